@@ -1,0 +1,8 @@
+from importlib.metadata import version
+
+import seaway
+
+
+def test_version_agrees_with_installed_metadata() -> None:
+    """The package and its installed metadata name one version."""
+    assert seaway.__version__ == version("seaway")
