@@ -1,0 +1,97 @@
+"""Clusters and the fleet they form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from seaway.domain.device import Device
+from seaway.domain.errors import RejectedError
+from seaway.domain.network import Gateway, Link
+from seaway.domain.node import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A Kubernetes cluster.
+
+    Attributes
+    ----------
+    name
+        Unique in the fleet.
+    nodes
+        Its nodes, in the order that decides ties.
+    gateway
+        Name of the gateway before it; empty when none is known, which refuses jobs that set
+        bounds on the network.
+    region
+        Where it stands.
+    hardware
+        What is special about it, like ``nvlink`` or ``rdma``.
+    microprice_per_gpu_hour
+        Price of one GPU for an hour, millionths of the currency's unit.
+    """
+
+    name: str
+    nodes: tuple[Node, ...] = ()
+    gateway: str = ""
+    region: str = ""
+    hardware: frozenset[str] = frozenset()
+    microprice_per_gpu_hour: int = 0
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """All clusters, gateways and links that Seaway places work on.
+
+    Raises
+    ------
+    RejectedError
+        When two clusters, two gateways, two nodes of a cluster or two devices have one name,
+        or a link or cluster names a gateway that is not there.
+    """
+
+    clusters: tuple[Cluster, ...]
+    gateways: tuple[Gateway, ...] = ()
+    links: tuple[Link, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check names once, so that nothing further down has to."""
+        _only_once("cluster", (cluster.name for cluster in self.clusters))
+        _only_once("gateway", (gateway.name for gateway in self.gateways))
+        _only_once("device", (device.uuid for device in self.devices))
+        for cluster in self.clusters:
+            _only_once(f"node of cluster {cluster.name!r}", (node.name for node in cluster.nodes))
+        known = {gateway.name for gateway in self.gateways}
+        for cluster in self.clusters:
+            if cluster.gateway and cluster.gateway not in known:
+                raise RejectedError(f"cluster {cluster.name!r} names the unknown gateway {cluster.gateway!r}")
+        for link in self.links:
+            for end in (link.source, link.target):
+                if end not in known:
+                    raise RejectedError(
+                        f"link {link.source!r} to {link.target!r} names the unknown gateway {end!r}"
+                    )
+
+    @property
+    def devices(self) -> Iterable[Device]:
+        """Every device of the fleet, cluster by cluster and node by node."""
+        return (device for _, node in self.nodes for device in node.devices)
+
+    @property
+    def nodes(self) -> Iterable[tuple[Cluster, Node]]:
+        """Every node with its cluster, in the order that decides ties."""
+        return ((cluster, node) for cluster in self.clusters for node in cluster.nodes)
+
+    @cached_property
+    def device_count(self) -> int:
+        """How many devices the fleet has."""
+        return sum(1 for _ in self.devices)
+
+
+def _only_once(kind: str, names: Iterable[str]) -> None:
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise RejectedError(f"{kind} {twice[0]!r} appears more than once")

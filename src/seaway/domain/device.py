@@ -1,0 +1,124 @@
+"""Devices: a GPU or NPU of a node, which jobs share in slices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from seaway.domain.errors import RejectedError
+
+WHOLE_DEVICE_MILLI = 1000
+"""Cores of one unscaled device in thousandths; HAMi's 100 percent points."""
+
+MILLI_PER_PERCENT_POINT = 10
+"""Thousandths of a device in one of the vGPU layer's percent points."""
+
+
+class DeviceMode(Enum):
+    """How a device is shared out; the values are HAMi's own words."""
+
+    HAMI_CORE = "hami-core"
+    MIG = "mig"
+    MPS = "mps"
+
+
+@dataclass(frozen=True, slots=True)
+class MigProfile:
+    """One size in which a device in MIG mode can be cut.
+
+    Attributes
+    ----------
+    name
+        NVIDIA's name, like ``3g.20gb``.
+    memory_mib
+        Memory that an instance books, MiB.
+    core_milli
+        Cores that an instance books, thousandths of the device (rounded up, as HAMi rounds).
+    slice_count
+        Compute slices of an instance, 1-7.
+    size
+        Memory slices that an instance covers, 1-8.
+    starts
+        Memory slices at which an instance may begin.
+    """
+
+    name: str
+    memory_mib: int
+    core_milli: int
+    slice_count: int
+    size: int
+    starts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Reject an instance that does not lie within eight memory slices."""
+        if not self.starts or min(self.starts) < 0 or max(self.starts) + self.size > 8 or self.size < 1:
+            raise RejectedError(f"MIG profile {self.name!r}: placements have to lie within memory slices 0-7")
+
+    @property
+    def from_the_top(self) -> bool:
+        """Whether HAMi tries the highest start first (profiles 1g.* and 3g.*)."""
+        return self.name.startswith(("1g.", "3g."))
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A GPU or NPU as the vGPU layer of its node announces it.
+
+    Attributes
+    ----------
+    uuid
+        The device's own id, unique in the fleet.
+    index
+        Its place on the node, from 0.
+    model
+        Product name, like ``NVIDIA A100-SXM4-80GB``.
+    memory_mib
+        Memory to share out, MiB (scaling included).
+    vendor
+        Who made it; one of the vGPU layer's words.
+    core_milli
+        Cores to share out, thousandths of one device (scaling included).
+    share_limit
+        How many containers may hold a slice at once.
+    numa
+        NUMA node it hangs on.
+    healthy
+        False when the vGPU layer does not report it healthy.
+    cordoned
+        True when it takes no new slices; what runs on it stays.
+    mode
+        How it is shared out.
+    mig_profiles
+        In MIG mode, the sizes that may be cut.
+    """
+
+    uuid: str
+    index: int
+    model: str
+    memory_mib: int
+    vendor: str = "NVIDIA"
+    core_milli: int = WHOLE_DEVICE_MILLI
+    share_limit: int = 10
+    numa: int = 0
+    healthy: bool = True
+    cordoned: bool = False
+    mode: DeviceMode = DeviceMode.HAMI_CORE
+    mig_profiles: tuple[MigProfile, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Reject figures that no device can have."""
+        for field, value in (
+            ("memory_mib", self.memory_mib),
+            ("core_milli", self.core_milli),
+            ("share_limit", self.share_limit),
+            ("index", self.index),
+        ):
+            if value < 0:
+                raise RejectedError(f"device {self.uuid!r}: {field} is {value}, but may not be negative")
+        if self.mode is DeviceMode.MIG and not self.mig_profiles:
+            raise RejectedError(f"device {self.uuid!r} is in MIG mode but names no MIG profile")
+
+    @property
+    def core_percent(self) -> int:
+        """Cores in the vGPU layer's percent points: 100 for one unscaled device."""
+        return self.core_milli // MILLI_PER_PERCENT_POINT

@@ -1,0 +1,206 @@
+"""Jobs: what users ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from seaway.domain.device import WHOLE_DEVICE_MILLI, DeviceMode
+from seaway.domain.errors import RejectedError
+from seaway.domain.network import NO_NEED, NetworkNeed
+from seaway.domain.node import Toleration
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRequest:
+    """What one replica needs of its node and of each of its devices.
+
+    Attributes
+    ----------
+    cpu_milli, memory_mib
+        CPU and memory of the node, thousandths of a core and MiB.
+    gpus
+        How many different devices; MIG instances may share one.
+    gpu_memory_mib
+        Memory of each device, MiB; 0 when it was not given.
+    gpu_memory_percent
+        Share of each device's memory, 1-100; 0 when it was not given. Not heeded where
+        `gpu_memory_mib` is given.
+    gpu_milli
+        Cores of each device, thousandths; more than 1,000 counts as 1,000; 0 reserves none.
+
+    Notes
+    -----
+    With neither memory figure a device's whole memory is meant, and then cores that were not given
+    mean all of them, as the vGPU layer's webhook fills them in.
+    """
+
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    gpus: int = 0
+    gpu_memory_mib: int = 0
+    gpu_memory_percent: int = 0
+    gpu_milli: int = 0
+
+    def __post_init__(self) -> None:
+        """Reject negative figures, and slices of no device."""
+        for name in ("cpu_milli", "memory_mib", "gpus", "gpu_memory_mib", "gpu_memory_percent", "gpu_milli"):
+            if getattr(self, name) < 0:
+                raise RejectedError(f"{name} is {getattr(self, name)}, but may not be negative")
+        if self.gpu_memory_percent > 100:
+            raise RejectedError(f"gpu_memory_percent is {self.gpu_memory_percent}, but 100 is a whole device")
+        if not self.gpus and (self.gpu_memory_mib or self.gpu_memory_percent or self.gpu_milli):
+            raise RejectedError("GPU memory or cores are asked for, but no GPU: set gpus")
+
+    def filled(self) -> ResourceRequest:
+        """Return the request with every default that the vGPU layer would apply written out."""
+        if not self.gpus:
+            return self
+        by_size = self.gpu_memory_mib > 0
+        percent = 0 if by_size else self.gpu_memory_percent or 100
+        whole = not by_size and percent == 100
+        cores = self.gpu_milli or (WHOLE_DEVICE_MILLI if whole else 0)
+        return ResourceRequest(
+            self.cpu_milli,
+            self.memory_mib,
+            self.gpus,
+            self.gpu_memory_mib,
+            percent,
+            min(cores, WHOLE_DEVICE_MILLI),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRules:
+    """Which devices a replica may use.
+
+    Attributes
+    ----------
+    models
+        Allowed product names, compared whole and without case; empty allows any.
+    use_types, avoid_types
+        Allowed and refused parts of product names, compared without case (HAMi's use-gputype and
+        nouse-gputype).
+    use_uuids, avoid_uuids
+        Allowed and refused devices.
+    vendors
+        Allowed vendors; empty allows any.
+    modes
+        Allowed ways of sharing; empty allows any.
+    same_numa
+        Whether all devices have to hang on one NUMA node.
+    exclusive
+        Whether the devices have to be idle (HAMi's mutex policy).
+    """
+
+    models: frozenset[str] = frozenset()
+    use_types: tuple[str, ...] = ()
+    avoid_types: tuple[str, ...] = ()
+    use_uuids: frozenset[str] = frozenset()
+    avoid_uuids: frozenset[str] = frozenset()
+    vendors: frozenset[str] = frozenset()
+    modes: frozenset[DeviceMode] = frozenset()
+    same_numa: bool = False
+    exclusive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRules:
+    """Which nodes and clusters a replica may use.
+
+    Attributes
+    ----------
+    node_labels
+        Labels that a node has to carry (Kubernetes' nodeSelector).
+    tolerations
+        Taints that the replica bears.
+    clusters
+        Allowed clusters by name; empty allows any.
+    regions
+        Allowed regions; empty allows any.
+    hardware
+        Special hardware that the cluster has to have.
+    """
+
+    node_labels: tuple[tuple[str, str], ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    clusters: frozenset[str] = frozenset()
+    regions: frozenset[str] = frozenset()
+    hardware: frozenset[str] = frozenset()
+
+    @classmethod
+    def with_labels(cls, labels: Mapping[str, str]) -> NodeRules:
+        """Rules that ask for `labels` and nothing else."""
+        return cls(node_labels=tuple(sorted(labels.items())))
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """All that decides where one replica may go. Equal demands are placed alike.
+
+    Attributes
+    ----------
+    request
+        Resources.
+    devices, nodes
+        Which devices, nodes and clusters are allowed.
+    gateway
+        Name of the user's gateway; empty when the job sets no bound on its network.
+    network
+        Bounds on the link from the user's gateway to the cluster.
+    """
+
+    request: ResourceRequest
+    devices: DeviceRules = DeviceRules()
+    nodes: NodeRules = NodeRules()
+    gateway: str = ""
+    network: NetworkNeed = NO_NEED
+
+    def __post_init__(self) -> None:
+        """Reject bounds on a link that has no user's end."""
+        if self.network.any and not self.gateway:
+            raise RejectedError("bounds on the network need the user's gateway they are measured from")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A unit of work: one or more equal replicas.
+
+    Attributes
+    ----------
+    name
+        Unique among live jobs.
+    demand
+        What each replica needs.
+    replicas
+        How many copies run at once.
+    gang
+        Whether all replicas have to be placed together or none.
+    between_replicas
+        Bounds on the links between the clusters that a job's replicas are spread over.
+    priority
+        Higher goes first.
+    tenant, queue
+        Who submitted it, and where it waits.
+    arrives_s, runs_s
+        When it is submitted and for how long it runs, seconds; None for a job that stays.
+    """
+
+    name: str
+    demand: Demand
+    replicas: int = 1
+    gang: bool = False
+    between_replicas: NetworkNeed = NO_NEED
+    priority: int = 0
+    tenant: str = "default"
+    queue: str = "default"
+    arrives_s: int = 0
+    runs_s: int | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Reject a job without replicas or with a negative time."""
+        if self.replicas < 1:
+            raise RejectedError(f"job {self.name!r}: replicas is {self.replicas}, but at least 1 is needed")
+        if self.runs_s is not None and self.runs_s < 0:
+            raise RejectedError(f"job {self.name!r} ends before it begins")

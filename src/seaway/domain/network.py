@@ -1,0 +1,90 @@
+"""Gateways, the links between them, and what a job may ask of a link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from seaway.domain.errors import RejectedError
+
+PPM = 1_000_000
+"""Parts per million in a whole: a link that answers nothing has ``loss_ppm`` 1,000,000."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """An SRv6 gateway: the network's door to one cluster or to one user site."""
+
+    name: str
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What was measured between two gateways.
+
+    Attributes
+    ----------
+    source, target
+        Names of the gateways.
+    latency_ns, jitter_ns
+        Round-trip time and its spread, nanoseconds.
+    loss_ppm
+        Lost echoes, parts per million.
+    bandwidth_mbps
+        Capacity, Mbit/s.
+    used_mbps
+        Traffic seen on it that is not promised to a job, Mbit/s.
+    """
+
+    source: str
+    target: str
+    latency_ns: int
+    jitter_ns: int = 0
+    loss_ppm: int = 0
+    bandwidth_mbps: int = 0
+    used_mbps: int = 0
+
+    def __post_init__(self) -> None:
+        """Reject negative figures and a loss above the whole."""
+        figures = (self.latency_ns, self.jitter_ns, self.loss_ppm, self.bandwidth_mbps, self.used_mbps)
+        if min(figures) < 0 or self.loss_ppm > PPM:
+            raise RejectedError(f"link {self.source!r} to {self.target!r}: a figure is out of range")
+
+    @property
+    def free_mbps(self) -> int:
+        """Bandwidth that can still be promised, Mbit/s, never below 0."""
+        return max(0, self.bandwidth_mbps - self.used_mbps)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkNeed:
+    """Bounds that a job sets on a link; 0 means that it does not mind.
+
+    Attributes
+    ----------
+    max_latency_ns, max_jitter_ns
+        Largest round-trip time and spread, nanoseconds.
+    max_loss_ppm
+        Largest loss, parts per million.
+    min_bandwidth_mbps
+        Bandwidth that the job takes while it runs, Mbit/s.
+    """
+
+    max_latency_ns: int = 0
+    max_jitter_ns: int = 0
+    max_loss_ppm: int = 0
+    min_bandwidth_mbps: int = 0
+
+    def __post_init__(self) -> None:
+        """Reject negative bounds."""
+        if min(self.max_latency_ns, self.max_jitter_ns, self.max_loss_ppm, self.min_bandwidth_mbps) < 0:
+            raise RejectedError("a bound on the network may not be negative")
+
+    @property
+    def any(self) -> bool:
+        """Whether any bound is set."""
+        return self != NO_NEED
+
+
+NO_NEED = NetworkNeed()
+"""Sets no bound."""

@@ -1,0 +1,134 @@
+"""The demands that a snapshot knows: equal ones share a line, equal rules share a mask."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+
+from seaway.domain.cluster import Fleet
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Demand, DeviceRules, NodeRules
+from seaway.domain.network import Link, NetworkNeed
+from seaway.scheduling.columns import DEMAND_ROWS
+from seaway.scheduling.encode import allowed_devices, allowed_node, encode_demand, link_meets
+from seaway.scheduling.state import DemandArrays, Int64, UInt8
+
+FEWEST_LINES = 8
+"""Lines that a table starts with; it doubles when they are used up."""
+
+_Rules = tuple[DeviceRules, NodeRules]
+_Network = tuple[str, NetworkNeed]
+Table = TypeVar("Table", Int64, UInt8)
+
+
+def _rules_of(demand: Demand) -> _Rules:
+    """Take from a demand what its mask hangs on: NUMA and exclusive use are judged elsewhere."""
+    rules = demand.devices
+    static = DeviceRules(
+        rules.models, rules.use_types, rules.avoid_types, rules.use_uuids, rules.avoid_uuids, rules.vendors, rules.modes
+    )
+    return static, demand.nodes
+
+
+class DemandTable:
+    """Demands as lines, and for their rules the masks of what they allow in one fleet.
+
+    Parameters
+    ----------
+    fleet
+        The fleet that the masks are for.
+    """
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._gateways = {gateway.name: g for g, gateway in enumerate(fleet.gateways)}
+        self._links: dict[tuple[str, str], Link] = {(link.source, link.target): link for link in fleet.links}
+        self._lines: dict[Demand, int] = {}
+        self._demands: list[Demand] = []
+        self._masks: dict[_Rules, int] = {}
+        self._networks: dict[_Network, int] = {}
+        self._amounts = np.zeros((FEWEST_LINES, DEMAND_ROWS), np.int64)
+        self._nodes = [node for node in fleet.nodes]
+        self._devices = list(fleet.devices)
+        self._node_ok = np.zeros((FEWEST_LINES, len(self._nodes)), np.uint8)
+        self._device_ok = np.zeros((FEWEST_LINES, len(self._devices)), np.uint8)
+        self._cluster_ok = np.zeros((FEWEST_LINES, len(fleet.clusters)), np.uint8)
+        self.arrays = self._bundle()
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def line(self, demand: Demand) -> int:
+        """Return the line of `demand`, which is written when it is new.
+
+        Raises
+        ------
+        RejectedError
+            When the demand names a gateway that the fleet does not have, or a figure is too large.
+        """
+        known = self._lines.get(demand)
+        if known is not None:
+            return known
+        if demand.gateway and demand.gateway not in self._gateways:
+            names = ", ".join(self._gateways) or "none"
+            raise RejectedError(f"unknown gateway {demand.gateway!r}; the fleet has: {names}")
+        mask = self._mask(_rules_of(demand))
+        network = self._network((demand.gateway, demand.network)) if demand.network.any else -1
+        encoded = encode_demand(demand, mask, network, self._gateways.get(demand.gateway, -1))
+        at = len(self._lines)
+        self._amounts = _with_room(self._amounts, at)
+        self._amounts[at] = encoded
+        self._lines[demand] = at
+        self._demands.append(demand)
+        self.arrays = self._bundle()
+        return at
+
+    def demand(self, line: int) -> Demand:
+        """Return the demand of a line."""
+        return self._demands[line]
+
+    def _mask(self, rules: _Rules) -> int:
+        known = self._masks.get(rules)
+        if known is not None:
+            return known
+        at = len(self._masks)
+        self._node_ok = _with_room(self._node_ok, at)
+        self._device_ok = _with_room(self._device_ok, at)
+        device_rules, node_rules = rules
+        self._device_ok[at] = allowed_devices(device_rules, self._devices)
+        for n, (cluster, node) in enumerate(self._nodes):
+            self._node_ok[at, n] = allowed_node(node_rules, cluster, node)
+        self._masks[rules] = at
+        return at
+
+    def _network(self, network: _Network) -> int:
+        known = self._networks.get(network)
+        if known is not None:
+            return known
+        at = len(self._networks)
+        self._cluster_ok = _with_room(self._cluster_ok, at)
+        self._cluster_ok[at] = self._clusters_meeting(network)
+        self._networks[network] = at
+        return at
+
+    def _clusters_meeting(self, network: _Network) -> UInt8:
+        source, need = network
+        return np.array(
+            [
+                cluster.gateway == source
+                or link_meets(need, self._links.get((source, cluster.gateway)))
+                for cluster in self._fleet.clusters
+            ],
+            np.uint8,
+        )
+
+    def _bundle(self) -> DemandArrays:
+        return DemandArrays(self._amounts, self._node_ok, self._device_ok, self._cluster_ok)
+
+
+def _with_room(table: Table, at: int) -> Table:
+    """Return `table`, doubled if it has no line `at`."""
+    if at < table.shape[0]:
+        return table
+    return np.concatenate([table, np.zeros_like(table)])

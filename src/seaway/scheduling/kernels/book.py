@@ -1,0 +1,257 @@
+"""Booking: what placing and releasing one replica changes in the fleet.
+
+Every change keeps the derived figures true (a node's room, its block, its cluster) and notes the
+node in the log that caches read.
+"""
+
+from __future__ import annotations
+
+from seaway.scheduling.columns import (
+    BLOCK_CPU,
+    BLOCK_LEFT,
+    BLOCK_MEMORY,
+    BLOCK_NODES,
+    BLOCK_ROOM_CORE,
+    BLOCK_ROOM_MEMORY,
+    BLOCK_ROOM_WHOLE,
+    CLUSTER_CPU_FREE,
+    CLUSTER_GATEWAY,
+    CLUSTER_GPU_CORE,
+    CLUSTER_GPU_CORE_FREE,
+    CLUSTER_GPU_MEMORY,
+    CLUSTER_GPU_MEMORY_FREE,
+    CLUSTER_MEMORY_FREE,
+    CPU_PER_GPU_MILLI,
+    DEMAND_CPU,
+    DEMAND_GATEWAY,
+    DEMAND_GPU_CORE,
+    DEMAND_MEMORY,
+    DEVICE_CORE,
+    DEVICE_CORE_FREE,
+    DEVICE_MEMORY,
+    DEVICE_MEMORY_FREE,
+    DEVICE_MIG,
+    DEVICE_MIG_USED,
+    DEVICE_OPEN,
+    DEVICE_SLOTS,
+    DEVICE_SLOTS_FREE,
+    MIG_CORE,
+    MIG_MEMORY,
+    MIG_SIZE,
+    NODE_CLUSTER,
+    NODE_CPU_FREE,
+    NODE_DEVICE_END,
+    NODE_DEVICE_FIRST,
+    NODE_GPU_CORE,
+    NODE_GPU_CORE_FREE,
+    NODE_GPU_MEMORY,
+    NODE_GPU_MEMORY_FREE,
+    NODE_LEFT,
+    NODE_MEMORY_FREE,
+    NODE_OPEN,
+    NODE_ROOM_CORE,
+    NODE_ROOM_MEMORY,
+    NODE_ROOM_WHOLE,
+    PLAN_BANDWIDTH,
+    PLAN_DEMAND,
+    PLAN_NODE,
+    PLAN_SLICE_END,
+    PLAN_SLICE_FIRST,
+    SLICE_CORE,
+    SLICE_DEVICE,
+    SLICE_MEMORY,
+    SLICE_MIG,
+    SLICE_START,
+)
+from seaway.scheduling.kernels.borrow import borrowed
+from seaway.scheduling.kernels.compile import compiled
+from seaway.scheduling.kernels.fit import WHOLE_MILLI, memory_needed, mig_slot
+from seaway.scheduling.state import DemandArrays, FleetArrays, Int32, Int64
+
+MIG_INSTANCES = 7
+"""The most instances that one device can be cut into."""
+NOTHING = 2**31 - 1
+
+
+@compiled
+def gpu_left_milli(core_free: int, core: int, memory_free: int, memory: int) -> int:
+    """What a node's devices have left, thousandths of a device: the mean of cores and memory."""
+    return (core_free + memory_free * core // max(memory, 1)) // 2
+
+
+@compiled
+def refresh_node(fleet: FleetArrays, n: int) -> None:
+    """Derive what node `n` has room for from its devices, and correct its cluster's sums."""
+    nodes = fleet.nodes
+    devices = fleet.devices
+    room_memory, room_core, whole = -1, -1, 0
+    memory, memory_free, core, core_free = 0, 0, 0, 0
+    for d in range(nodes[NODE_DEVICE_FIRST, n], nodes[NODE_DEVICE_END, n]):
+        if not devices[DEVICE_OPEN, d]:
+            continue
+        memory += devices[DEVICE_MEMORY, d]
+        memory_free += devices[DEVICE_MEMORY_FREE, d]
+        core += devices[DEVICE_CORE, d]
+        core_free += devices[DEVICE_CORE_FREE, d]
+        if devices[DEVICE_SLOTS_FREE, d] <= 0:
+            continue
+        room_memory = max(room_memory, devices[DEVICE_MEMORY_FREE, d])
+        room_core = max(room_core, devices[DEVICE_CORE_FREE, d])
+        if devices[DEVICE_MIG, d] >= 0:
+            whole += MIG_INSTANCES
+        elif devices[DEVICE_SLOTS_FREE, d] == devices[DEVICE_SLOTS, d] or devices[DEVICE_CORE, d] != WHOLE_MILLI:
+            whole += 1
+    nodes[NODE_ROOM_MEMORY, n] = room_memory
+    nodes[NODE_ROOM_CORE, n] = room_core
+    nodes[NODE_ROOM_WHOLE, n] = whole
+    cluster = nodes[NODE_CLUSTER, n]
+    fleet.clusters[CLUSTER_GPU_MEMORY, cluster] += memory - nodes[NODE_GPU_MEMORY, n]
+    fleet.clusters[CLUSTER_GPU_MEMORY_FREE, cluster] += memory_free - nodes[NODE_GPU_MEMORY_FREE, n]
+    fleet.clusters[CLUSTER_GPU_CORE, cluster] += core - nodes[NODE_GPU_CORE, n]
+    fleet.clusters[CLUSTER_GPU_CORE_FREE, cluster] += core_free - nodes[NODE_GPU_CORE_FREE, n]
+    nodes[NODE_GPU_MEMORY, n] = memory
+    nodes[NODE_GPU_MEMORY_FREE, n] = memory_free
+    nodes[NODE_GPU_CORE, n] = core
+    nodes[NODE_GPU_CORE_FREE, n] = core_free
+    left = gpu_left_milli(core_free, core, memory_free, memory)
+    nodes[NODE_LEFT, n] = nodes[NODE_CPU_FREE, n] + CPU_PER_GPU_MILLI * left
+
+
+@compiled
+def refresh_block(fleet: FleetArrays, b: int) -> None:
+    """Derive the best of block `b` from its nodes; a closed node has nothing to offer."""
+    nodes = fleet.nodes
+    cpu, memory, room_memory, room_core, whole, left = -1, -1, -1, -1, -1, NOTHING
+    for n in range(b * BLOCK_NODES, min((b + 1) * BLOCK_NODES, nodes.shape[1])):
+        if nodes[NODE_OPEN, n]:
+            cpu = max(cpu, nodes[NODE_CPU_FREE, n])
+            memory = max(memory, nodes[NODE_MEMORY_FREE, n])
+            room_memory = max(room_memory, nodes[NODE_ROOM_MEMORY, n])
+            room_core = max(room_core, nodes[NODE_ROOM_CORE, n])
+            whole = max(whole, nodes[NODE_ROOM_WHOLE, n])
+            left = min(left, nodes[NODE_LEFT, n])
+    fleet.blocks[BLOCK_CPU, b] = cpu
+    fleet.blocks[BLOCK_MEMORY, b] = memory
+    fleet.blocks[BLOCK_ROOM_MEMORY, b] = room_memory
+    fleet.blocks[BLOCK_ROOM_CORE, b] = room_core
+    fleet.blocks[BLOCK_ROOM_WHOLE, b] = whole
+    fleet.blocks[BLOCK_LEFT, b] = left
+
+
+@compiled
+def note_change(fleet: FleetArrays, n: int) -> None:
+    """Bring all that hangs on node `n` up to date and log the change."""
+    refresh_node(fleet, n)
+    refresh_block(fleet, n // BLOCK_NODES)
+    fleet.log[fleet.head[0] % fleet.log.shape[0]] = n
+    fleet.head[0] += 1
+
+
+@compiled
+def take_slice(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, out: Int32) -> None:
+    """Take one slice of demand `k` from device `d`, which must fit, and write it to the line `out`."""
+    devices = fleet.devices
+    memory = memory_needed(fleet, demands, k, d)
+    core = demands.amounts[k, DEMAND_GPU_CORE]
+    profile, start = -1, -1
+    if devices[DEVICE_MIG, d] >= 0:
+        profile, start = mig_slot(fleet, d, memory)
+        memory = fleet.mig[profile, MIG_MEMORY]
+        core = fleet.mig[profile, MIG_CORE]
+        devices[DEVICE_MIG_USED, d] |= ((1 << fleet.mig[profile, MIG_SIZE]) - 1) << start
+    devices[DEVICE_MEMORY_FREE, d] -= memory
+    devices[DEVICE_CORE_FREE, d] -= core
+    devices[DEVICE_SLOTS_FREE, d] -= 1
+    out[SLICE_DEVICE] = d
+    out[SLICE_MEMORY] = memory
+    out[SLICE_CORE] = core
+    out[SLICE_MIG] = profile
+    out[SLICE_START] = start
+
+
+@compiled
+def give_slice(fleet: FleetArrays, slice_: Int32) -> None:
+    """Undo `take_slice`."""
+    devices = fleet.devices
+    d = slice_[SLICE_DEVICE]
+    devices[DEVICE_MEMORY_FREE, d] += slice_[SLICE_MEMORY]
+    devices[DEVICE_CORE_FREE, d] += slice_[SLICE_CORE]
+    devices[DEVICE_SLOTS_FREE, d] += 1
+    if slice_[SLICE_MIG] >= 0:
+        cover = ((1 << fleet.mig[slice_[SLICE_MIG], MIG_SIZE]) - 1) << slice_[SLICE_START]
+        devices[DEVICE_MIG_USED, d] &= ~cover
+
+
+@compiled
+def book_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, sign: int) -> None:
+    """Take (`sign` 1) or give back (-1) the CPU and memory of demand `k` on node `n`."""
+    cpu = sign * demands.amounts[k, DEMAND_CPU]
+    memory = sign * demands.amounts[k, DEMAND_MEMORY]
+    cluster = fleet.nodes[NODE_CLUSTER, n]
+    fleet.nodes[NODE_CPU_FREE, n] -= cpu
+    fleet.nodes[NODE_MEMORY_FREE, n] -= memory
+    fleet.clusters[CLUSTER_CPU_FREE, cluster] -= cpu
+    fleet.clusters[CLUSTER_MEMORY_FREE, cluster] -= memory
+
+
+@compiled
+def book_bandwidth(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, mbps: int) -> None:
+    """Take `mbps` from the link between the user of demand `k` and the cluster of node `n`."""
+    if mbps != 0:
+        target = fleet.clusters[CLUSTER_GATEWAY, fleet.nodes[NODE_CLUSTER, n]]
+        fleet.bandwidth[demands.amounts[k, DEMAND_GATEWAY], target] -= mbps
+
+
+@compiled
+def release_line(fleet: FleetArrays, demands: DemandArrays, line: Int64, slices: Int32) -> None:
+    """Give back all that a decision holds and mark it unplaced."""
+    n = line[PLAN_NODE]
+    if n < 0:
+        return
+    k = line[PLAN_DEMAND]
+    for s in range(line[PLAN_SLICE_END] - 1, line[PLAN_SLICE_FIRST] - 1, -1):
+        give_slice(fleet, slices[s])
+    book_node(fleet, demands, k, n, -1)
+    book_bandwidth(fleet, demands, k, n, -line[PLAN_BANDWIDTH])
+    line[PLAN_NODE] = -1
+    line[PLAN_SLICE_END] = line[PLAN_SLICE_FIRST]
+    line[PLAN_BANDWIDTH] = 0
+    note_change(fleet, n)
+
+
+@compiled
+def release_range(
+    fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: Int32, first: int, end: int
+) -> None:
+    """Give back what the decisions from `first` up to `end` of a plan hold, last first."""
+    for row in range(end - 1, first - 1, -1):
+        release_line(fleet, demands, plan[row], slices)
+
+
+@compiled
+def release_rows(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: Int32, rows: Int64) -> None:
+    """Give back what some decisions of a plan hold, last first, and mark them unplaced.
+
+    Parameters
+    ----------
+    plan
+        Decisions, shape (R, PLAN_ROWS); written to.
+    slices
+        Their slices, shape (S, SLICE_ROWS).
+    rows
+        Which decisions, shape (X,).
+    """
+    fleet, demands = borrowed(fleet), borrowed(demands)
+    plan, slices, rows = borrowed(plan), borrowed(slices), borrowed(rows)
+    for at in range(rows.shape[0] - 1, -1, -1):
+        release_line(fleet, demands, plan[rows[at]], slices)
+
+
+@compiled
+def refresh_all(fleet: FleetArrays) -> None:
+    """Derive every node and every block anew."""
+    fleet = borrowed(fleet)
+    for n in range(fleet.nodes.shape[1]):
+        refresh_node(fleet, n)
+    for b in range(fleet.blocks.shape[1]):
+        refresh_block(fleet, b)

@@ -1,0 +1,55 @@
+"""The one way in which kernels are compiled and cached.
+
+numba keys its cache by the file of the compiled function alone, so that a change in a function
+which is called from another file goes unnoticed. The cache therefore lies in a folder named by a
+digest of all of the package's kernels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numba
+from numba.extending import overload
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def _cache_folder() -> str:
+    """Name the folder in which compiled kernels are kept between processes."""
+    root = Path(os.environ.get("SEAWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "seaway")
+    digest = hashlib.sha256(numba.__version__.encode())
+    here = Path(__file__).resolve().parent
+    for file in [*sorted(here.glob("*.py")), here.parent / "columns.py", here.parent / "state.py"]:
+        digest.update(file.read_bytes())
+    return str(root.expanduser() / "kernels" / digest.hexdigest()[:16])
+
+
+if not os.environ.get("NUMBA_CACHE_DIR"):
+    numba.config.CACHE_DIR = _cache_folder()
+
+
+def compiled(function: F) -> F:
+    """Compile `function` on first use and keep the machine code for the next process."""
+    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+
+
+def specialises(stub: Callable[..., object], params: type) -> Callable[[F], F]:
+    """Make the decorated function what `stub` means when its first argument is a `params`.
+
+    A loop that calls `stub` is compiled once for each type of parameters, with the policy's own
+    function in the place of the stub: static dispatch, without a ladder of policy names.
+    """
+
+    def register(function: F) -> F:
+        def choose(first: object, *_: object) -> F | None:
+            return function if getattr(first, "instance_class", None) is params else None
+
+        overload(stub, strict=False, jit_options={"nogil": True, "error_model": "numpy"})(choose)
+        return function
+
+    return register

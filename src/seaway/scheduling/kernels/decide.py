@@ -1,0 +1,179 @@
+"""The loop over a queue: one decision per replica, the fleet brought up to date after each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seaway.scheduling.columns import (
+    CLUSTER_GATEWAY,
+    CLUSTERS_GATE,
+    CLUSTERS_PAID,
+    CLUSTERS_USABLE,
+    DEMAND_BANDWIDTH,
+    DEMAND_GATEWAY,
+    DEMAND_GPUS,
+    DEMAND_NETWORK,
+    DEVICE_MIG,
+    DEVICE_NUMA,
+    JOB_DEMAND,
+    JOB_GANG,
+    JOB_REPLICAS,
+    JOB_SEQUENCE,
+    NODE_CLUSTER,
+    NODE_DEVICE_END,
+    NODE_DEVICE_FIRST,
+    PLAN_BANDWIDTH,
+    PLAN_DEMAND,
+    PLAN_JOB,
+    PLAN_NODE,
+    PLAN_REPLICA,
+    PLAN_SLICE_END,
+    PLAN_SLICE_FIRST,
+    SLICE_DEVICE,
+)
+from seaway.scheduling.kernels.book import book_bandwidth, book_node, note_change, release_range, take_slice
+from seaway.scheduling.kernels.borrow import borrowed
+from seaway.scheduling.kernels.compile import compiled
+from seaway.scheduling.kernels.draw import mixed
+from seaway.scheduling.kernels.fit import device_fits, numa_node
+from seaway.scheduling.kernels.policy import device_key, search
+from seaway.scheduling.state import DemandArrays, FleetArrays, Int32, Int64, UInt8
+
+
+@compiled
+def find_usable_clusters(fleet: FleetArrays, demands: DemandArrays, k: int) -> None:
+    """Mark which clusters demand `k` may use: links first, before any node is looked at.
+
+    A cluster to which the job already took its bandwidth has to give none again.
+    """
+    marks = fleet.clusters_open
+    network = demands.amounts[k, DEMAND_NETWORK]
+    mbps = demands.amounts[k, DEMAND_BANDWIDTH]
+    for c in range(marks.shape[1]):
+        usable = marks[CLUSTERS_GATE, c] != 0
+        if usable and network >= 0:
+            usable = demands.cluster_ok[network, c] != 0
+            if usable and mbps > 0 and not marks[CLUSTERS_PAID, c]:
+                target = fleet.clusters[CLUSTER_GATEWAY, c]
+                usable = target >= 0 and fleet.bandwidth[demands.amounts[k, DEMAND_GATEWAY], target] >= mbps
+        marks[CLUSTERS_USABLE, c] = usable
+
+
+@compiled
+def take_devices(
+    params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int, slices: Int32, first: int
+) -> int:
+    """Take the devices of one replica on node `n`, which has to fit; return the end of its slices.
+
+    One device after the other, each time the best that still fits; only a device in MIG mode may
+    serve one replica twice.
+    """
+    end = first + demands.amounts[k, DEMAND_GPUS]
+    numa = numa_node(fleet, demands, k, n)
+    for at in range(first, end):
+        best, best_key = -1, 0
+        for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
+            if (numa >= 0 and fleet.devices[DEVICE_NUMA, d] != numa) or not device_fits(fleet, demands, k, d):
+                continue
+            taken = False
+            for earlier in range(first, at):
+                taken |= slices[earlier, SLICE_DEVICE] == d
+            if taken and fleet.devices[DEVICE_MIG, d] < 0:
+                continue
+            key = device_key(params, fleet, demands, k, d, draw)
+            if best < 0 or key < best_key:
+                best, best_key = d, key
+        take_slice(fleet, demands, k, best, slices[at])
+    return end
+
+
+@compiled
+def book_replica(
+    params: Any, fleet: FleetArrays, demands: DemandArrays, n: int, draw: int, paid: UInt8, line: Int64, slices: Int32
+) -> int:
+    """Place the replica of plan line `line` on node `n`; return the end of its slices.
+
+    Parameters
+    ----------
+    paid
+        Clusters to which the job already took its bandwidth; written to.
+    line
+        Shape (PLAN_ROWS,), its demand and first slice set; written to.
+    slices
+        Shape (S, SLICE_ROWS); written to from the line's first slice on.
+    """
+    k = line[PLAN_DEMAND]
+    end = line[PLAN_SLICE_FIRST]
+    if demands.amounts[k, DEMAND_GPUS]:
+        end = take_devices(params, fleet, demands, k, n, draw, slices, end)
+    book_node(fleet, demands, k, n, 1)
+    cluster = fleet.nodes[NODE_CLUSTER, n]
+    mbps = demands.amounts[k, DEMAND_BANDWIDTH]
+    if mbps > 0 and not paid[cluster]:
+        paid[cluster] = 1
+        line[PLAN_BANDWIDTH] = mbps
+        book_bandwidth(fleet, demands, k, n, mbps)
+    line[PLAN_NODE] = n
+    line[PLAN_SLICE_END] = end
+    note_change(fleet, n)
+    return end
+
+
+@compiled
+def decide_queue(
+    params: Any,
+    seed: int,
+    fleet: FleetArrays,
+    demands: DemandArrays,
+    jobs: Int64,
+    plan: Int64,
+    slices: Int32,
+) -> int:
+    """Place the replicas of `jobs` in order; return how many slices were written.
+
+    Parameters
+    ----------
+    params
+        The policy.
+    seed
+        What random choices hang on, besides the job's number and the replica's.
+    jobs
+        Shape (J, JOB_ROWS).
+    plan
+        Shape (sum of replicas, PLAN_ROWS); written to.
+    slices
+        Shape (at least the sum of replicas x GPUs, SLICE_ROWS); written to.
+    """
+    params, fleet, demands = borrowed(params), borrowed(fleet), borrowed(demands)
+    jobs, plan, slices = borrowed(jobs), borrowed(plan), borrowed(slices)
+    usable, paid = fleet.clusters_open[CLUSTERS_USABLE], fleet.clusters_open[CLUSTERS_PAID]
+    row, end = 0, 0
+    for j in range(jobs.shape[0]):
+        first, first_slice = row, end
+        k = jobs[j, JOB_DEMAND]
+        for c in range(paid.shape[0]):
+            paid[c] = 0
+        broken = False
+        for replica in range(jobs[j, JOB_REPLICAS]):
+            line = plan[row]
+            line[PLAN_JOB] = j
+            line[PLAN_REPLICA] = replica
+            line[PLAN_DEMAND] = k
+            line[PLAN_NODE] = -1
+            line[PLAN_SLICE_FIRST] = end
+            line[PLAN_SLICE_END] = end
+            line[PLAN_BANDWIDTH] = 0
+            row += 1
+            if broken:
+                continue
+            draw = mixed(seed, jobs[j, JOB_SEQUENCE], replica)
+            find_usable_clusters(fleet, demands, k)
+            n = search(params, fleet, demands, k, draw, usable)
+            if n >= 0:
+                end = book_replica(params, fleet, demands, n, draw, paid, line, slices)
+            else:
+                broken = jobs[j, JOB_GANG] != 0
+        if broken:
+            release_range(fleet, demands, plan, slices, first, row)
+            end = first_slice
+    return end

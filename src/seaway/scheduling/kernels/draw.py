@@ -1,0 +1,29 @@
+"""Random bits without a state: a number for every decision, node and device.
+
+A draw hangs only on what it is for, so that the same seed gives the same plan whether a queue is
+decided at once or job by job, and however many nodes were looked at.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seaway.scheduling.kernels.compile import compiled
+
+
+@compiled
+def mixed(seed: int, first: int, second: int) -> int:
+    """Mix three numbers into 63 random bits.
+
+    References
+    ----------
+    Steele, Lea, Flood: Fast splittable pseudorandom number generators. OOPSLA 2014,
+    doi:10.1145/2660193.2660195 (the finaliser of SplitMix64, applied after each number).
+    """
+    bits = np.uint64(seed)
+    for number in (first, second):
+        bits = (bits ^ np.uint64(number)) + np.uint64(0x9E3779B97F4A7C15)
+        bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        bits ^= bits >> np.uint64(31)
+    return np.int64(bits >> np.uint64(1))

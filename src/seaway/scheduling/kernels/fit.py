@@ -1,0 +1,211 @@
+"""The rules of fit: whether a device, and a node, can take one more replica.
+
+The rules and their order are those by which HAMi v2.10 judges a pod when it lands, so that what
+Seaway decides is not refused there. Numbers in comments count the vGPU layer's rules.
+"""
+
+from __future__ import annotations
+
+from seaway.scheduling.columns import (
+    DEMAND_CPU,
+    DEMAND_EXCLUSIVE,
+    DEMAND_GPU_CORE,
+    DEMAND_GPU_MEMORY,
+    DEMAND_GPU_PERCENT,
+    DEMAND_GPUS,
+    DEMAND_MASK,
+    DEMAND_MEMORY,
+    DEMAND_SAME_NUMA,
+    DEVICE_CORE,
+    DEVICE_CORE_FREE,
+    DEVICE_MEMORY,
+    DEVICE_MEMORY_FREE,
+    DEVICE_MIG,
+    DEVICE_MIG_USED,
+    DEVICE_NUMA,
+    DEVICE_OPEN,
+    DEVICE_SLOTS,
+    DEVICE_SLOTS_FREE,
+    MIG_CORE,
+    MIG_FROM_TOP,
+    MIG_MEMORY,
+    MIG_SIZE,
+    MIG_STARTS,
+    NODE_CPU_FREE,
+    NODE_DEVICE_END,
+    NODE_DEVICE_FIRST,
+    NODE_MEMORY_FREE,
+    NODE_OPEN,
+    NODE_ROOM_CORE,
+    NODE_ROOM_MEMORY,
+    NODE_ROOM_WHOLE,
+)
+from seaway.scheduling.kernels.compile import compiled
+from seaway.scheduling.state import DemandArrays, FleetArrays
+
+WHOLE_MILLI = 1000
+WHOLE_PERCENT = 100
+MIG_MEMORY_SLICES = 8
+NO_NUMA = -1
+
+
+@compiled
+def memory_needed(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> int:
+    """Memory that demand `k` needs of device `d`, MiB (rule 10)."""
+    memory = demands.amounts[k, DEMAND_GPU_MEMORY]
+    if memory > 0:
+        return memory
+    return fleet.devices[DEVICE_MEMORY, d] * demands.amounts[k, DEMAND_GPU_PERCENT] // WHOLE_PERCENT
+
+
+@compiled
+def mig_slot(fleet: FleetArrays, d: int, memory: int) -> tuple[int, int]:
+    """Find the profile and the first memory slice for an instance of `memory` MiB on device `d`.
+
+    Profiles are tried from the smallest that is large enough; 1g and 3g from the highest start, the
+    others from the lowest.
+
+    Returns
+    -------
+    tuple of int
+        Line of the profile and start; (-1, -1) when no placement is free (rule 16).
+    """
+    geometry = fleet.devices[DEVICE_MIG, d]
+    used = fleet.devices[DEVICE_MIG_USED, d]
+    for p in range(fleet.mig_first[geometry], fleet.mig_first[geometry + 1]):
+        if fleet.mig[p, MIG_MEMORY] < memory:
+            continue
+        cover = (1 << fleet.mig[p, MIG_SIZE]) - 1
+        starts = fleet.mig[p, MIG_STARTS]
+        for step in range(MIG_MEMORY_SLICES):
+            start = MIG_MEMORY_SLICES - 1 - step if fleet.mig[p, MIG_FROM_TOP] else step
+            if (starts >> start) & 1 and not (cover << start) & used:
+                return p, start
+    return -1, -1
+
+
+@compiled
+def device_fits(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bool:
+    """Tell whether device `d` can take one slice of demand `k` now (rules 2-4 and 6-16)."""
+    devices = fleet.devices
+    if not devices[DEVICE_OPEN, d] or not demands.device_ok[demands.amounts[k, DEMAND_MASK], d]:  # 2-4, 6
+        return False
+    idle = devices[DEVICE_SLOTS_FREE, d] == devices[DEVICE_SLOTS, d]
+    if devices[DEVICE_SLOTS_FREE, d] <= 0:  # 7
+        return False
+    if demands.amounts[k, DEMAND_EXCLUSIVE] and not idle:  # 8
+        return False
+    memory = memory_needed(fleet, demands, k, d)
+    core = demands.amounts[k, DEMAND_GPU_CORE]
+    total = devices[DEVICE_CORE, d]
+    free = devices[DEVICE_CORE_FREE, d]
+    if devices[DEVICE_MEMORY_FREE, d] < memory or free < core:  # 12, 13
+        return False
+    if total == WHOLE_MILLI and core == WHOLE_MILLI and not idle:  # 14
+        return False
+    if total > 0 and free == 0 and core == 0:  # 15
+        return False
+    return devices[DEVICE_MIG, d] < 0 or mig_slot(fleet, d, memory)[0] >= 0  # 16
+
+
+@compiled
+def mig_instances(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, most: int) -> int:
+    """Count how many instances of demand `k` device `d` in MIG mode could take, up to `most`.
+
+    Takes them one by one, as they would be made, and puts the device back as it was.
+    """
+    from_used = fleet.devices[DEVICE_MIG_USED, d]
+    from_memory = fleet.devices[DEVICE_MEMORY_FREE, d]
+    from_core = fleet.devices[DEVICE_CORE_FREE, d]
+    from_slots = fleet.devices[DEVICE_SLOTS_FREE, d]
+    count = 0
+    while count < most and device_fits(fleet, demands, k, d):
+        p, start = mig_slot(fleet, d, memory_needed(fleet, demands, k, d))
+        fleet.devices[DEVICE_MIG_USED, d] |= ((1 << fleet.mig[p, MIG_SIZE]) - 1) << start
+        fleet.devices[DEVICE_MEMORY_FREE, d] -= fleet.mig[p, MIG_MEMORY]
+        fleet.devices[DEVICE_CORE_FREE, d] -= fleet.mig[p, MIG_CORE]
+        fleet.devices[DEVICE_SLOTS_FREE, d] -= 1
+        count += 1
+    fleet.devices[DEVICE_MIG_USED, d] = from_used
+    fleet.devices[DEVICE_MEMORY_FREE, d] = from_memory
+    fleet.devices[DEVICE_CORE_FREE, d] = from_core
+    fleet.devices[DEVICE_SLOTS_FREE, d] = from_slots
+    return count
+
+
+@compiled
+def slices_on_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, numa: int, most: int) -> int:
+    """Count the slices of demand `k` that node `n` has room for on NUMA node `numa`, up to `most`.
+
+    Parameters
+    ----------
+    numa
+        Only devices of this NUMA node count; `NO_NUMA` counts all.
+    """
+    count = 0
+    for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
+        if numa != NO_NUMA and fleet.devices[DEVICE_NUMA, d] != numa:
+            continue
+        if fleet.devices[DEVICE_MIG, d] >= 0:
+            count += mig_instances(fleet, demands, k, d, most - count)
+        elif device_fits(fleet, demands, k, d):
+            count += 1
+        if count >= most:
+            return count
+    return count
+
+
+@compiled
+def numa_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
+    """Find the lowest NUMA node of node `n` that holds all devices of demand `k`; -2 if none (rule 5).
+
+    Returns `NO_NUMA` for a demand that may mix NUMA nodes and fits.
+    """
+    gpus = demands.amounts[k, DEMAND_GPUS]
+    if not demands.amounts[k, DEMAND_SAME_NUMA]:
+        return NO_NUMA if slices_on_node(fleet, demands, k, n, NO_NUMA, gpus) >= gpus else -2
+    best = -2
+    for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
+        numa = fleet.devices[DEVICE_NUMA, d]
+        if (best < 0 or numa < best) and slices_on_node(fleet, demands, k, n, numa, gpus) >= gpus:
+            best = numa
+    return best
+
+
+@compiled
+def node_may_fit(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> bool:
+    """Tell from the node's own figures whether it can fit: false is certain, true has to be checked."""
+    amounts = demands.amounts
+    nodes = fleet.nodes
+    if not nodes[NODE_OPEN, n] or nodes[NODE_CPU_FREE, n] < amounts[k, DEMAND_CPU]:
+        return False
+    if nodes[NODE_MEMORY_FREE, n] < amounts[k, DEMAND_MEMORY]:
+        return False
+    if not amounts[k, DEMAND_GPUS]:
+        return True
+    if nodes[NODE_ROOM_MEMORY, n] < amounts[k, DEMAND_GPU_MEMORY]:
+        return False
+    return nodes[NODE_ROOM_CORE, n] >= amounts[k, DEMAND_GPU_CORE] and nodes[NODE_ROOM_WHOLE, n] >= wholes(
+        demands, k
+    )
+
+
+@compiled
+def wholes(demands: DemandArrays, k: int) -> int:
+    """Count the whole devices that demand `k` cannot do without."""
+    amounts = demands.amounts
+    whole = (
+        amounts[k, DEMAND_GPU_PERCENT] == WHOLE_PERCENT
+        or amounts[k, DEMAND_GPU_CORE] == WHOLE_MILLI
+        or amounts[k, DEMAND_EXCLUSIVE]
+    )
+    return amounts[k, DEMAND_GPUS] if whole else 0
+
+
+@compiled
+def node_fits(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> bool:
+    """Tell whether node `n` can take one replica of demand `k` now, its cluster's links left out."""
+    if not node_may_fit(fleet, demands, k, n) or not demands.node_ok[demands.amounts[k, DEMAND_MASK], n]:
+        return False
+    gpus = demands.amounts[k, DEMAND_GPUS]
+    return gpus == 0 or numa_node(fleet, demands, k, n) >= NO_NUMA

@@ -1,0 +1,122 @@
+"""Best fit: the node on which least is left, and on it the device with least left.
+
+The score is the published one, ``trunc(100 (1 - cpu / 256,000 - gpu / 16,000))`` of the CPU and GPU
+milli left after the placement, in whole numbers: with `NODE_LEFT` = cpu + 16 gpu it is
+``(256,000 - left) * 100 / 256,000``, cut towards zero. Scaling it over the feasible nodes, as
+published, keeps the order and is left out.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from seaway.scheduling.columns import (
+    BLOCK_LEFT,
+    CPU_PER_GPU_MILLI,
+    DEMAND_CPU,
+    DEMAND_GPU_CORE,
+    DEMAND_GPU_MEMORY,
+    DEMAND_GPU_PERCENT,
+    DEMAND_GPUS,
+    DEVICE_CORE,
+    DEVICE_CORE_FREE,
+    DEVICE_MEMORY,
+    DEVICE_MEMORY_FREE,
+    NODE_CPU_FREE,
+    NODE_DEVICE_END,
+    NODE_DEVICE_FIRST,
+    NODE_GPU_CORE,
+    NODE_GPU_CORE_FREE,
+    NODE_GPU_MEMORY,
+    NODE_GPU_MEMORY_FREE,
+)
+from seaway.scheduling.kernels.book import gpu_left_milli
+from seaway.scheduling.kernels.compile import compiled, specialises
+from seaway.scheduling.kernels.fit import WHOLE_MILLI, WHOLE_PERCENT
+from seaway.scheduling.kernels.policy import block_bound, device_key, node_score, prepare, search
+from seaway.scheduling.kernels.scan import scan
+from seaway.scheduling.state import DemandArrays, FleetArrays, UInt8
+
+SCALE = 256_000
+"""CPU milli plus 16 times GPU milli of the largest node that the published score was made for."""
+
+
+class TightParams(NamedTuple):
+    """Parameters of best fit.
+
+    Attributes
+    ----------
+    most_core_per_mib
+        Largest ratio of cores to memory of any node, thousandths of a device by GiB: how much one
+        GiB can weigh at the most.
+    """
+
+    most_core_per_gib: int
+
+
+@compiled
+def left_score(left: int) -> int:
+    """Score a node by what is left on it, in CPU milli with a device worth 16,000."""
+    score = abs(SCALE - left) * 100 // SCALE
+    return score if left <= SCALE else -score
+
+
+@compiled
+def memory_asked(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
+    """Device memory that demand `k` takes of node `n` altogether, MiB."""
+    amounts = demands.amounts
+    each = amounts[k, DEMAND_GPU_MEMORY]
+    if each == 0 and amounts[k, DEMAND_GPU_PERCENT]:
+        count = fleet.nodes[NODE_DEVICE_END, n] - fleet.nodes[NODE_DEVICE_FIRST, n]
+        each = fleet.nodes[NODE_GPU_MEMORY, n] // max(count, 1) * amounts[k, DEMAND_GPU_PERCENT] // WHOLE_PERCENT
+    return each * amounts[k, DEMAND_GPUS]
+
+
+@compiled
+def left_after(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
+    """What demand `k` would leave of node `n`, in CPU milli with a device worth 16,000."""
+    nodes = fleet.nodes
+    core = nodes[NODE_GPU_CORE_FREE, n] - demands.amounts[k, DEMAND_GPU_CORE] * demands.amounts[k, DEMAND_GPUS]
+    memory = nodes[NODE_GPU_MEMORY_FREE, n] - memory_asked(fleet, demands, k, n)
+    gpu = gpu_left_milli(core, nodes[NODE_GPU_CORE, n], memory, nodes[NODE_GPU_MEMORY, n])
+    return nodes[NODE_CPU_FREE, n] - demands.amounts[k, DEMAND_CPU] + CPU_PER_GPU_MILLI * gpu
+
+
+@compiled
+def device_left(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> int:
+    """What is left on device `d`, thousandths of it: the mean of cores and memory."""
+    devices = fleet.devices
+    return gpu_left_milli(
+        devices[DEVICE_CORE_FREE, d], devices[DEVICE_CORE, d], devices[DEVICE_MEMORY_FREE, d], devices[DEVICE_MEMORY, d]
+    )
+
+
+@specialises(search, TightParams)
+def _search(params: TightParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
+    return scan(params, fleet, demands, k, draw, clusters)
+
+
+@specialises(prepare, TightParams)
+def _prepare(params: TightParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int) -> None:
+    pass
+
+
+@specialises(node_score, TightParams)
+def _node_score(params: TightParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int) -> int:
+    return left_score(left_after(fleet, demands, k, n))
+
+
+@specialises(block_bound, TightParams)
+def _block_bound(params: TightParams, fleet: FleetArrays, demands: DemandArrays, k: int, b: int) -> int:
+    amounts = demands.amounts
+    gpus = amounts[k, DEMAND_GPUS]
+    memory = amounts[k, DEMAND_GPU_MEMORY] * params.most_core_per_gib // 1024 + 1
+    if amounts[k, DEMAND_GPU_MEMORY] == 0:
+        memory = WHOLE_MILLI * amounts[k, DEMAND_GPU_PERCENT] // WHOLE_PERCENT
+    most = (amounts[k, DEMAND_GPU_CORE] + memory) * gpus // 2 + 1 if gpus else 0
+    return left_score(fleet.blocks[BLOCK_LEFT, b] - amounts[k, DEMAND_CPU] - CPU_PER_GPU_MILLI * most)
+
+
+@specialises(device_key, TightParams)
+def _device_key(params: TightParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
+    return device_left(fleet, demands, k, d)
