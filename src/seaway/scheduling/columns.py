@@ -124,7 +124,9 @@ JOB_REPLICAS: Final = 1
 JOB_GANG: Final = 2
 JOB_SEQUENCE: Final = 3
 """The job's number since the queue began: it seeds whatever is drawn for the job."""
-JOB_ROWS: Final = 4
+JOB_SPANS: Final = 4
+"""1 for a job of several replicas whose spread over clusters has to be weighed."""
+JOB_ROWS: Final = 5
 
 # Decisions, shape (R, PLAN_ROWS).
 PLAN_JOB: Final = 0

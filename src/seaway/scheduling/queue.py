@@ -42,7 +42,7 @@ class JobQueue:
         joining = list(jobs)
         first = len(self.jobs)
         lines = [
-            (self._snapshot.demands.line(job.demand), job.replicas, job.gang, first + at)
+            (self._snapshot.demands.line(job.demand), job.replicas, job.gang, first + at, self._spans(job))
             for at, job in enumerate(joining)
         ]
         self._lines = np.concatenate([self._lines, np.array(lines, np.int64).reshape(-1, JOB_ROWS)])
@@ -64,6 +64,17 @@ class JobQueue:
         cut.jobs = self.jobs[first:end]
         cut._lines = self._lines[first:end]
         return cut
+
+    def take(self, order: Int64) -> JobQueue:
+        """Return the jobs with the given indices, shape (X,), in that order, as a queue."""
+        taken = JobQueue(self._snapshot)
+        taken.jobs = [self.jobs[j] for j in order]
+        taken._lines = np.ascontiguousarray(self._lines[order])
+        return taken
+
+    def _spans(self, job: Job) -> bool:
+        several = job.replicas > 1 and len(self._snapshot.clusters) > 1
+        return several and (job.gang or job.between_replicas.any)
 
     def __len__(self) -> int:
         return len(self.jobs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from seaway.scheduling.columns import (
     CLUSTER_GATEWAY,
@@ -33,11 +33,11 @@ from seaway.scheduling.columns import (
 )
 from seaway.scheduling.kernels.book import book_bandwidth, book_node, note_change, release_range, take_slice
 from seaway.scheduling.kernels.borrow import borrowed
-from seaway.scheduling.kernels.compile import compiled
+from seaway.scheduling.kernels.compile import compiled, specialises
 from seaway.scheduling.kernels.draw import mixed
 from seaway.scheduling.kernels.fit import device_fits, numa_node
 from seaway.scheduling.kernels.policy import device_key, search
-from seaway.scheduling.state import DemandArrays, FleetArrays, Int32, Int64, UInt8
+from seaway.scheduling.state import DemandArrays, FleetArrays, Int32, Int64
 
 
 @compiled
@@ -89,14 +89,12 @@ def take_devices(
 
 @compiled
 def book_replica(
-    params: Any, fleet: FleetArrays, demands: DemandArrays, n: int, draw: int, paid: UInt8, line: Int64, slices: Int32
+    params: Any, fleet: FleetArrays, demands: DemandArrays, n: int, draw: int, line: Int64, slices: Int32
 ) -> int:
     """Place the replica of plan line `line` on node `n`; return the end of its slices.
 
     Parameters
     ----------
-    paid
-        Clusters to which the job already took its bandwidth; written to.
     line
         Shape (PLAN_ROWS,), its demand and first slice set; written to.
     slices
@@ -109,8 +107,8 @@ def book_replica(
     book_node(fleet, demands, k, n, 1)
     cluster = fleet.nodes[NODE_CLUSTER, n]
     mbps = demands.amounts[k, DEMAND_BANDWIDTH]
-    if mbps > 0 and not paid[cluster]:
-        paid[cluster] = 1
+    if mbps > 0 and not fleet.clusters_open[CLUSTERS_PAID, cluster]:
+        fleet.clusters_open[CLUSTERS_PAID, cluster] = 1
         line[PLAN_BANDWIDTH] = mbps
         book_bandwidth(fleet, demands, k, n, mbps)
     line[PLAN_NODE] = n
@@ -126,10 +124,13 @@ def decide_queue(
     fleet: FleetArrays,
     demands: DemandArrays,
     jobs: Int64,
+    number: int,
     plan: Int64,
     slices: Int32,
-) -> int:
-    """Place the replicas of `jobs` in order; return how many slices were written.
+    row: int,
+    end: int,
+) -> tuple[int, int]:
+    """Place the replicas of `jobs` in order.
 
     Parameters
     ----------
@@ -139,41 +140,102 @@ def decide_queue(
         What random choices hang on, besides the job's number and the replica's.
     jobs
         Shape (J, JOB_ROWS).
+    number
+        What the first of `jobs` is called in the plan.
     plan
-        Shape (sum of replicas, PLAN_ROWS); written to.
+        Shape (R, PLAN_ROWS); written to from line `row` on.
     slices
-        Shape (at least the sum of replicas x GPUs, SLICE_ROWS); written to.
+        Shape (S, SLICE_ROWS); written to from line `end` on.
+
+    Returns
+    -------
+    tuple of int
+        One past the last line written, of `plan` and of `slices`.
     """
     params, fleet, demands = borrowed(params), borrowed(fleet), borrowed(demands)
     jobs, plan, slices = borrowed(jobs), borrowed(plan), borrowed(slices)
-    usable, paid = fleet.clusters_open[CLUSTERS_USABLE], fleet.clusters_open[CLUSTERS_PAID]
-    row, end = 0, 0
     for j in range(jobs.shape[0]):
+        forget_bandwidth(fleet)
         first, first_slice = row, end
-        k = jobs[j, JOB_DEMAND]
-        for c in range(paid.shape[0]):
-            paid[c] = 0
         broken = False
         for replica in range(jobs[j, JOB_REPLICAS]):
             line = plan[row]
-            line[PLAN_JOB] = j
-            line[PLAN_REPLICA] = replica
-            line[PLAN_DEMAND] = k
-            line[PLAN_NODE] = -1
-            line[PLAN_SLICE_FIRST] = end
-            line[PLAN_SLICE_END] = end
-            line[PLAN_BANDWIDTH] = 0
+            start_line(line, number + j, replica, jobs[j, JOB_DEMAND], end)
             row += 1
-            if broken:
-                continue
-            draw = mixed(seed, jobs[j, JOB_SEQUENCE], replica)
-            find_usable_clusters(fleet, demands, k)
-            n = search(params, fleet, demands, k, draw, usable)
-            if n >= 0:
-                end = book_replica(params, fleet, demands, n, draw, paid, line, slices)
-            else:
-                broken = jobs[j, JOB_GANG] != 0
+            if not broken:
+                draw = mixed(seed, jobs[j, JOB_SEQUENCE], replica)
+                end = place_replica(params, fleet, demands, draw, line, slices)
+                broken = line[PLAN_NODE] < 0 and jobs[j, JOB_GANG] != 0
         if broken:
             release_range(fleet, demands, plan, slices, first, row)
+            for at in range(first, row):
+                plan[at, PLAN_SLICE_FIRST] = plan[at, PLAN_SLICE_END] = first_slice
             end = first_slice
-    return end
+    return row, end
+
+
+@compiled
+def place_replica(
+    params: Any, fleet: FleetArrays, demands: DemandArrays, draw: int, line: Int64, slices: Int32
+) -> int:
+    """Decide one replica, whose plan line was started; return the end of its slices."""
+    k = line[PLAN_DEMAND]
+    find_usable_clusters(fleet, demands, k)
+    n = search(params, fleet, demands, k, draw, fleet.clusters_open[CLUSTERS_USABLE])
+    if n < 0:
+        return line[PLAN_SLICE_END]
+    return book_replica(params, fleet, demands, n, draw, line, slices)
+
+
+@compiled
+def start_line(line: Int64, job: int, replica: int, k: int, end: int) -> None:
+    """Begin a plan line for a replica of demand `k` that is not placed yet."""
+    line[PLAN_JOB] = job
+    line[PLAN_REPLICA] = replica
+    line[PLAN_DEMAND] = k
+    line[PLAN_NODE] = -1
+    line[PLAN_SLICE_FIRST] = end
+    line[PLAN_SLICE_END] = end
+    line[PLAN_BANDWIDTH] = 0
+
+
+@compiled
+def forget_bandwidth(fleet: FleetArrays) -> None:
+    """Begin a job: it has taken no bandwidth yet."""
+    for c in range(fleet.clusters_open.shape[1]):
+        fleet.clusters_open[CLUSTERS_PAID, c] = 0
+
+
+class GivenDevices(NamedTuple):
+    """Keys of one node's devices, worked out beforehand: how the plain path chooses devices.
+
+    Attributes
+    ----------
+    keys
+        Shape (devices of the node,), int64; the lowest fitting key wins.
+    first
+        The node's first device.
+    """
+
+    keys: Int64
+    first: int
+
+
+@specialises(device_key, GivenDevices)
+def _device_key(params: GivenDevices, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
+    return params.keys[d - params.first]
+
+
+@compiled
+def book_given(
+    params: GivenDevices, fleet: FleetArrays, demands: DemandArrays, n: int, line: Int64, slices: Int32
+) -> int:
+    """Place the replica of plan line `line` on node `n`, which has to fit; for callers in Python."""
+    lent = borrowed(fleet)
+    return book_replica(borrowed(params), lent, borrowed(demands), n, 0, borrowed(line), borrowed(slices))
+
+
+@compiled
+def forget_bandwidth_of(fleet: FleetArrays) -> None:
+    """Begin a job; for callers in Python."""
+    forget_bandwidth(borrowed(fleet))

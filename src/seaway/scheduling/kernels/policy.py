@@ -41,8 +41,8 @@ def node_score(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, n
     raise InvariantError(f"no compiled score for {type(params).__name__}")
 
 
-def block_bound(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, b: int) -> int:
-    """Return a score that no node of block `b` exceeds for demand `k`."""
+def left_bound(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
+    """Return a score that no node exceeds on which at least `left` (see `NODE_LEFT`) is left."""
     raise InvariantError(f"no compiled bound for {type(params).__name__}")
 
 

@@ -59,6 +59,16 @@ def row_cache(nodes: int, demands: int, slots: int) -> RowCache:
     )
 
 
+def resized(params: Any, demands: int) -> Any:
+    """Return `params` with its cache, if it has one, made large enough for `demands` demands."""
+    cache: RowCache | None = getattr(params, "cache", None)
+    if cache is None or cache.slot.shape[0] >= demands:
+        return params
+    slot = np.full(demands, -1, np.int64)
+    slot[: cache.slot.shape[0]] = cache.slot
+    return params._replace(cache=cache._replace(slot=slot))
+
+
 @compiled
 def slot_of(cache: RowCache, k: int) -> int:
     """Return the row of demand `k`; a demand without one takes it from the demand whose turn it is."""

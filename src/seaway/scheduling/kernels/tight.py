@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from seaway.scheduling.columns import (
-    BLOCK_LEFT,
     CPU_PER_GPU_MILLI,
     DEMAND_CPU,
     DEMAND_GPU_CORE,
@@ -31,11 +32,12 @@ from seaway.scheduling.columns import (
     NODE_GPU_MEMORY_FREE,
 )
 from seaway.scheduling.kernels.book import gpu_left_milli
+from seaway.scheduling.kernels.borrow import borrowed
 from seaway.scheduling.kernels.compile import compiled, specialises
 from seaway.scheduling.kernels.fit import WHOLE_MILLI, WHOLE_PERCENT
-from seaway.scheduling.kernels.policy import block_bound, device_key, node_score, prepare, search
+from seaway.scheduling.kernels.policy import left_bound, device_key, node_score, prepare, search
 from seaway.scheduling.kernels.scan import scan
-from seaway.scheduling.state import DemandArrays, FleetArrays, UInt8
+from seaway.scheduling.state import DemandArrays, FleetArrays, Int64, UInt8
 
 SCALE = 256_000
 """CPU milli plus 16 times GPU milli of the largest node that the published score was made for."""
@@ -46,7 +48,7 @@ class TightParams(NamedTuple):
 
     Attributes
     ----------
-    most_core_per_mib
+    most_core_per_gib
         Largest ratio of cores to memory of any node, thousandths of a device by GiB: how much one
         GiB can weigh at the most.
     """
@@ -106,17 +108,37 @@ def _node_score(params: TightParams, fleet: FleetArrays, demands: DemandArrays, 
     return left_score(left_after(fleet, demands, k, n))
 
 
-@specialises(block_bound, TightParams)
-def _block_bound(params: TightParams, fleet: FleetArrays, demands: DemandArrays, k: int, b: int) -> int:
+@specialises(left_bound, TightParams)
+def _left_bound(params: TightParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
     amounts = demands.amounts
     gpus = amounts[k, DEMAND_GPUS]
     memory = amounts[k, DEMAND_GPU_MEMORY] * params.most_core_per_gib // 1024 + 1
     if amounts[k, DEMAND_GPU_MEMORY] == 0:
         memory = WHOLE_MILLI * amounts[k, DEMAND_GPU_PERCENT] // WHOLE_PERCENT
     most = (amounts[k, DEMAND_GPU_CORE] + memory) * gpus // 2 + 1 if gpus else 0
-    return left_score(fleet.blocks[BLOCK_LEFT, b] - amounts[k, DEMAND_CPU] - CPU_PER_GPU_MILLI * most)
+    return left_score(left - amounts[k, DEMAND_CPU] - CPU_PER_GPU_MILLI * most)
 
 
 @specialises(device_key, TightParams)
 def _device_key(params: TightParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
     return device_left(fleet, demands, k, d)
+
+
+@compiled
+def left_column(fleet: FleetArrays, demands: DemandArrays, k: int) -> Int64:
+    """Score every node for demand `k`, shape (N,)."""
+    lent, asked = borrowed(fleet), borrowed(demands)
+    scores = np.empty(fleet.nodes.shape[1], np.int64)
+    for n in range(scores.shape[0]):
+        scores[n] = left_score(left_after(lent, asked, k, n))
+    return scores
+
+
+@compiled
+def left_of_devices(fleet: FleetArrays, demands: DemandArrays, k: int, first: int, end: int) -> Int64:
+    """What is left on each device from `first` up to `end`, shape (end - first,)."""
+    lent, asked = borrowed(fleet), borrowed(demands)
+    keys = np.empty(end - first, np.int64)
+    for d in range(first, end):
+        keys[d - first] = device_left(lent, asked, k, d)
+    return keys

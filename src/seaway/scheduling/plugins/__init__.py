@@ -1,0 +1,29 @@
+"""Built-in plugins, one file each; they do not know each other."""
+
+from __future__ import annotations
+
+from seaway.scheduling.framework import Filter
+from seaway.scheduling.plugins.cluster_rules import ClusterRules
+from seaway.scheduling.plugins.device_fit import DeviceFit
+from seaway.scheduling.plugins.network import Network
+from seaway.scheduling.plugins.node_labels import NodeLabels
+from seaway.scheduling.plugins.node_ready import NodeReady
+from seaway.scheduling.plugins.node_resources import NodeResources
+from seaway.scheduling.plugins.taint_toleration import TaintToleration
+
+
+def rules_of_fit() -> tuple[Filter, ...]:
+    """Return the filters that together are the engine's rules of fit, in order: links first."""
+    return (
+        Network(),
+        ClusterRules(),
+        NodeReady(),
+        TaintToleration(),
+        NodeLabels(),
+        NodeResources(),
+        DeviceFit(),
+    )
+
+
+RULES_OF_FIT = tuple(rule.name for rule in rules_of_fit())
+"""Names of the rules of fit, in order: a profile with just these filters can be compiled."""

@@ -1,0 +1,95 @@
+"""Explanations: why a job waits, and why a placed one is where it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One rule and how many nodes it refused.
+
+    Attributes
+    ----------
+    plugin
+        The filter that refused.
+    reason
+        Why, one clause, like ``not enough free GPU memory on any one device``.
+    nodes
+        How many nodes it was the first to refuse.
+    """
+
+    plugin: str
+    reason: str
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """The smallest change to one figure of a request that would admit it.
+
+    Attributes
+    ----------
+    field
+        What to change, like ``gpu_memory_mib``.
+    asked, admits
+        The figure now, and the one that would be admitted.
+    cluster, node
+        Where the job would go then.
+    """
+
+    field: str
+    asked: int
+    admits: int
+    cluster: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node that could take the job, with what each plugin said of it.
+
+    Attributes
+    ----------
+    cluster, node
+        Where.
+    scores
+        Score of each plugin, by name, as it entered the sum.
+    total
+        The sum that decided.
+    """
+
+    cluster: str
+    node: str
+    scores: dict[str, int]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a replica can or cannot be placed at one moment.
+
+    Attributes
+    ----------
+    job
+        The job's name.
+    nodes
+        How many nodes were looked at.
+    refusals
+        Which rules refused how many nodes, most first.
+    candidates
+        The best nodes that fit, best first.
+    remedies
+        Single changes that would admit a job that fits nowhere, smallest first.
+    """
+
+    job: str
+    nodes: int
+    refusals: tuple[Refusal, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        """Whether any node could take the job."""
+        return bool(self.candidates)

@@ -1,0 +1,113 @@
+"""The decision engine: a snapshot and a queue in, a plan out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Protocol
+
+import numpy as np
+
+from seaway.scheduling.columns import JOB_SPANS
+from seaway.scheduling.compiled import CompiledPlacer
+from seaway.scheduling.explain import Explanation, explain
+from seaway.scheduling.framework import QueueSort
+from seaway.scheduling.gang import place_spanning
+from seaway.scheduling.plain import PlainPlacer
+from seaway.scheduling.plan import Plan
+from seaway.scheduling.plugins import RULES_OF_FIT
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.statement import Statement
+
+
+class Placer(Protocol):
+    """Places a run of jobs, one decision per replica."""
+
+    def place(self, statement: Statement, first: int, end: int) -> None:
+        """Decide the queue's jobs from `first` up to `end` and append to the statement."""
+
+
+class Policy(Protocol):
+    """A whole policy, for what no set of plugins can say (see `volcano`)."""
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+
+    def decide(self, snapshot: Snapshot, queue: JobQueue) -> Plan:
+        """Decide every job of the queue and bring the snapshot up to date."""
+
+
+def decide(
+    snapshot: Snapshot, queue: JobQueue, policy: Profile | Policy, *, explained: Collection[int] = ()
+) -> Plan:
+    """Decide, for every replica of every job in a queue, the node and the devices.
+
+    Parameters
+    ----------
+    snapshot
+        The fleet; brought up to date with each decision.
+    queue
+        The jobs, encoded for this snapshot. A profile with a QueueSort plugin puts them in order,
+        and the plan's queue is then in that order.
+    policy
+        How to decide.
+    explained
+        Numbers of jobs, in the order of decision, for which to note why; nothing is spent on
+        the others.
+
+    Returns
+    -------
+    Plan
+        What was decided. `Snapshot.release` takes decisions back.
+    """
+    if not isinstance(policy, Profile):
+        return policy.decide(snapshot, queue)
+    for sorter in policy.at(QueueSort):  # type: ignore[type-abstract]
+        queue = queue.take(sorter.order(queue))
+        break
+    statement = Statement(snapshot, queue)
+    placer = placer_for(snapshot, policy)
+    reasons: dict[int, Explanation] = {}
+    for first, end in _runs(queue, explained):
+        if first in explained:
+            reasons[first] = explain(snapshot, queue.jobs[first], policy)
+        if queue.lines[first, JOB_SPANS]:
+            place_spanning(placer, statement, first)
+        else:
+            placer.place(statement, first, end)
+    plan = statement.commit()
+    plan.explanations = reasons
+    return plan
+
+
+def placer_for(snapshot: Snapshot, profile: Profile) -> Placer:
+    """Return what places jobs on `snapshot` by `profile`: machine code where that is possible.
+
+    It is kept with the snapshot, so that what it remembers serves the next decision too.
+    """
+    placer = snapshot.placers.get(profile)
+    if placer is None:
+        only = profile.compiled(RULES_OF_FIT)
+        placer = CompiledPlacer(snapshot, only, profile.seed) if only else PlainPlacer(snapshot, profile)
+        snapshot.placers[profile] = placer
+    return placer
+
+
+def _runs(queue: JobQueue, explained: Collection[int]) -> Iterator[tuple[int, int]]:
+    """Cut a queue into runs of jobs that can be decided in one go.
+
+    A job whose replicas may spread over clusters, and one to be explained, is a run of its own.
+    """
+    alone = np.flatnonzero(queue.lines[:, JOB_SPANS])
+    if explained:
+        alone = np.union1d(alone, np.fromiter(explained, np.intp))
+    first = 0
+    for job in alone:
+        if first < job:
+            yield first, int(job)
+        yield int(job), int(job) + 1
+        first = int(job) + 1
+    if first < len(queue):
+        yield first, len(queue)

@@ -1,0 +1,230 @@
+"""Extension points: what a plugin can be asked, in the words of the Kubernetes scheduling framework.
+
+Plugins answer for all nodes at once, with arrays over the snapshot's nodes, shape (N,). A plugin is
+any object with a `name` and the methods of one or more of these protocols; nothing has to be
+inherited. `seaway.testing.plugins` has the suite that every plugin should pass.
+
+The order of one decision: PreFilter, Filter, (PostFilter when nothing is left), PreScore, Score,
+Reserve, Permit; then, when a plan is carried out, PreBind, Bind, PostBind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seaway.domain.job import Demand, Job
+from seaway.domain.placement import Placement
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+
+Codes = NDArray[np.uint8]
+Scores = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+class Verdict(Enum):
+    """What a plugin says of a whole decision."""
+
+    PASS = "pass"
+    REFUSE = "refuse"
+    WAIT = "wait"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A verdict and, unless it passes, the reason in one sentence without a full stop."""
+
+    verdict: Verdict = Verdict.PASS
+    reason: str = ""
+
+    @property
+    def passes(self) -> bool:
+        """Whether the decision goes on."""
+        return self.verdict is Verdict.PASS
+
+
+PASS = Status()
+
+
+@dataclass(slots=True)
+class Cycle:
+    """One decision: where one replica of a job goes.
+
+    Attributes
+    ----------
+    snapshot
+        The fleet; plugins read it and leave it as it is.
+    job
+        The job.
+    replica
+        Which of its replicas, from 0.
+    line
+        Line of the job's demand in ``snapshot.demands``.
+    draw
+        63 random bits that belong to this decision, for ties and samples.
+    usable
+        Clusters that may be chosen, shape (C,); a gang narrows them down.
+    feasible
+        Nodes that every filter so far let pass, shape (N,).
+    notes
+        What plugins leave for later points of the same decision, by plugin name.
+    """
+
+    snapshot: Snapshot
+    job: Job
+    replica: int
+    line: int
+    draw: int
+    usable: Mask
+    feasible: Mask
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def demand(self) -> Demand:
+        """What the replica asks for."""
+        return self.job.demand
+
+
+class Plugin(Protocol):
+    """Anything that hooks into a decision."""
+
+    @property
+    def name(self) -> str:
+        """Name, unique in a profile."""
+
+
+@runtime_checkable
+class QueueSort(Plugin, Protocol):
+    """Decides who goes first."""
+
+    def order(self, queue: JobQueue) -> NDArray[np.int64]:
+        """Return the indices of the queue's jobs in the order of decision, shape (J,)."""
+
+
+@runtime_checkable
+class PreFilter(Plugin, Protocol):
+    """Looks at the replica before any node is looked at."""
+
+    def pre_filter(self, cycle: Cycle) -> Status:
+        """Refuse the replica altogether, or note down what filters need."""
+
+
+@runtime_checkable
+class Filter(Plugin, Protocol):
+    """Refuses nodes."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why this filter refuses nodes; a code i stands for ``reasons[i - 1]``."""
+
+    def filter(self, cycle: Cycle) -> Codes:
+        """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
+
+
+@runtime_checkable
+class PostFilter(Plugin, Protocol):
+    """Is asked when no node is left, for instance to make room."""
+
+    def post_filter(self, cycle: Cycle) -> Status:
+        """Return PASS if the decision should be tried once more."""
+
+
+@runtime_checkable
+class PreScore(Plugin, Protocol):
+    """Prepares scores, with the feasible nodes known."""
+
+    def pre_score(self, cycle: Cycle) -> Status:
+        """Note down what scores need, or refuse the replica."""
+
+
+@runtime_checkable
+class Score(Plugin, Protocol):
+    """Prefers nodes.
+
+    In a profile with one score the highest wins as it is; among several, each is scaled to 0-100
+    over the feasible nodes, times its weight. Equals go to the node with the lowest index.
+    """
+
+    def score(self, cycle: Cycle) -> Scores:
+        """Score every node, shape (N,); what is said of infeasible nodes is not read."""
+
+
+@runtime_checkable
+class DeviceScore(Plugin, Protocol):
+    """Prefers devices of the chosen node. The first of a profile decides."""
+
+    def device_keys(self, cycle: Cycle, node: int) -> Scores:
+        """Rank the node's devices, shape (devices of the node,); the lowest fitting key wins."""
+
+
+@runtime_checkable
+class Reserve(Plugin, Protocol):
+    """Is told when resources are set aside."""
+
+    def reserve(self, cycle: Cycle, placement: Placement) -> Status:
+        """Keep own books; anything but PASS takes the placement back."""
+
+    def unreserve(self, cycle: Cycle, placement: Placement) -> None:
+        """Forget what `reserve` noted; may be called more than once."""
+
+
+@runtime_checkable
+class Permit(Plugin, Protocol):
+    """Has the last word before a placement joins the plan."""
+
+    def permit(self, cycle: Cycle, placement: Placement) -> Status:
+        """Let it pass, refuse it, or hold it back (which leaves the replica unplaced for now)."""
+
+
+@runtime_checkable
+class PreBind(Plugin, Protocol):
+    """Prepares what a placement needs before it is carried out."""
+
+    def pre_bind(self, placement: Placement) -> Status:
+        """Anything but PASS stops the binding."""
+
+
+@runtime_checkable
+class Bind(Plugin, Protocol):
+    """Carries a placement out. The first of a profile that does not answer WAIT has done it."""
+
+    def bind(self, placement: Placement) -> Status:
+        """Return PASS when done, WAIT when this is for another plugin, REFUSE when it failed."""
+
+
+@runtime_checkable
+class PostBind(Plugin, Protocol):
+    """Is told that a placement was carried out."""
+
+    def post_bind(self, placement: Placement) -> None:
+        """Take note."""
+
+
+@runtime_checkable
+class Compiled(Plugin, Protocol):
+    """A score that the engine can run as machine code when nothing else in the profile objects."""
+
+    def params(self, snapshot: Snapshot) -> Any:
+        """Return the policy's parameters, a named tuple that kernels are specialised for."""
+
+
+EXTENSION_POINTS = (
+    QueueSort,
+    PreFilter,
+    Filter,
+    PostFilter,
+    PreScore,
+    Score,
+    DeviceScore,
+    Reserve,
+    Permit,
+    PreBind,
+    Bind,
+    PostBind,
+)
+"""Every point at which a plugin is called, in order."""

@@ -1,0 +1,181 @@
+"""Placing by plugins: the path for every profile, one replica at a time, arrays over all nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seaway.scheduling.columns import (
+    CLUSTERS_GATE,
+    JOB_DEMAND,
+    JOB_GANG,
+    JOB_SEQUENCE,
+    NODE_DEVICE_END,
+    NODE_DEVICE_FIRST,
+    PLAN_SLICE_FIRST,
+)
+from seaway.scheduling.framework import (
+
+    Cycle,
+    DeviceScore,
+    Filter,
+    Permit,
+    PostFilter,
+    PreFilter,
+    PreScore,
+    Reserve,
+    Scores,
+    Status,
+    Verdict,
+)
+from seaway.scheduling.kernels.decide import GivenDevices, book_given, forget_bandwidth_of, start_line
+from seaway.scheduling.kernels.draw import mixed
+from seaway.scheduling.plan import Plan
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.statement import Statement
+
+FULL_SCORE = 100
+"""What a score is scaled to before it is weighed against others."""
+
+
+class PlainPlacer:
+    """Places jobs by asking a profile's plugins.
+
+    Parameters
+    ----------
+    snapshot
+        The fleet.
+    profile
+        The plugins.
+    """
+
+    def __init__(self, snapshot: Snapshot, profile: Profile) -> None:
+        self._profile = profile
+
+    def place(self, statement: Statement, first: int, end: int) -> None:
+        """Decide the queue's jobs from `first` up to `end` and append to the statement."""
+        for j in range(first, end):
+            before = statement.checkpoint()
+            forget_bandwidth_of(statement.snapshot.arrays)
+            complete = all([self._place_replica(statement, j, r) for r in range(statement.queue.jobs[j].replicas)])
+            if not complete and statement.queue.lines[j, JOB_GANG]:
+                statement.rollback(before)
+                for replica in range(statement.queue.jobs[j].replicas):
+                    self._start(statement, j, replica)
+
+    def _start(self, statement: Statement, j: int, replica: int) -> int:
+        row = statement.length
+        start_line(statement.lines[row], j, replica, statement.queue.lines[j, JOB_DEMAND], statement.slice_end)
+        statement.length += 1
+        return row
+
+    def _place_replica(self, statement: Statement, j: int, replica: int) -> bool:
+        """Decide one replica; return whether it was placed."""
+        row = self._start(statement, j, replica)
+        cycle = self._cycle(statement, j, replica)
+        n = choose(self._profile, cycle)
+        if n < 0:
+            return False
+        arrays = statement.snapshot.arrays
+        given = GivenDevices(device_keys(self._profile, cycle, n), int(arrays.nodes[NODE_DEVICE_FIRST, n]))
+        demands, line = statement.snapshot.demands.arrays, statement.lines[row]
+        statement.slice_end = book_given(given, arrays, demands, n, line, statement.slices)
+        if self._confirmed(cycle, statement, row):
+            return True
+        statement.snapshot.release(statement.lines, statement.slices, np.array([row]))
+        statement.slice_end = int(line[PLAN_SLICE_FIRST])
+        return False
+
+    def _cycle(self, statement: Statement, j: int, replica: int) -> Cycle:
+        snapshot = statement.snapshot
+        lines = statement.queue.lines[j]
+        return Cycle(
+            snapshot=snapshot,
+            job=statement.queue.jobs[j],
+            replica=replica,
+            line=int(lines[JOB_DEMAND]),
+            draw=int(mixed(self._profile.seed, int(lines[JOB_SEQUENCE]), replica)),
+            usable=snapshot.arrays.clusters_open[CLUSTERS_GATE] != 0,
+            feasible=np.ones(len(snapshot.nodes), np.bool_),
+        )
+
+    def _confirmed(self, cycle: Cycle, statement: Statement, row: int) -> bool:
+        """Ask Reserve and Permit; what reserved already is told when a later one refuses."""
+        reserving = list(self._profile.at(Reserve))  # type: ignore[type-abstract]
+        permitting = list(self._profile.at(Permit))  # type: ignore[type-abstract]
+        if not reserving and not permitting:
+            return True
+        placement = Plan(
+            statement.snapshot, statement.queue, statement.lines, statement.slices
+        ).placement(row)
+        told: list[Reserve] = []
+        for plugin in reserving:
+            told.append(plugin)
+            if not plugin.reserve(cycle, placement).passes:
+                break
+        else:
+            if all(plugin.permit(cycle, placement).passes for plugin in permitting):
+                return True
+        for plugin in reversed(told):
+            plugin.unreserve(cycle, placement)
+        return False
+
+
+def choose(profile: Profile, cycle: Cycle) -> int:
+    """Run a profile from PreFilter to Score; return the chosen node, -1 for none."""
+    for plugin in profile.at(PreFilter):  # type: ignore[type-abstract]
+        if not plugin.pre_filter(cycle).passes:
+            return -1
+    run_filters(profile, cycle)
+    if not cycle.feasible.any() and made_room(profile, cycle).passes:
+        cycle.feasible[:] = True
+        run_filters(profile, cycle)
+    if not cycle.feasible.any():
+        return -1
+    for prepared in profile.at(PreScore):  # type: ignore[type-abstract]
+        if not prepared.pre_score(cycle).passes:
+            return -1
+    total = total_score(profile, cycle)
+    best = total[cycle.feasible].max()
+    return int(np.flatnonzero(cycle.feasible & (total == best))[0])
+
+
+def run_filters(profile: Profile, cycle: Cycle) -> None:
+    """Let every filter refuse nodes, in order."""
+    for plugin in profile.at(Filter):  # type: ignore[type-abstract]
+        cycle.feasible &= plugin.filter(cycle) == 0
+
+
+def made_room(profile: Profile, cycle: Cycle) -> Status:
+    """Ask PostFilter plugins whether the decision is worth another try; refuse without any."""
+    answers = [plugin.post_filter(cycle) for plugin in profile.at(PostFilter)]  # type: ignore[type-abstract]
+    refused = Status(Verdict.REFUSE, "no plugin made room")
+    return next((answer for answer in answers if answer.passes), refused)
+
+
+def total_score(profile: Profile, cycle: Cycle) -> Scores:
+    """Add up a profile's scores, shape (N,); one alone counts as it is."""
+    scores = profile.scores()
+    if len(scores) == 1:
+        return scores[0][0].score(cycle)
+    total = np.zeros(len(cycle.snapshot.nodes), np.int64)
+    for plugin, weight in scores:
+        total += weight * scaled(plugin.score(cycle), cycle)
+    return total
+
+
+def scaled(score: Scores, cycle: Cycle) -> Scores:
+    """Scale a score to 0-100 over the feasible nodes, in whole numbers; equal scores give 100."""
+    among = score[cycle.feasible]
+    low, high = among.min(), among.max()
+    if low == high:
+        return np.full_like(score, FULL_SCORE)
+    return (np.clip(score, low, high) - low) * FULL_SCORE // (high - low)
+
+
+def device_keys(profile: Profile, cycle: Cycle, n: int) -> Scores:
+    """Rank the devices of node `n`; without a plugin that minds, the lowest index wins."""
+    for plugin in profile.at(DeviceScore):  # type: ignore[type-abstract]
+        return np.ascontiguousarray(plugin.device_keys(cycle, n), np.int64)
+    nodes = cycle.snapshot.arrays.nodes
+    return np.zeros(int(nodes[NODE_DEVICE_END, n] - nodes[NODE_DEVICE_FIRST, n]), np.int64)

@@ -1,0 +1,103 @@
+"""Plans: what was decided, as columns, and as placements for whoever carries them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seaway.domain.placement import DeviceSlice, Placement
+from seaway.scheduling.columns import (
+    NODE_CLUSTER,
+    PLAN_JOB,
+    PLAN_NODE,
+    PLAN_REPLICA,
+    PLAN_SLICE_END,
+    PLAN_SLICE_FIRST,
+    SLICE_CORE,
+    SLICE_DEVICE,
+    SLICE_MEMORY,
+    SLICE_MIG,
+    SLICE_START,
+)
+from seaway.scheduling.encode import smallest_first
+from seaway.domain.explanation import Explanation
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.state import Int32, Int64
+
+
+class Plan:
+    """Decisions for the replicas of a queue.
+
+    Attributes
+    ----------
+    queue
+        The jobs that were decided on.
+    lines
+        A decision a line, shape (R, PLAN_ROWS); see `seaway.scheduling.columns`.
+    slices
+        Slices of devices, shape (S, SLICE_ROWS).
+    explanations
+        Why, by number of job in the queue, for the jobs that were to be explained.
+    """
+
+    def __init__(self, snapshot: Snapshot, queue: JobQueue, lines: Int64, slices: Int32) -> None:
+        self.snapshot = snapshot
+        self.queue = queue
+        self.lines = lines
+        self.slices = slices
+        self.explanations: dict[int, Explanation] = {}
+
+    @property
+    def placed(self) -> NDArray[np.bool_]:
+        """Which decisions found a node, shape (R,)."""
+        return self.lines[:, PLAN_NODE] >= 0
+
+    @property
+    def jobs_placed(self) -> NDArray[np.bool_]:
+        """Which jobs have all their replicas placed, shape (J,)."""
+        short = np.zeros(len(self.queue), np.bool_)
+        short[self.lines[~self.placed, PLAN_JOB]] = True
+        decided = np.zeros(len(self.queue), np.bool_)
+        decided[self.lines[:, PLAN_JOB]] = True
+        return decided & ~short
+
+    def rows_of(self, job: int) -> NDArray[np.intp]:
+        """Return the lines that belong to the queue's job number `job`."""
+        return np.flatnonzero(self.lines[:, PLAN_JOB] == job)
+
+    def placements(self) -> Iterator[Placement]:
+        """Write out the decisions that found a node."""
+        for row in np.flatnonzero(self.placed):
+            yield self.placement(int(row))
+
+    def placement(self, row: int) -> Placement:
+        """Write out the decision of a line that found a node."""
+        line = self.lines[row]
+        n = int(line[PLAN_NODE])
+        first, end = int(line[PLAN_SLICE_FIRST]), int(line[PLAN_SLICE_END])
+        return Placement(
+            job=self.queue.jobs[int(line[PLAN_JOB])].name,
+            replica=int(line[PLAN_REPLICA]),
+            cluster=self.snapshot.clusters[int(self.snapshot.arrays.nodes[NODE_CLUSTER, n])].name,
+            node=self.snapshot.nodes[n].name,
+            slices=tuple(self._slice(s) for s in range(first, end)),
+        )
+
+    def _slice(self, s: int) -> DeviceSlice:
+        line = self.slices[s]
+        d, profile = int(line[SLICE_DEVICE]), int(line[SLICE_MIG])
+        device = self.snapshot.devices[d]
+        name = ""
+        if profile >= 0:
+            geometry = self.snapshot.geometries[smallest_first(device)]
+            name = smallest_first(device)[profile - int(self.snapshot.arrays.mig_first[geometry])].name
+        return DeviceSlice(
+            uuid=device.uuid,
+            memory_mib=int(line[SLICE_MEMORY]),
+            core_milli=int(line[SLICE_CORE]),
+            mig_profile=name,
+            mig_start=int(line[SLICE_START]),
+        )

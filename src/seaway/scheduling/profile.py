@@ -1,0 +1,97 @@
+"""Profiles: an ordered, weighted set of plugins under a name. Users call them policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from seaway.domain.errors import RejectedError
+from seaway.scheduling.framework import (
+    Compiled,
+    DeviceScore,
+    Filter,
+    Permit,
+    Plugin,
+    PostFilter,
+    PreFilter,
+    PreScore,
+    Reserve,
+    Score,
+)
+
+Point = TypeVar("Point")
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """A plugin and the weight of its score, at least 1."""
+
+    plugin: Plugin
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """An ordered, weighted set of plugins.
+
+    Attributes
+    ----------
+    name
+        What users call the policy.
+    plugins
+        In the order in which they are asked at each extension point.
+    seed
+        What random choices hang on.
+    plain
+        Whether to keep to the plugins' own methods even where machine code would do the same.
+
+    Raises
+    ------
+    RejectedError
+        When two plugins share a name, a weight is below 1 or no plugin scores nodes.
+    """
+
+    name: str
+    plugins: tuple[Weighted, ...]
+    seed: int = 0
+    plain: bool = False
+
+    def __post_init__(self) -> None:
+        """Check names and weights."""
+        names = [weighted.plugin.name for weighted in self.plugins]
+        for name in names:
+            if names.count(name) > 1:
+                raise RejectedError(f"profile {self.name!r} has the plugin {name!r} more than once")
+        if any(weighted.weight < 1 for weighted in self.plugins):
+            raise RejectedError(f"profile {self.name!r} has a weight below 1")
+        if not any(isinstance(weighted.plugin, Score) for weighted in self.plugins):
+            raise RejectedError(f"profile {self.name!r} has no plugin that scores nodes")
+
+    def at(self, point: type[Point]) -> Iterator[Point]:
+        """Return the plugins that take part in an extension point, in order."""
+        for weighted in self.plugins:
+            if isinstance(weighted.plugin, point):
+                yield weighted.plugin
+
+    def scores(self) -> list[tuple[Score, int]]:
+        """Return the plugins that score nodes, with their weights."""
+        return [(each.plugin, each.weight) for each in self.plugins if isinstance(each.plugin, Score)]
+
+    def compiled(self, rules_of_fit: tuple[str, ...]) -> Compiled | None:
+        """Return the one score that machine code can stand in for; None when the plain path is needed.
+
+        That is so when the filters are just the engine's own rules of fit, one plugin scores and
+        has a compiled form, and nothing else takes part in deciding.
+        """
+        scores = self.scores()
+        busy = (PreFilter, PostFilter, PreScore, Reserve, Permit)
+        filters = tuple(each.name for each in self.at(Filter))  # type: ignore[type-abstract]
+        if self.plain or len(scores) != 1 or filters != rules_of_fit:
+            return None
+        only = scores[0][0]
+        if any(isinstance(each.plugin, busy) for each in self.plugins):
+            return None
+        if any(each is not only for each in self.at(DeviceScore)):  # type: ignore[type-abstract]
+            return None
+        return only if isinstance(only, Compiled) else None

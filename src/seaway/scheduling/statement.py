@@ -1,0 +1,65 @@
+"""Statements: decisions that can be taken back exactly, until they are committed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seaway.domain.errors import InvariantError
+from seaway.scheduling.columns import DEMAND_GPUS, JOB_DEMAND, JOB_REPLICAS, PLAN_ROWS, SLICE_ROWS
+from seaway.scheduling.plan import Plan
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+
+
+class Statement:
+    """A run of decisions on a snapshot, which is brought up to date as each is made.
+
+    All figures are whole numbers and every reservation is undone in reverse order, so that a
+    roll-back leaves the snapshot bit for bit as it was.
+
+    Parameters
+    ----------
+    snapshot
+        The fleet that is decided on.
+    queue
+        The jobs that are decided on.
+
+    Attributes
+    ----------
+    lines, slices
+        The plan so far, as in `Plan`; `length` and `slice_end` say how much of it is written.
+    """
+
+    def __init__(self, snapshot: Snapshot, queue: JobQueue) -> None:
+        self.snapshot = snapshot
+        self.queue = queue
+        gpus = snapshot.demands.arrays.amounts[queue.lines[:, JOB_DEMAND], DEMAND_GPUS]
+        self.lines = np.zeros((queue.replicas, PLAN_ROWS), np.int64)
+        self.slices = np.zeros((int((gpus * queue.lines[:, JOB_REPLICAS]).sum()), SLICE_ROWS), np.int32)
+        self.length = 0
+        self.slice_end = 0
+        self._committed = False
+
+    def checkpoint(self) -> tuple[int, int]:
+        """Return where the statement stands, for `rollback`."""
+        return self.length, self.slice_end
+
+    def rollback(self, checkpoint: tuple[int, int] = (0, 0)) -> None:
+        """Take back every decision since `checkpoint`.
+
+        Raises
+        ------
+        InvariantError
+            When the statement was committed.
+        """
+        if self._committed:
+            raise InvariantError("a committed statement cannot be rolled back; release its plan instead")
+        rows = np.arange(checkpoint[0], self.length)
+        self.snapshot.release(self.lines, self.slices, rows)
+        self.lines[rows] = 0
+        self.length, self.slice_end = checkpoint
+
+    def commit(self) -> Plan:
+        """Make the decisions final and return them."""
+        self._committed = True
+        return Plan(self.snapshot, self.queue, self.lines[: self.length], self.slices[: self.slice_end])
