@@ -55,7 +55,9 @@ DEVICE_MIG: Final = 9
 """Index of the device's MIG geometry; -1 when it is not in MIG mode."""
 DEVICE_MIG_USED: Final = 10
 """Memory slices that instances cover, a bit each."""
-DEVICE_ROWS: Final = 11
+DEVICE_FREE_MILLI: Final = 11
+"""Thousandths of the device that are free in cores and in memory; 0 without a slot. Derived."""
+DEVICE_ROWS: Final = 12
 
 # Blocks of `BLOCK_NODES` neighbouring nodes, shape (BLOCK_ROWS, B): the best that any of them has.
 BLOCK_NODES: Final = 64

@@ -13,6 +13,7 @@ from seaway.scheduling.engine import Policy
 from seaway.scheduling.framework import Plugin
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.plugins.bestfit import BestFit
+from seaway.scheduling.plugins.fgd import Fgd
 from seaway.scheduling.profile import Profile, Weighted
 
 ENTRY_POINTS = "seaway.policies"
@@ -56,8 +57,13 @@ def _bestfit(options: PolicyOptions) -> Profile | Policy:
     return profile_of("bestfit", options, BestFit())
 
 
+def _fgd(options: PolicyOptions) -> Profile | Policy:
+    return profile_of("fgd", options, Fgd(options.mix))
+
+
 BUILT_IN: dict[str, PolicyFactory] = {
     "bestfit": _bestfit,
+    "fgd": _fgd,
 }
 
 

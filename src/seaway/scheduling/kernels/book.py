@@ -28,6 +28,7 @@ from seaway.scheduling.columns import (
     DEMAND_MEMORY,
     DEVICE_CORE,
     DEVICE_CORE_FREE,
+    DEVICE_FREE_MILLI,
     DEVICE_MEMORY,
     DEVICE_MEMORY_FREE,
     DEVICE_MIG,
@@ -80,6 +81,17 @@ def gpu_left_milli(core_free: int, core: int, memory_free: int, memory: int) -> 
 
 
 @compiled
+def free_milli(fleet: FleetArrays, d: int) -> int:
+    """Work out how much of device `d` a job could still use, thousandths of it."""
+    devices = fleet.devices
+    if devices[DEVICE_SLOTS_FREE, d] <= 0:
+        return 0
+    core = devices[DEVICE_CORE_FREE, d] * WHOLE_MILLI // max(devices[DEVICE_CORE, d], 1)
+    memory = devices[DEVICE_MEMORY_FREE, d] * WHOLE_MILLI // max(devices[DEVICE_MEMORY, d], 1)
+    return max(min(core, memory), 0)
+
+
+@compiled
 def refresh_node(fleet: FleetArrays, n: int) -> None:
     """Derive what node `n` has room for from its devices, and correct its cluster's sums."""
     nodes = fleet.nodes
@@ -88,7 +100,9 @@ def refresh_node(fleet: FleetArrays, n: int) -> None:
     memory, memory_free, core, core_free = 0, 0, 0, 0
     for d in range(nodes[NODE_DEVICE_FIRST, n], nodes[NODE_DEVICE_END, n]):
         if not devices[DEVICE_OPEN, d]:
+            devices[DEVICE_FREE_MILLI, d] = 0
             continue
+        devices[DEVICE_FREE_MILLI, d] = free_milli(fleet, d)
         memory += devices[DEVICE_MEMORY, d]
         memory_free += devices[DEVICE_MEMORY_FREE, d]
         core += devices[DEVICE_CORE, d]

@@ -1,0 +1,258 @@
+"""Fragmentation gradient descent: place where the fragments that the job mix cannot use grow least.
+
+A node's fragmentation is the idle GPU that an average job of the mix could not use there: for each
+typical job that fits, the thousandths left on devices with less left than it asks of one; for each
+that does not fit, and for each that asks for no GPU, all that is idle. Written with counts of typical
+jobs instead of probabilities it is a whole number, and a sum over devices of tabled counts:
+
+    F = sum_d f_d (W - A[cpu, f_d]) - 1000 w B[cpu, w]
+
+with f_d what is free on device d, w how many devices are wholly free, W all typical jobs, A how many of
+them ask for one device, fit the CPU and ask for at most f_d, and B how many ask for several, at most w,
+and fit the CPU. Both are tabled by kind of node.
+
+References
+----------
+Weng et al.: Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
+Descent. USENIX ATC 2023, sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from seaway.scheduling.columns import (
+    DEMAND_CPU,
+    DEMAND_GPU_CORE,
+    DEMAND_GPU_MEMORY,
+    DEMAND_GPU_PERCENT,
+    DEMAND_GPUS,
+    DEVICE_CORE,
+    DEVICE_FREE_MILLI,
+    DEVICE_MEMORY,
+    DEVICE_NODE,
+    NODE_CPU_FREE,
+    NODE_DEVICE_END,
+    NODE_DEVICE_FIRST,
+)
+from seaway.scheduling.kernels.borrow import borrowed
+from seaway.scheduling.kernels.compile import compiled, specialises
+from seaway.scheduling.kernels.fit import WHOLE_MILLI, WHOLE_PERCENT, device_fits, node_fits
+from seaway.scheduling.kernels.policy import device_key, row_score, search
+from seaway.scheduling.kernels.rows import RowCache, search_row
+from seaway.scheduling.kernels.tight import device_left
+from seaway.scheduling.state import DemandArrays, FleetArrays, Int32, Int64, UInt8
+
+
+
+class FgdParams(NamedTuple):
+    """Tables of the job mix, and the scores worked out with them.
+
+    Attributes
+    ----------
+    kind
+        Which tables serve each node, shape (N,), int32.
+    cpu_steps
+        The CPU that typical jobs ask for, rising, shape (T,), int64.
+    level
+        For each number of free thousandths, how many of the sizes that typical jobs ask for are not
+        larger, shape (1001,), int64.
+    sharing
+        A, shape (kinds x (T + 1), sizes + 1), int64; the line is kind x (T + 1) + CPU steps met.
+    whole
+        B, shape (kinds x (T + 1), most devices of a node + 1), int64.
+    steps
+        Least improvement, in thousandths times W, for each score from 1 to 99, shape (99,), int64.
+    weight
+        W, shape (1,), int64.
+    cache
+        Scores worked out before.
+    """
+
+    kind: Int32
+    cpu_steps: Int64
+    level: Int64
+    sharing: Int64
+    whole: Int64
+    steps: Int64
+    weight: Int64
+    cache: RowCache
+
+
+@compiled
+def steps_met(steps: Int64, value: int) -> int:
+    """Count the entries of rising `steps` that are not above `value`."""
+    low, high = 0, steps.shape[0]
+    while low < high:
+        middle = (low + high) >> 1
+        if steps[middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def share_asked(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> int:
+    """Thousandths of device `d` that a slice of demand `k` makes unusable for others."""
+    amounts = demands.amounts
+    core = -(-amounts[k, DEMAND_GPU_CORE] * WHOLE_MILLI // max(fleet.devices[DEVICE_CORE, d], 1))
+    memory = amounts[k, DEMAND_GPU_PERCENT] * WHOLE_MILLI // WHOLE_PERCENT
+    if amounts[k, DEMAND_GPU_MEMORY] > 0:
+        memory = -(-amounts[k, DEMAND_GPU_MEMORY] * WHOLE_MILLI // max(fleet.devices[DEVICE_MEMORY, d], 1))
+    return max(core, memory)
+
+
+@compiled
+def unusable(params: FgdParams, line: int, free: int) -> int:
+    """Thousandths on a device with `free` left that one-device jobs cannot use, times W."""
+    return free * (params.weight[0] - params.sharing[line, params.level[free]])
+
+
+@compiled
+def fragmentation(params: FgdParams, fleet: FleetArrays, n: int, cpu: int) -> tuple[int, int]:
+    """Add up node `n` with `cpu` free: what one-device jobs cannot use, and devices wholly free."""
+    kind = params.kind[n]
+    line = kind * (params.cpu_steps.shape[0] + 1) + steps_met(params.cpu_steps, cpu)
+    total, whole = 0, 0
+    for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
+        free = fleet.devices[DEVICE_FREE_MILLI, d]
+        total += unusable(params, line, free)
+        whole += free == WHOLE_MILLI
+    return total, whole
+
+
+@compiled
+def with_wholes(params: FgdParams, line: int, total: int, whole: int) -> int:
+    """Take off what jobs of several devices can use of `whole` free devices."""
+    return total - WHOLE_MILLI * whole * params.whole[line, min(whole, params.whole.shape[1] - 1)]
+
+
+@compiled
+def gain_score(params: FgdParams, gain: int) -> int:
+    """Score a gain: trunc(100 sigmoid(gain / 1000)), by the least gain of each score."""
+    return steps_met(params.steps, gain)
+
+
+@compiled
+def score_on_device(
+    params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, d: int, before: int, rest: int, whole: int
+) -> int:
+    """Score a slice of demand `k` on device `d`.
+
+    Parameters
+    ----------
+    before
+        Fragmentation of the node as it is.
+    rest, whole
+        What `fragmentation` gives for the node with the CPU left afterwards.
+    """
+    kind = params.kind[n]
+    cpu = fleet.nodes[NODE_CPU_FREE, n] - demands.amounts[k, DEMAND_CPU]
+    line = kind * (params.cpu_steps.shape[0] + 1) + steps_met(params.cpu_steps, cpu)
+    free = fleet.devices[DEVICE_FREE_MILLI, d]
+    after = max(free - share_asked(fleet, demands, k, d), 0)
+    total = rest - unusable(params, line, free) + unusable(params, line, after)
+    left = whole - (free == WHOLE_MILLI) + (after == WHOLE_MILLI)
+    return gain_score(params, before - with_wholes(params, line, total, left))
+
+
+@compiled
+def frag_score(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
+    """Score node `n`, which fits demand `k`, 0-100."""
+    steps = params.cpu_steps.shape[0] + 1
+    kind = params.kind[n]
+    had, whole = fragmentation(params, fleet, n, fleet.nodes[NODE_CPU_FREE, n])
+    before = with_wholes(params, kind * steps + steps_met(params.cpu_steps, fleet.nodes[NODE_CPU_FREE, n]), had, whole)
+    cpu = fleet.nodes[NODE_CPU_FREE, n] - demands.amounts[k, DEMAND_CPU]
+    rest, whole = fragmentation(params, fleet, n, cpu)
+    line = kind * steps + steps_met(params.cpu_steps, cpu)
+    gpus = demands.amounts[k, DEMAND_GPUS]
+    if gpus == 0:
+        return gain_score(params, before - with_wholes(params, line, rest, whole))
+    if gpus > 1:
+        return several_score(params, fleet, demands, k, n, before, rest, whole)
+    best, last = -1, -1
+    for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
+        free = fleet.devices[DEVICE_FREE_MILLI, d]
+        if free != last and device_fits(fleet, demands, k, d):
+            best = max(best, score_on_device(params, fleet, demands, k, n, d, before, rest, whole))
+            last = free
+    return best
+
+
+@compiled
+def several_score(
+    params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, before: int, rest: int, whole: int
+) -> int:
+    """Score demand `k` for several devices: the fitting ones with least left, in their order."""
+    kind = params.kind[n]
+    cpu = fleet.nodes[NODE_CPU_FREE, n] - demands.amounts[k, DEMAND_CPU]
+    line = kind * (params.cpu_steps.shape[0] + 1) + steps_met(params.cpu_steps, cpu)
+    last = -1
+    for _ in range(demands.amounts[k, DEMAND_GPUS]):
+        best, best_key = -1, 0
+        for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
+            key = device_left(fleet, demands, k, d) * fleet.devices.shape[1] + d
+            if key > last and (best < 0 or key < best_key) and device_fits(fleet, demands, k, d):
+                best, best_key = d, key
+        if best < 0:
+            break
+        last = best_key
+        free = fleet.devices[DEVICE_FREE_MILLI, best]
+        after = max(free - share_asked(fleet, demands, k, best), 0)
+        rest += unusable(params, line, after) - unusable(params, line, free)
+        whole += (after == WHOLE_MILLI) - (free == WHOLE_MILLI)
+    return gain_score(params, before - with_wholes(params, line, rest, whole))
+
+
+@compiled
+def device_score(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> int:
+    """Score a slice of demand `k` on device `d` by itself."""
+    n = fleet.devices[DEVICE_NODE, d]
+    steps = params.cpu_steps.shape[0] + 1
+    free = fleet.nodes[NODE_CPU_FREE, n]
+    had, whole = fragmentation(params, fleet, n, free)
+    before = with_wholes(params, params.kind[n] * steps + steps_met(params.cpu_steps, free), had, whole)
+    rest, whole = fragmentation(params, fleet, n, free - demands.amounts[k, DEMAND_CPU])
+    return score_on_device(params, fleet, demands, k, n, d, before, rest, whole)
+
+
+@specialises(search, FgdParams)
+def _search(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
+    return search_row(params, fleet, demands, k, draw, clusters)
+
+
+@specialises(row_score, FgdParams)
+def _row_score(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
+    return frag_score(params, fleet, demands, k, n)
+
+
+@specialises(device_key, FgdParams)
+def _device_key(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
+    if demands.amounts[k, DEMAND_GPUS] > 1:
+        return device_left(fleet, demands, k, d)
+    return -device_score(params, fleet, demands, k, d)
+
+
+@compiled
+def frag_column(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int) -> Int64:
+    """Score every node for demand `k`, shape (N,); -1 where it does not fit."""
+    lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
+    scores = np.full(fleet.nodes.shape[1], -1, np.int64)
+    for n in range(scores.shape[0]):
+        if node_fits(lent, asked, k, n):
+            scores[n] = frag_score(lent_params, lent, asked, k, n)
+    return scores
+
+
+@compiled
+def frag_of_devices(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, first: int, end: int) -> Int64:
+    """Rank the devices from `first` up to `end` for demand `k`, shape (end - first,); the lowest wins."""
+    lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
+    keys = np.empty(end - first, np.int64)
+    for d in range(first, end):
+        keys[d - first] = device_key(lent_params, lent, asked, k, d, 0)
+    return keys
