@@ -35,7 +35,9 @@ NODE_GPU_CORE: Final = 13
 NODE_GPU_CORE_FREE: Final = 14
 NODE_LEFT: Final = 15
 """What is left, in CPU milli with a device worth `CPU_MILLI_PER_DEVICE`: the key of best fit."""
-NODE_ROWS: Final = 16
+NODE_MOVED: Final = 16
+"""Where the node's figures went when its devices were exchanged; -1 while they are here."""
+NODE_ROWS: Final = 17
 
 CPU_PER_GPU_MILLI: Final = 16
 """CPU milli that best fit holds equal to one thousandth of a device: 128,000 / 8,000."""
@@ -57,7 +59,9 @@ DEVICE_MIG_USED: Final = 10
 """Memory slices that instances cover, a bit each."""
 DEVICE_FREE_MILLI: Final = 11
 """Thousandths of the device that are free in cores and in memory; 0 without a slot. Derived."""
-DEVICE_ROWS: Final = 12
+DEVICE_MOVED: Final = 12
+"""Where the device's figures went; -1 while they are here."""
+DEVICE_ROWS: Final = 13
 
 # Blocks of `BLOCK_NODES` neighbouring nodes, shape (BLOCK_ROWS, B): the best that any of them has.
 BLOCK_NODES: Final = 64
@@ -140,7 +144,11 @@ PLAN_SLICE_FIRST: Final = 4
 PLAN_SLICE_END: Final = 5
 PLAN_BANDWIDTH: Final = 6
 """Mbit/s that this decision took from the link between user and cluster."""
-PLAN_ROWS: Final = 7
+PLAN_COPY: Final = 7
+"""Which copy of the job the replica belongs to; 0 but for policies that copy whole jobs."""
+PLAN_LINK_MISSED: Final = 8
+"""1 where the replica holds resources although its cluster's link misses the demand."""
+PLAN_ROWS: Final = 9
 
 # Slices of decisions, shape (S, SLICE_ROWS).
 SLICE_DEVICE: Final = 0

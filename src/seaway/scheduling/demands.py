@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 import numpy as np
 
-from seaway.domain.cluster import Fleet
+from seaway.domain.cluster import Cluster, Fleet
+from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, DeviceRules, NodeRules
 from seaway.domain.network import Link, NetworkNeed
+from seaway.domain.node import Node
 from seaway.scheduling.columns import DEMAND_ROWS
 from seaway.scheduling.encode import allowed_devices, allowed_node, encode_demand, link_meets
 from seaway.scheduling.state import DemandArrays, Int64, UInt8
@@ -37,11 +41,12 @@ class DemandTable:
     Parameters
     ----------
     fleet
-        The fleet that the masks are for.
+        The fleet that the masks are for, as it was at first; `recheck_node`, `grow` and
+        `use_links` follow its changes.
     """
 
     def __init__(self, fleet: Fleet) -> None:
-        self._fleet = fleet
+        self._clusters = list(fleet.clusters)
         self._gateways = {gateway.name: g for g, gateway in enumerate(fleet.gateways)}
         self._links: dict[tuple[str, str], Link] = {(link.source, link.target): link for link in fleet.links}
         self._lines: dict[Demand, int] = {}
@@ -49,7 +54,7 @@ class DemandTable:
         self._masks: dict[_Rules, int] = {}
         self._networks: dict[_Network, int] = {}
         self._amounts = np.zeros((FEWEST_LINES, DEMAND_ROWS), np.int64)
-        self._nodes = [node for node in fleet.nodes]
+        self._nodes = list(fleet.nodes)
         self._devices = list(fleet.devices)
         self._node_ok = np.zeros((FEWEST_LINES, len(self._nodes)), np.uint8)
         self._device_ok = np.zeros((FEWEST_LINES, len(self._devices)), np.uint8)
@@ -58,6 +63,13 @@ class DemandTable:
 
     def __len__(self) -> int:
         return len(self._lines)
+
+    def copy(self) -> DemandTable:
+        """Return a table with the same lines, whose changes stay its own."""
+        twin = object.__new__(DemandTable)
+        twin.__dict__.update({name: copy.copy(value) for name, value in self.__dict__.items()})
+        twin.arrays = twin._bundle()
+        return twin
 
     def line(self, demand: Demand) -> int:
         """Return the line of `demand`, which is written when it is new.
@@ -87,6 +99,32 @@ class DemandTable:
     def demand(self, line: int) -> Demand:
         """Return the demand of a line."""
         return self._demands[line]
+
+    def recheck_node(self, n: int, cluster: Cluster, node: Node, devices: Mapping[int, Device]) -> None:
+        """Work out anew what is allowed on node `n` and on its devices, given by row."""
+        self._nodes[n] = (cluster, node)
+        for d, device in devices.items():
+            self._devices[d] = device
+        rows = list(devices)
+        for (device_rules, node_rules), at in self._masks.items():
+            self._node_ok[at, n] = allowed_node(node_rules, cluster, node)
+            self._device_ok[at, rows] = allowed_devices(device_rules, list(devices.values()))
+
+    def grow(self, cluster: Cluster, node: Node) -> None:
+        """Make room for one more node and its devices, and work out what is allowed there."""
+        self._nodes.append((cluster, node))
+        self._devices.extend(node.devices)
+        self._node_ok = _wider(self._node_ok, 1)
+        self._device_ok = _wider(self._device_ok, len(node.devices))
+        self.arrays = self._bundle()
+        first = len(self._devices) - len(node.devices)
+        self.recheck_node(len(self._nodes) - 1, cluster, node, dict(enumerate(node.devices, first)))
+
+    def use_links(self, links: Iterable[Link]) -> None:
+        """Judge every bound on the network by `links` from now on."""
+        self._links = {(link.source, link.target): link for link in links}
+        for network, at in self._networks.items():
+            self._cluster_ok[at] = self._clusters_meeting(network)
 
     def _mask(self, rules: _Rules) -> int:
         known = self._masks.get(rules)
@@ -118,7 +156,7 @@ class DemandTable:
             [
                 cluster.gateway == source
                 or link_meets(need, self._links.get((source, cluster.gateway)))
-                for cluster in self._fleet.clusters
+                for cluster in self._clusters
             ],
             np.uint8,
         )
@@ -132,3 +170,8 @@ def _with_room(table: Table, at: int) -> Table:
     if at < table.shape[0]:
         return table
     return np.concatenate([table, np.zeros_like(table)])
+
+
+def _wider(table: UInt8, columns: int) -> UInt8:
+    """Return `table` with more columns on the right."""
+    return np.concatenate([table, np.zeros((table.shape[0], columns), np.uint8)], axis=1)

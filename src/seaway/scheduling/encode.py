@@ -29,6 +29,7 @@ from seaway.scheduling.columns import (
     DEVICE_MEMORY,
     DEVICE_MEMORY_FREE,
     DEVICE_MIG,
+    DEVICE_MOVED,
     DEVICE_NODE,
     DEVICE_NUMA,
     DEVICE_OPEN,
@@ -43,6 +44,7 @@ from seaway.scheduling.columns import (
     NODE_DEVICE_FIRST,
     NODE_MEMORY,
     NODE_MEMORY_FREE,
+    NODE_MOVED,
     NODE_OPEN,
     NODE_ROWS,
 )
@@ -123,6 +125,7 @@ def encode_node(column: Int32, node: Node) -> None:
     """Write an empty node's own figures into its column."""
     _check(f"node {node.name!r}", node.cpu_milli, node.memory_mib)
     column[NODE_OPEN] = node.ready
+    column[NODE_MOVED] = -1
     column[NODE_CPU] = column[NODE_CPU_FREE] = node.cpu_milli
     column[NODE_MEMORY] = column[NODE_MEMORY_FREE] = node.memory_mib
 
@@ -135,6 +138,7 @@ def encode_device(column: Int32, device: Device, geometries: dict[tuple[MigProfi
     column[DEVICE_CORE] = column[DEVICE_CORE_FREE] = device.core_milli
     column[DEVICE_SLOTS] = column[DEVICE_SLOTS_FREE] = device.share_limit
     column[DEVICE_NUMA] = device.numa
+    column[DEVICE_MOVED] = -1
     mig = device.mode is DeviceMode.MIG
     column[DEVICE_MIG] = geometries.setdefault(smallest_first(device), len(geometries)) if mig else -1
 

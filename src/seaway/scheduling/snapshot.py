@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device, MigProfile
+from seaway.domain.errors import RejectedError
+from seaway.domain.network import Link
 from seaway.domain.node import Node
 from seaway.scheduling.demands import DemandTable
 from seaway.scheduling.encode import encode_fleet
@@ -28,6 +30,10 @@ class Snapshot:
     ----------
     clusters, nodes, devices
         What the indices in the columns stand for.
+    links
+        The links as they were measured last.
+    node_index, device_index
+        Where a node (by cluster and name) and a device (by uuid) stand in the columns.
     arrays
         What is there and what is free, see `seaway.scheduling.state.FleetArrays`.
     demands
@@ -41,19 +47,59 @@ class Snapshot:
         self.clusters: list[Cluster] = list(fleet.clusters)
         self.nodes: list[Node] = [node for _, node in fleet.nodes]
         self.devices: list[Device] = list(fleet.devices)
+        self.links: list[Link] = list(fleet.links)
+        self.node_index = {(cluster.name, node.name): n for n, (cluster, node) in enumerate(fleet.nodes)}
+        self.device_index = {device.uuid: d for d, device in enumerate(self.devices)}
         self.geometries: dict[tuple[MigProfile, ...], int] = {}
         self.arrays: FleetArrays = encode_fleet(fleet, self.geometries)
         self.demands = DemandTable(fleet)
+        self._sharing = False
         self.placers: dict[Any, Any] = {}
         refresh_all(self.arrays)
 
+    def cluster_index(self, name: str) -> int:
+        """Return the index of a cluster.
+
+        Raises
+        ------
+        RejectedError
+            When there is none of that name.
+        """
+        for c, cluster in enumerate(self.clusters):
+            if cluster.name == name:
+                return c
+        names = ", ".join(cluster.name for cluster in self.clusters) or "none"
+        raise RejectedError(f"unknown cluster {name!r}; the fleet has: {names}")
+
+    def know(self, cluster: int, node: Node) -> None:
+        """Note a node that was appended to the columns."""
+        self.node_index[self.clusters[cluster].name, node.name] = len(self.nodes)
+        self.nodes.append(node)
+        for device in node.devices:
+            self.device_index[device.uuid] = len(self.devices)
+            self.devices.append(device)
+
     def copy(self) -> Snapshot:
-        """Return a snapshot of the same fleet in the same state, whose changes stay its own."""
+        """Return a snapshot of the same fleet in the same state, whose changes stay its own.
+
+        What jobs ask for is shared until one of the two follows a change of the fleet; a queue that
+        was encoded before serves both.
+        """
+        self._sharing = True
         twin = object.__new__(Snapshot)
         twin.__dict__.update(self.__dict__)
         twin.placers = {}
         twin.arrays = FleetArrays(*(np.copy(table) for table in self.arrays))
+        twin.nodes, twin.devices, twin.links = list(self.nodes), list(self.devices), list(self.links)
+        twin.node_index, twin.device_index = dict(self.node_index), dict(self.device_index)
+        twin.geometries = dict(self.geometries)
         return twin
+
+    def part_demands(self) -> None:
+        """Stop sharing what jobs ask for with copies of this snapshot."""
+        if self._sharing:
+            self.demands = self.demands.copy()
+            self._sharing = False
 
     def release(self, lines: Int64, slices: Int32, rows: NDArray[np.intp]) -> None:
         """Give back what some decisions of a plan hold: their pods ended, or were never made.

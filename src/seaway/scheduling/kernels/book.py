@@ -33,6 +33,7 @@ from seaway.scheduling.columns import (
     DEVICE_MEMORY_FREE,
     DEVICE_MIG,
     DEVICE_MIG_USED,
+    DEVICE_MOVED,
     DEVICE_OPEN,
     DEVICE_SLOTS,
     DEVICE_SLOTS_FREE,
@@ -49,6 +50,7 @@ from seaway.scheduling.columns import (
     NODE_GPU_MEMORY_FREE,
     NODE_LEFT,
     NODE_MEMORY_FREE,
+    NODE_MOVED,
     NODE_OPEN,
     NODE_ROOM_CORE,
     NODE_ROOM_MEMORY,
@@ -188,6 +190,8 @@ def give_slice(fleet: FleetArrays, slice_: Int32) -> None:
     """Undo `take_slice`."""
     devices = fleet.devices
     d = slice_[SLICE_DEVICE]
+    while devices[DEVICE_MOVED, d] >= 0:
+        d = devices[DEVICE_MOVED, d]
     devices[DEVICE_MEMORY_FREE, d] += slice_[SLICE_MEMORY]
     devices[DEVICE_CORE_FREE, d] += slice_[SLICE_CORE]
     devices[DEVICE_SLOTS_FREE, d] += 1
@@ -222,6 +226,8 @@ def release_line(fleet: FleetArrays, demands: DemandArrays, line: Int64, slices:
     n = line[PLAN_NODE]
     if n < 0:
         return
+    while fleet.nodes[NODE_MOVED, n] >= 0:
+        n = fleet.nodes[NODE_MOVED, n]
     k = line[PLAN_DEMAND]
     for s in range(line[PLAN_SLICE_END] - 1, line[PLAN_SLICE_FIRST] - 1, -1):
         give_slice(fleet, slices[s])
@@ -269,3 +275,9 @@ def refresh_all(fleet: FleetArrays) -> None:
         refresh_node(fleet, n)
     for b in range(fleet.blocks.shape[1]):
         refresh_block(fleet, b)
+
+
+@compiled
+def refresh_changed(fleet: FleetArrays, n: int) -> None:
+    """Derive anew what hangs on node `n`, whose columns were written from Python."""
+    note_change(borrowed(fleet), n)
