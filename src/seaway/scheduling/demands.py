@@ -43,9 +43,16 @@ class DemandTable:
     fleet
         The fleet that the masks are for, as it was at first; `recheck_node`, `grow` and
         `use_links` follow its changes.
+
+    Attributes
+    ----------
+    changes
+        How many changes of the fleet were followed so far: what was remembered of it before the
+        last one is out of date.
     """
 
     def __init__(self, fleet: Fleet) -> None:
+        self.changes = 0
         self._clusters = list(fleet.clusters)
         self._gateways = {gateway.name: g for g, gateway in enumerate(fleet.gateways)}
         self._links: dict[tuple[str, str], Link] = {(link.source, link.target): link for link in fleet.links}
@@ -102,6 +109,7 @@ class DemandTable:
 
     def recheck_node(self, n: int, cluster: Cluster, node: Node, devices: Mapping[int, Device]) -> None:
         """Work out anew what is allowed on node `n` and on its devices, given by row."""
+        self.changes += 1
         self._nodes[n] = (cluster, node)
         for d, device in devices.items():
             self._devices[d] = device
@@ -122,6 +130,7 @@ class DemandTable:
 
     def use_links(self, links: Iterable[Link]) -> None:
         """Judge every bound on the network by `links` from now on."""
+        self.changes += 1
         self._links = {(link.source, link.target): link for link in links}
         for network, at in self._networks.items():
             self._cluster_ok[at] = self._clusters_meeting(network)

@@ -1,0 +1,68 @@
+"""Device fit: what the vGPU layer demands of a node's GPUs and NPUs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from seaway.domain.job import DeviceRules
+from seaway.scheduling.encode import allowed_devices
+from seaway.scheduling.framework import Codes, Cycle
+from seaway.scheduling.kernels.refusals import refusals
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.state import UInt8
+from seaway.scheduling.static import Static
+
+
+class DeviceFit:
+    """Refuses nodes whose devices cannot take the replica: the rules by which HAMi v2.10 judges it.
+
+    The reason of a node is the rule that refuses most of its devices, the first among equals. In
+    HAMi's words the reasons are, in order:
+
+    - NodeInsufficientDevice: the node has none, or fewer than asked for;
+    - CardNotHealth and CardCordoned;
+    - CardTypeMismatch: model, vendor or mode;
+    - CardUuidMismatch;
+    - CardTimeSlicingExhausted: as many containers hold the device as may;
+    - ExclusiveDeviceAllocateConflict: the job wants an idle device (policy mutex);
+    - CardInsufficientMemory;
+    - CardInsufficientCore;
+    - ExclusiveDeviceAllocateConflict: the job wants all cores, and the device is in use;
+    - CardComputeUnitsExhausted: another container holds all cores;
+    - CardMigTopologyInfeasible;
+    - NumaNotFit: enough devices would do, but not on one NUMA node.
+    """
+
+    name = "DeviceFit"
+    reasons = (
+        "no GPU on the node",
+        "fewer GPUs on the node than asked for",
+        "GPU not healthy or cordoned",
+        "GPU type or mode not allowed",
+        "GPU not among those allowed by UUID",
+        "no slot left on one GPU",
+        "GPU in use, but asked for exclusively",
+        "not enough free GPU memory on one device",
+        "not enough free GPU cores on one device",
+        "GPU in use, but all its cores asked for",
+        "all GPU cores taken",
+        "no free MIG placement",
+        "GPUs not on one NUMA node",
+    )
+
+    def __init__(self) -> None:
+        self._kinds = Static(kinds_allowed)
+
+    def filter(self, cycle: Cycle) -> Codes:
+        """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
+        snapshot, rules = cycle.snapshot, cycle.demand.devices
+        kinds = replace(
+            rules, use_uuids=frozenset(), avoid_uuids=frozenset(), same_numa=False, exclusive=False
+        )
+        kind_ok = self._kinds(snapshot, kinds)
+        return refusals(snapshot.arrays, snapshot.demands.arrays, cycle.line, kind_ok)
+
+
+def kinds_allowed(snapshot: Snapshot, rules: DeviceRules) -> UInt8:
+    """Mark the devices that `rules` allow, shape (D,)."""
+    return allowed_devices(rules, snapshot.devices)

@@ -1,0 +1,42 @@
+"""Answers that hang on a fleet and on a job's rules alone, worked out once and then remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+from seaway.scheduling.demands import DemandTable
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.state import UInt8
+
+Rules = TypeVar("Rules", bound=Hashable)
+
+
+class Static(Generic[Rules]):
+    """Remembers a filter's answers.
+
+    They are kept for each fleet, by the table of demands that belongs to it and that copies of a
+    snapshot share, and are forgotten together with it, or when the fleet changes.
+
+    Parameters
+    ----------
+    answer
+        Works out an answer from a snapshot's fleet, without a look at what is placed on it.
+    """
+
+    def __init__(self, answer: Callable[[Snapshot, Rules], UInt8]) -> None:
+        self._answer = answer
+        self._known: WeakKeyDictionary[DemandTable, tuple[int, dict[Rules, UInt8]]] = WeakKeyDictionary()
+
+    def __call__(self, snapshot: Snapshot, rules: Rules) -> UInt8:
+        """Return the answer for `rules`; callers leave it as it is."""
+        table = snapshot.demands
+        changes, known = self._known.get(table, (-1, {}))
+        if changes != table.changes:
+            known = {}
+            self._known[table] = table.changes, known
+        found = known.get(rules)
+        if found is None:
+            found = known[rules] = self._answer(snapshot, rules)
+        return found
