@@ -1,0 +1,1 @@
+"""Virtual clusters, trace replay and workload generators."""
