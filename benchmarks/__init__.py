@@ -1,0 +1,1 @@
+"""Timed and quality cases: `script/bench --help` lists them."""

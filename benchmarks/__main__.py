@@ -1,0 +1,81 @@
+"""Run benchmark cases by name and print their figures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import engine, quality
+from benchmarks.record import Result, SkippedError, circumstances
+
+CASES: dict[str, Callable[[int], Result]] = {
+    "engine": engine.engine,
+    "engine-100k": engine.engine_100k,
+    "start": engine.start,
+    "quality": quality.quality,
+    "placement": quality.placement,
+    "network": quality.network,
+}
+
+
+def main() -> int:
+    """Run the cases that were asked for, all without one; return the exit code."""
+    options = _options()
+    unknown = [case for case in options.cases if case not in CASES]
+    if unknown:
+        print(f"error: unknown case {unknown[0]!r}; there are: {', '.join(CASES)}", file=sys.stderr)
+        return 2
+    where = circumstances(options.seed)
+    results = []
+    for case in options.cases or CASES:
+        try:
+            results.append(CASES[case](options.seed))
+        except SkippedError as why:
+            print(f"{case} skipped: {why}", file=sys.stderr)
+            continue
+        if options.output == "table":
+            _show(results[-1])
+    if options.output == "json":
+        print(json.dumps({"circumstances": where, "results": [asdict(result) for result in results]}, indent=1))
+    else:
+        Console().print(", ".join(f"{key} {value}" for key, value in where.items()), style="dim")
+    return 0 if results else 1
+
+
+def _options() -> argparse.Namespace:
+    cases = "\n".join(f"  {name:12} {run.__doc__.splitlines()[0] if run.__doc__ else ''}" for name, run in CASES.items())
+    parser = argparse.ArgumentParser(
+        prog="script/bench",
+        description=f"Measure Seaway.\n\ncases:\n{cases}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("cases", nargs="*", metavar="CASE", help="which cases to run; all without one")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="how to print figures")
+    parser.add_argument("--seed", type=int, default=0, help="what random choices hang on (default 0)")
+    return parser.parse_args()
+
+
+def _show(result: Result) -> None:
+    table = Table(title=result.case, title_justify="left", caption="\n".join(result.notes), caption_justify="left")
+    columns = list(dict.fromkeys(key for row in result.rows for key in row))
+    for column in columns:
+        table.add_column(column, justify="left" if column in {"policy", "trace", "jobs", "level"} else "right")
+    for row in result.rows:
+        table.add_row(*(_text(row.get(column, "")) for column in columns))
+    Console().print(table)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "NO"
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""The data that benchmarks run on, which is kept beside the project and not in it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.record import ROOT, SkippedError
+from seaway.simulation.trace import Trace, TraceFiles, read_trace
+
+SEEDS = range(5)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order of arrivals of the openb trace."""
+
+    variant: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Name as in the files, like ``default_42``."""
+        return f"{self.variant}_{self.seed}"
+
+
+ORDERS = (
+    Order("default", 42),
+    Order("default", 43),
+    Order("default", 44),
+    Order("multigpu20", 42),
+    Order("gpushare40", 42),
+    Order("gpuspec10", 42),
+    Order("cpu050", 42),
+)
+
+
+def folder() -> Path:
+    """Return the folder of data: ``SEAWAY_DATA``, or ``shared`` beside the repository.
+
+    Raises
+    ------
+    SkippedError
+        When there is none.
+    """
+    path = Path(os.environ.get("SEAWAY_DATA", ROOT.parent / "shared"))
+    if not path.is_dir():
+        raise SkippedError(f"needs the benchmark data in {path} (set SEAWAY_DATA to where it is)")
+    return path
+
+
+def openb(order: Order) -> Trace:
+    """Read the openb trace in a given order of arrivals and nodes."""
+    base = folder() / "traces" / "openb"
+    return read_trace(
+        TraceFiles(
+            nodes=base / "openb_node_list_gpu_node.csv",
+            jobs=base / f"openb_pod_list_{order.variant}.csv",
+            node_order=base / "orders" / f"nodes_{order.name}.csv",
+            job_order=base / "orders" / f"pods_{order.name}.csv",
+        )
+    )
+
+
+def benchmark(kind: str, seed: int, mix: Path | None = None) -> Trace:
+    """Read one of the drawn instances, ``placement-16x4`` or ``network-3``."""
+    base = instance(kind, seed)
+    links = base / "links.csv"
+    files = TraceFiles(base / "nodes.csv", base / "jobs.csv", links if links.exists() else None, mix=mix)
+    return read_trace(files)
+
+
+def instance(kind: str, seed: int) -> Path:
+    """Return the folder of a drawn instance."""
+    return folder() / "benchmarks" / f"{kind}-seed{seed}"

@@ -1,0 +1,17 @@
+"""Make one decision in a fresh process: what the case `start` times."""
+
+from __future__ import annotations
+
+import sys
+
+from seaway.scheduling.engine import decide
+from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.simulation.demo import demo_fleet, demo_jobs
+
+if __name__ == "__main__":
+    name, seed = sys.argv[1], int(sys.argv[2])
+    snapshot = Snapshot(demo_fleet())
+    jobs = demo_jobs(seed)
+    decide(snapshot, JobQueue(snapshot, jobs[:1]), make_policy(name, PolicyOptions(seed=seed, mix=jobs)))

@@ -1,0 +1,120 @@
+"""How well policies pack, against what full knowledge could reach."""
+
+from __future__ import annotations
+
+from itertools import accumulate, takewhile
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.data import ORDERS, SEEDS, benchmark, instance, openb
+from benchmarks.record import Result
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Job
+from seaway.scheduling.fluid import fluid_problem, solve_fluid
+from seaway.scheduling.mix import typical_jobs
+from seaway.scheduling.policies import Level, PolicyOptions, make_policy, policy_names
+from seaway.scheduling.snapshot import Snapshot
+from seaway.simulation.replay import Replay, replay
+from seaway.simulation.trace import Trace
+
+WHOLE = 1000
+BEST_PACKING = (207, 199, 202, 197, 204)
+"""Most jobs ever placed at once on placement-16x4, seeds 0-4, with all of them known in advance."""
+
+CLUSTER_LEVEL = ("greedy", "bestfit", "random", "utilization", "spread")
+
+
+def quality(seed: int) -> Result:
+    """GPU allocated at 100 % arrived on openb: bestfit, fgd, seaway, the bound, the share recovered."""
+    rows: list[dict[str, Any]] = []
+    for order in ORDERS:
+        trace = openb(order)
+        figures = {name: _allocated(trace, name, seed) for name in ("bestfit", "fgd", "seaway")}
+        most = bound_pct(trace)
+        recovered = 100 * (figures["seaway"] - figures["fgd"]) / (most - figures["fgd"])
+        row = {"trace": order.name, **figures, "bound": most, "recovered_pct": recovered}
+        rows.append({key: round(value, 2) if isinstance(value, float) else value for key, value in row.items()})
+    mean = {key: round(fmean(row[key] for row in rows), 2) for key in rows[0] if key != "trace"}
+    return Result(
+        "quality",
+        [*rows, {"trace": "mean", **mean}],
+        [
+            "GPU allocation in % of capacity, mean over the arrivals at which the milli asked for round to 100 %",
+            "bound: linear programme with CPU pooled by kind of node, memory and CPU-only jobs left out",
+            "recovered: how much of the distance from fgd to the bound seaway makes good, %",
+        ],
+    )
+
+
+def bound_pct(trace: Trace) -> float:
+    """Return the bound on the GPU allocation once 100 % was asked for, % of capacity."""
+    snapshot = Snapshot(trace.fleet)
+    capacity = trace.fleet.device_count * WHOLE
+    before = accumulate((_milli(job) for job in trace.jobs), initial=0)
+    arrived = [job for job, _ in takewhile(lambda pair: pair[1] < capacity, zip(trace.jobs, before, strict=False))]
+    kinds = typical_jobs([job for job in arrived if job.demand.request.gpus], share=1.0)
+    return 100 * solve_fluid(fluid_problem(snapshot, kinds)).value / capacity
+
+
+def placement(seed: int) -> Result:
+    """Jobs placed on placement-16x4 by every policy, against the best packing known."""
+    return _instances("placement-16x4", seed, BEST_PACKING)
+
+
+def network(seed: int) -> Result:
+    """Jobs placed on network-3 by every policy: three small clusters, jobs with network needs."""
+    return _instances("network-3", seed, None)
+
+
+def _instances(kind: str, seed: int, best: tuple[int, ...] | None) -> Result:
+    rows = []
+    for name, level in _policies():
+        replays = [_replay_instance(kind, number, name, level, seed) for number in SEEDS]
+        row: dict[str, Any] = {"policy": name, "level": level}
+        row |= {f"seed{number}": each.placed for number, each in zip(SEEDS, replays, strict=True)}
+        row["mean"] = round(fmean(each.placed for each in replays), 1)
+        row["fragmentation"] = round(fmean(each.use.fragmentation or 0 for each in replays), 3)
+        row["gpu_load_variance"] = round(fmean(each.use.gpu_load_variance or 0 for each in replays), 4)
+        rows.append(row)
+    rows.sort(key=lambda row: -row["mean"])
+    if best:
+        rows.append(
+            {"policy": "best packing known", **{f"seed{n}": best[n] for n in SEEDS}, "mean": round(fmean(best), 1)}
+        )
+    return Result(kind, rows, ["jobs placed; policies that learn a job mix learn it from the other four seeds"])
+
+
+def _policies() -> list[tuple[str, Level]]:
+    return [(name, "node") for name in policy_names()] + [(name, "cluster") for name in CLUSTER_LEVEL]
+
+
+def _replay_instance(kind: str, number: int, name: str, level: Level, seed: int) -> Replay:
+    with TemporaryDirectory() as folder:
+        mix = _other_jobs(kind, number, Path(folder) / "mix.csv")
+        trace = benchmark(kind, number, mix)
+    return replay(trace, make_policy(name, PolicyOptions(level, seed, trace.mix)))
+
+
+def _other_jobs(kind: str, number: int, path: Path) -> Path:
+    """Write the jobs of all other instances to one file, under names of their own."""
+    lines: list[str] = []
+    for other in SEEDS:
+        if other != number:
+            head, *jobs = (instance(kind, other) / "jobs.csv").read_text(encoding="utf-8").splitlines()
+            lines += [f"{other}-{job}" for job in jobs]
+    path.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+def _allocated(trace: Trace, name: str, seed: int) -> float:
+    result = replay(trace, make_policy(name, PolicyOptions(seed=seed, mix=trace.mix)), arrived=1.05)
+    if result.gpu_allocated_pct_at_100 is None:
+        raise RejectedError("the trace does not ask for all of the fleet")
+    return result.gpu_allocated_pct_at_100
+
+
+def _milli(job: Job) -> int:
+    request = job.demand.request
+    return request.gpus * request.gpu_milli * job.replicas
