@@ -1,0 +1,191 @@
+"""Explaining: why a replica fits where it does or nowhere, and what would mend that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from seaway.domain.explanation import Candidate, Explanation, Refusal, Remedy
+from seaway.domain.job import Demand, Job
+from seaway.scheduling.columns import CLUSTERS_GATE, CLUSTERS_PAID, NODE_CLUSTER
+from seaway.scheduling.framework import Cycle, Filter, PreFilter, PreScore, Scores
+from seaway.scheduling.kernels.draw import mixed
+from seaway.scheduling.plain import scaled
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.remedies import Change, changes
+from seaway.scheduling.snapshot import Snapshot
+
+BEST = 5
+"""How many candidates an explanation lists."""
+
+
+def explain(snapshot: Snapshot, job: Job, profile: Profile, *, sequence: int = 0) -> Explanation:
+    """Explain where the next replica of a job would go, and why not elsewhere.
+
+    Parameters
+    ----------
+    snapshot
+        The fleet as it is; it is left so.
+    job
+        The job, of which no replica is placed yet.
+    profile
+        The policy. Its PostFilter plugins, which make room, are not asked.
+    sequence
+        The job's number since its queue began, on which random choices hang.
+
+    Returns
+    -------
+    Explanation
+        Each node counts for the first rule that refuses it. Remedies are exact for rules that
+        admit a demand wherever they admit a larger one, as the rules of fit do: each admits the
+        job, and any smaller change of that figure does not.
+
+    Raises
+    ------
+    RejectedError
+        When the job names a gateway that the fleet does not have.
+    """
+    trial = _Trial(snapshot, profile, sequence)
+    cycle, refusals = trial.run(job)
+    return Explanation(
+        job=job.name,
+        nodes=trial.nodes,
+        refusals=refusals,
+        candidates=trial.candidates(cycle),
+        remedies=() if cycle.feasible.any() else trial.remedies(job),
+    )
+
+
+def sentence(explanation: Explanation) -> str:
+    """Say an explanation in one sentence, without a full stop.
+
+    Examples
+    --------
+    >>> from seaway.domain.explanation import Refusal
+    >>> sentence(Explanation("job", 1213, (Refusal("NodeResources", "not enough free CPU", 1213),)))
+    '0 of 1,213 nodes fit: 1,213 not enough free CPU'
+    """
+    fitting = explanation.nodes - sum(refusal.nodes for refusal in explanation.refusals)
+    said = f"{fitting:,} of {explanation.nodes:,} nodes fit"
+    if explanation.candidates:
+        best = explanation.candidates[0]
+        said += f", best {best.cluster}/{best.node}"
+    if explanation.refusals:
+        said += ": " if not explanation.candidates else "; refused: "
+        said += ", ".join(f"{refusal.nodes:,} {refusal.reason}" for refusal in explanation.refusals)
+    if explanation.remedies:
+        remedy = explanation.remedies[0]
+        change = f"with {remedy.field} {remedy.admits} instead of {remedy.asked}"
+        if not remedy.admits:
+            change = f"without {remedy.field}"
+        said += f"; it would fit {change} ({remedy.cluster}/{remedy.node})"
+    return said
+
+
+class _Trial:
+    """A copy of a snapshot on which a job and its variants are tried.
+
+    Attributes
+    ----------
+    nodes
+        How many nodes the fleet has; columns of nodes that are gone do not count.
+    """
+
+    def __init__(self, snapshot: Snapshot, profile: Profile, sequence: int) -> None:
+        self._snapshot = snapshot.copy()
+        self._snapshot.demands = snapshot.demands.copy()
+        self._snapshot.arrays.clusters_open[CLUSTERS_PAID] = 0
+        self._profile = profile
+        self._draw = int(mixed(profile.seed, sequence, 0))
+        self._listed = np.zeros(len(snapshot.nodes), np.bool_)
+        self._listed[list(snapshot.node_index.values())] = True
+        self.nodes = len(snapshot.node_index)
+
+    def run(self, job: Job) -> tuple[Cycle, tuple[Refusal, ...]]:
+        """Run the profile up to its scores; return the cycle and what refused how many nodes, most first."""
+        cycle = Cycle(
+            snapshot=self._snapshot,
+            job=job,
+            replica=0,
+            line=self._snapshot.demands.line(job.demand),
+            draw=self._draw,
+            usable=self._snapshot.arrays.clusters_open[CLUSTERS_GATE] != 0,
+            feasible=self._listed.copy(),
+        )
+        refusals = self._refusals(cycle)
+        return cycle, tuple(sorted(refusals, key=lambda refusal: -refusal.nodes))
+
+    def _refusals(self, cycle: Cycle) -> list[Refusal]:
+        """Take from the cycle's feasible nodes what is refused; return why, in the order of asking."""
+        for before in self._profile.at(PreFilter):  # type: ignore[type-abstract]
+            if not (status := before.pre_filter(cycle)).passes:
+                return [_refuse_all(cycle, before.name, status.reason)]
+        refusals: list[Refusal] = []
+        for plugin in self._profile.at(Filter):  # type: ignore[type-abstract]
+            codes = plugin.filter(cycle)
+            counts = np.bincount(codes[cycle.feasible])
+            refusals += [
+                Refusal(plugin.name, reason, int(count))
+                for reason, count in zip(plugin.reasons, counts[1:], strict=False)
+                if count
+            ]
+            cycle.feasible &= codes == 0
+        if cycle.feasible.any():
+            for after in self._profile.at(PreScore):  # type: ignore[type-abstract]
+                if not (status := after.pre_score(cycle)).passes:
+                    return [*refusals, _refuse_all(cycle, after.name, status.reason)]
+        return refusals
+
+    def candidates(self, cycle: Cycle, most: int = BEST) -> tuple[Candidate, ...]:
+        """Return the best feasible nodes, best first."""
+        feasible = np.flatnonzero(cycle.feasible)
+        if not feasible.size:
+            return ()
+        parts = shares(self._profile, cycle)
+        total = np.sum(list(parts.values()), axis=0)
+        best = feasible[np.argsort(-total[feasible], kind="stable")][:most]
+        return tuple(
+            Candidate(
+                cluster=self._cluster_of(int(n)),
+                node=self._snapshot.nodes[n].name,
+                scores={name: int(share[n]) for name, share in parts.items()},
+                total=int(total[n]),
+            )
+            for n in best
+        )
+
+    def remedies(self, job: Job) -> tuple[Remedy, ...]:
+        """Return the single changes that would admit a job that fits nowhere, smallest first."""
+        found = []
+        for change in changes(job.demand, self._snapshot.links):
+            value = change.least(lambda demand: bool(self._with(job, demand).feasible.any()))
+            if value is not None:
+                found.append((change.size(value), self._remedy(job, change, value)))
+        return tuple(remedy for _, remedy in sorted(found, key=lambda each: each[0]))
+
+    def _with(self, job: Job, demand: Demand) -> Cycle:
+        """Run the profile for a variant of a job."""
+        return self.run(replace(job, demand=demand))[0]
+
+    def _remedy(self, job: Job, change: Change, value: int) -> Remedy:
+        best = self.candidates(self._with(job, change.changed(value)), most=1)[0]
+        return Remedy(change.field, change.asked, value, best.cluster, best.node)
+
+    def _cluster_of(self, n: int) -> str:
+        return self._snapshot.clusters[int(self._snapshot.arrays.nodes[NODE_CLUSTER, n])].name
+
+
+def shares(profile: Profile, cycle: Cycle) -> dict[str, Scores]:
+    """Return what each plugin adds to `seaway.scheduling.plain.total_score`, shape (N,) each."""
+    scores = profile.scores()
+    if len(scores) == 1:
+        return {scores[0][0].name: scores[0][0].score(cycle)}
+    return {plugin.name: weight * scaled(plugin.score(cycle), cycle) for plugin, weight in scores}
+
+
+def _refuse_all(cycle: Cycle, plugin: str, reason: str) -> Refusal:
+    """Refuse every node that is still feasible."""
+    refusal = Refusal(plugin, reason, int(cycle.feasible.sum()))
+    cycle.feasible[:] = False
+    return refusal
