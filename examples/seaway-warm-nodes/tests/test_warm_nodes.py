@@ -1,0 +1,26 @@
+"""The plugin keeps Seaway's rules, and does what it is for."""
+
+from __future__ import annotations
+
+from seaway_warm_nodes import WarmNodes, warm_nodes
+
+from seaway.scheduling.engine import decide
+from seaway.scheduling.policies import PolicyOptions
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.testing.builders import fleet, gpu, job, node
+from seaway.testing.plugins import check_plugin
+
+
+def test_plugin_keeps_the_rules() -> None:
+    """Whatever holds for Seaway's own plugins holds for this one."""
+    check_plugin(WarmNodes())
+
+
+def test_tenant_returns_to_its_node() -> None:
+    """A tenant's next replica goes where the last one went, though best fit would go elsewhere."""
+    snapshot = Snapshot(fleet(node(gpu(), name="large"), node(gpu(), name="small", cpu_milli=8000)))
+    pinned = job(name="first", gpus=1, gpu_memory_mib=1000, cpu_milli=16_000, tenant="a")
+    free = job(name="second", gpus=1, gpu_memory_mib=1000, cpu_milli=1000, tenant="a")
+    plan = decide(snapshot, JobQueue(snapshot, [pinned, free]), warm_nodes(PolicyOptions()))
+    assert [placement.node for placement in plan.placements()] == ["large", "large"]

@@ -1,0 +1,172 @@
+"""The suite that every plugin should pass, ours and those of other packages.
+
+Call `check_plugin` from a test of your own::
+
+    def test_plugin_keeps_the_rules() -> None:
+        check_plugin(MyPlugin())
+
+It asks the plugin at each extension point that it takes part in, on fleets of several shapes (no
+device, many clusters, MIG, everything cordoned), and checks what the engine relies on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from seaway.domain.job import Job
+from seaway.domain.placement import Placement
+from seaway.scheduling.columns import CLUSTERS_GATE, NODE_DEVICE_END, NODE_DEVICE_FIRST
+from seaway.scheduling.engine import decide
+from seaway.scheduling.framework import (
+    EXTENSION_POINTS,
+    Bind,
+    Cycle,
+    DeviceScore,
+    Filter,
+    Permit,
+    Plugin,
+    PostBind,
+    PostFilter,
+    PreBind,
+    PreFilter,
+    PreScore,
+    QueueSort,
+    Reserve,
+    Score,
+    Status,
+)
+from seaway.scheduling.plugins import rules_of_fit
+from seaway.scheduling.plugins.bestfit import BestFit
+from seaway.scheduling.profile import Profile, Weighted
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
+
+
+def check_plugin(plugin: Plugin) -> None:
+    """Check a plugin at every extension point it takes part in.
+
+    Raises
+    ------
+    AssertionError
+        When it breaks a rule; the message names the rule.
+    """
+    points = [point for point in EXTENSION_POINTS if isinstance(plugin, point)]
+    assert points, "a plugin takes part in at least one extension point"
+    assert isinstance(plugin.name, str) and plugin.name, "a plugin has a name"
+    for snapshot, asked in _occasions():
+        before = [table.copy() for table in snapshot.arrays]
+        for point in points:
+            if point in _CHECKS:
+                _CHECKS[point](plugin, _cycle(snapshot, asked))
+        after = snapshot.arrays
+        same = all(np.array_equal(old, new) for old, new in zip(before, after, strict=True))
+        assert same, "a plugin leaves the snapshot as it is"
+    _check_in_profile(plugin)
+
+
+def _occasions() -> Iterator[tuple[Snapshot, Job]]:
+    """Yield fleets of several shapes, each with a job."""
+    bare, rich = node(name="bare"), node(gpu(), gpu(), gpu(cordoned=True), name="rich")
+    cut, closed = node(mig_gpu(), name="cut"), node(gpu(), name="closed", ready=False)
+    slice_ = job(name="slice", gpus=1, gpu_memory_mib=4096, gpu_milli=250)
+    yield Snapshot(fleet(rich, bare)), slice_
+    yield Snapshot(fleet(cluster(rich), cluster(cut, closed), cluster())), slice_
+    yield Snapshot(fleet(closed)), job(name="plain")
+    yield Snapshot(fleet(bare)), slice_
+
+
+def _cycle(snapshot: Snapshot, asked: Job) -> Cycle:
+    return Cycle(
+        snapshot=snapshot,
+        job=asked,
+        replica=0,
+        line=snapshot.demands.line(asked.demand),
+        draw=7,
+        usable=snapshot.arrays.clusters_open[CLUSTERS_GATE] != 0,
+        feasible=np.ones(len(snapshot.nodes), np.bool_),
+    )
+
+
+def _check_filter(plugin: Filter, cycle: Cycle) -> None:
+    codes = plugin.filter(cycle)
+    assert codes.shape == (len(cycle.snapshot.nodes),), "a filter answers for every node"
+    assert codes.dtype == np.uint8, "a filter answers in uint8 codes"
+    assert codes.max(initial=0) <= len(plugin.reasons), "every code has a reason"
+    assert all(reason and not reason.endswith(".") for reason in plugin.reasons), "a reason is a clause"
+    assert np.array_equal(codes, plugin.filter(cycle)), "a filter answers alike when asked again"
+
+
+def _check_score(plugin: Score, cycle: Cycle) -> None:
+    scores = plugin.score(cycle)
+    assert scores.shape == (len(cycle.snapshot.nodes),), "a score answers for every node"
+    assert scores.dtype == np.int64, "a score is a whole number"
+    assert np.array_equal(scores, plugin.score(cycle)), "a score is the same when asked again"
+
+
+def _check_device_score(plugin: DeviceScore, cycle: Cycle) -> None:
+    nodes = cycle.snapshot.arrays.nodes
+    for n in range(len(cycle.snapshot.nodes)):
+        count = int(nodes[NODE_DEVICE_END, n] - nodes[NODE_DEVICE_FIRST, n])
+        keys = np.asarray(plugin.device_keys(cycle, n))
+        assert keys.shape == (count,), "a device score answers for every device of the node"
+
+
+def _check_queue_sort(plugin: QueueSort, cycle: Cycle) -> None:
+    queue = JobQueue(cycle.snapshot, [replace(cycle.job, name=f"job-{number}") for number in range(5)])
+    assert sorted(plugin.order(queue)) == list(range(5)), "an order names every job once"
+
+
+def _check_reserve(plugin: Reserve, cycle: Cycle) -> None:
+    placement = _placement(cycle)
+    _check_status(plugin.reserve(cycle, placement))
+    plugin.unreserve(cycle, placement)
+    plugin.unreserve(cycle, placement)
+
+
+def _check_bind(plugin: Bind, cycle: Cycle) -> None:
+    _check_status(plugin.bind(_placement(cycle)))
+
+
+def _check_status(status: object) -> None:
+    assert isinstance(status, Status), "an answer is a Status"
+    assert status.passes or status.reason, "whoever does not pass says why"
+
+
+def _placement(cycle: Cycle) -> Placement:
+    return Placement(cycle.job.name, 0, cycle.snapshot.clusters[0].name, "some-node")
+
+
+_CHECKS: dict[type, Callable[..., None]] = {
+    QueueSort: _check_queue_sort,
+    PreFilter: lambda plugin, cycle: _check_status(plugin.pre_filter(cycle)),
+    Filter: _check_filter,
+    PostFilter: lambda plugin, cycle: _check_status(plugin.post_filter(cycle)),
+    PreScore: lambda plugin, cycle: _check_status(plugin.pre_score(cycle)),
+    Score: _check_score,
+    DeviceScore: _check_device_score,
+    Reserve: _check_reserve,
+    Permit: lambda plugin, cycle: _check_status(plugin.permit(cycle, _placement(cycle))),
+    PreBind: lambda plugin, cycle: _check_status(plugin.pre_bind(_placement(cycle))),
+    Bind: _check_bind,
+    PostBind: lambda plugin, cycle: plugin.post_bind(_placement(cycle)),
+}
+
+
+def _check_in_profile(plugin: Plugin) -> None:
+    """Decide with the plugin beside the rules of fit: same seed, same plan, nothing over capacity."""
+    others = [rule for rule in rules_of_fit() if rule.name != plugin.name]
+    score = () if isinstance(plugin, Score) else (Weighted(BestFit()),)
+    profile = Profile("check", (*(Weighted(rule) for rule in others), Weighted(plugin), *score), plain=True)
+    for snapshot, asked in _occasions():
+        twin = snapshot.copy()
+        jobs = [replace(asked, name=f"job-{number}") for number in range(4)]
+        plan = decide(snapshot, JobQueue(snapshot, jobs), profile)
+        again = decide(twin, JobQueue(twin, jobs), profile)
+        stateful = isinstance(plugin, Reserve | Permit)
+        assert stateful or np.array_equal(plan.lines, again.lines), "the same seed gives the same plan"
+        for placement in plan.placements():
+            assert placement.node in {each.name for each in snapshot.nodes}, "a placement names a node"
