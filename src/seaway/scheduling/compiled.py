@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from seaway.scheduling.columns import JOB_GANG, JOB_REPLICAS
 from seaway.scheduling.framework import Compiled
 from seaway.scheduling.kernels.decide import decide_queue
 from seaway.scheduling.kernels.rows import resized
 from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.state import Int64
 from seaway.scheduling.statement import Statement
 
 
@@ -30,7 +32,16 @@ class CompiledPlacer:
 
     def place(self, statement: Statement, first: int, end: int) -> None:
         """Decide the queue's jobs from `first` up to `end` and append to the statement."""
-        snapshot, jobs = statement.snapshot, statement.queue.lines[first:end]
+        self._decide(statement, statement.queue.lines[first:end], first, 0)
+
+    def place_replicas(self, statement: Statement, job: int, first: int, end: int) -> None:
+        """Decide replicas `first` up to `end` of one job, gang or not, and append to the statement."""
+        alone = statement.queue.lines[job : job + 1].copy()
+        alone[0, JOB_REPLICAS], alone[0, JOB_GANG] = end, 0
+        self._decide(statement, alone, job, first)
+
+    def _decide(self, statement: Statement, jobs: Int64, number: int, begun: int) -> None:
+        snapshot = statement.snapshot
         self._params = resized(self._params, snapshot.demands.arrays.amounts.shape[0])
         rows, slices = decide_queue(
             self._params,
@@ -38,7 +49,8 @@ class CompiledPlacer:
             snapshot.arrays,
             snapshot.demands.arrays,
             jobs,
-            first,
+            number,
+            begun,
             statement.lines,
             statement.slices,
             statement.length,

@@ -7,9 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
+from seaway.domain.explanation import Explanation
 from seaway.scheduling.columns import JOB_SPANS
 from seaway.scheduling.compiled import CompiledPlacer
-from seaway.scheduling.explain import Explanation, explain
+from seaway.scheduling.explain import explain
 from seaway.scheduling.framework import QueueSort
 from seaway.scheduling.gang import place_spanning
 from seaway.scheduling.plain import PlainPlacer
@@ -26,6 +27,13 @@ class Placer(Protocol):
 
     def place(self, statement: Statement, first: int, end: int) -> None:
         """Decide the queue's jobs from `first` up to `end` and append to the statement."""
+
+    def place_replicas(self, statement: Statement, job: int, first: int, end: int) -> None:
+        """Decide replicas `first` up to `end` of one job, each for itself, and append to the statement.
+
+        Unlike `place` it keeps what fits of a gang, and it leaves a job's clusters paid for when it
+        does not begin with the job's first replica.
+        """
 
 
 class Policy(Protocol):

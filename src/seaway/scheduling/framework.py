@@ -71,6 +71,8 @@ class Cycle:
         Clusters that may be chosen, shape (C,); a gang narrows them down.
     feasible
         Nodes that every filter so far let pass, shape (N,).
+    placed
+        Nodes to which the job's earlier replicas went.
     notes
         What plugins leave for later points of the same decision, by plugin name.
     """
@@ -82,6 +84,7 @@ class Cycle:
     draw: int
     usable: Mask
     feasible: Mask
+    placed: tuple[int, ...] = ()
     notes: dict[str, Any] = field(default_factory=dict)
 
     @property

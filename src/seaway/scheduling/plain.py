@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from seaway.domain.placement import Placement
 from seaway.scheduling.columns import (
     CLUSTERS_GATE,
     JOB_DEMAND,
@@ -11,10 +14,10 @@ from seaway.scheduling.columns import (
     JOB_SEQUENCE,
     NODE_DEVICE_END,
     NODE_DEVICE_FIRST,
+    PLAN_NODE,
     PLAN_SLICE_FIRST,
 )
 from seaway.scheduling.framework import (
-
     Cycle,
     DeviceScore,
     Filter,
@@ -27,11 +30,12 @@ from seaway.scheduling.framework import (
     Status,
     Verdict,
 )
-from seaway.scheduling.kernels.decide import GivenDevices, book_given, forget_bandwidth_of, start_line
+from seaway.scheduling.kernels.decide import GivenDevices, book_given, forget_bandwidth_of
 from seaway.scheduling.kernels.draw import mixed
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.state import Int64
 from seaway.scheduling.statement import Statement
 
 FULL_SCORE = 100
@@ -55,24 +59,27 @@ class PlainPlacer:
     def place(self, statement: Statement, first: int, end: int) -> None:
         """Decide the queue's jobs from `first` up to `end` and append to the statement."""
         for j in range(first, end):
+            replicas = statement.queue.jobs[j].replicas
+            if not statement.queue.lines[j, JOB_GANG]:
+                self.place_replicas(statement, j, 0, replicas)
+                continue
             before = statement.checkpoint()
             forget_bandwidth_of(statement.snapshot.arrays)
-            complete = all([self._place_replica(statement, j, r) for r in range(statement.queue.jobs[j].replicas)])
-            if not complete and statement.queue.lines[j, JOB_GANG]:
+            if not all(self._place_replica(statement, j, replica) for replica in range(replicas)):
                 statement.rollback(before)
-                for replica in range(statement.queue.jobs[j].replicas):
-                    self._start(statement, j, replica)
+                statement.refuse(j)
 
-    def _start(self, statement: Statement, j: int, replica: int) -> int:
-        row = statement.length
-        start_line(statement.lines[row], j, replica, statement.queue.lines[j, JOB_DEMAND], statement.slice_end)
-        statement.length += 1
-        return row
+    def place_replicas(self, statement: Statement, job: int, first: int, end: int) -> None:
+        """Decide replicas `first` up to `end` of one job, gang or not, and append to the statement."""
+        if first == 0:
+            forget_bandwidth_of(statement.snapshot.arrays)
+        for replica in range(first, end):
+            self._place_replica(statement, job, replica)
 
     def _place_replica(self, statement: Statement, j: int, replica: int) -> bool:
         """Decide one replica; return whether it was placed."""
-        row = self._start(statement, j, replica)
-        cycle = self._cycle(statement, j, replica)
+        row = statement.start(j, replica)
+        cycle = self._cycle(statement, j, replica, statement.lines[max(row - replica, 0) : row])
         n = choose(self._profile, cycle)
         if n < 0:
             return False
@@ -86,8 +93,10 @@ class PlainPlacer:
         statement.slice_end = int(line[PLAN_SLICE_FIRST])
         return False
 
-    def _cycle(self, statement: Statement, j: int, replica: int) -> Cycle:
+    def _cycle(self, statement: Statement, j: int, replica: int, before: Int64) -> Cycle:
+        """Begin the decision of one replica; `before` are the plan's lines of the replicas before it."""
         snapshot = statement.snapshot
+        placed = before[before[:, PLAN_NODE] >= 0, PLAN_NODE]
         lines = statement.queue.lines[j]
         return Cycle(
             snapshot=snapshot,
@@ -97,6 +106,7 @@ class PlainPlacer:
             draw=int(mixed(self._profile.seed, int(lines[JOB_SEQUENCE]), replica)),
             usable=snapshot.arrays.clusters_open[CLUSTERS_GATE] != 0,
             feasible=np.ones(len(snapshot.nodes), np.bool_),
+            placed=tuple(int(n) for n in placed),
         )
 
     def _confirmed(self, cycle: Cycle, statement: Statement, row: int) -> bool:
@@ -105,9 +115,9 @@ class PlainPlacer:
         permitting = list(self._profile.at(Permit))  # type: ignore[type-abstract]
         if not reserving and not permitting:
             return True
-        placement = Plan(
-            statement.snapshot, statement.queue, statement.lines, statement.slices
-        ).placement(row)
+        placement = Plan(statement.snapshot, statement.queue, statement.lines, statement.slices).placement(
+            row
+        )
         told: list[Reserve] = []
         for plugin in reserving:
             told.append(plugin)
@@ -115,10 +125,16 @@ class PlainPlacer:
                 break
         else:
             if all(plugin.permit(cycle, placement).passes for plugin in permitting):
+                statement.on_rollback(row, lambda: unreserve(told, cycle, placement))
                 return True
-        for plugin in reversed(told):
-            plugin.unreserve(cycle, placement)
+        unreserve(told, cycle, placement)
         return False
+
+
+def unreserve(told: Sequence[Reserve], cycle: Cycle, placement: Placement) -> None:
+    """Tell plugins that a placement is off, the last that was told first."""
+    for plugin in reversed(told):
+        plugin.unreserve(cycle, placement)
 
 
 def choose(profile: Profile, cycle: Cycle) -> int:

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from seaway.domain.explanation import Explanation
 from seaway.domain.placement import DeviceSlice, Placement
 from seaway.scheduling.columns import (
     NODE_CLUSTER,
+    PLAN_COPY,
     PLAN_JOB,
+    PLAN_LINK_MISSED,
     PLAN_NODE,
     PLAN_REPLICA,
     PLAN_SLICE_END,
@@ -22,7 +25,6 @@ from seaway.scheduling.columns import (
     SLICE_START,
 )
 from seaway.scheduling.encode import smallest_first
-from seaway.domain.explanation import Explanation
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.state import Int32, Int64
@@ -57,12 +59,15 @@ class Plan:
 
     @property
     def jobs_placed(self) -> NDArray[np.bool_]:
-        """Which jobs have all their replicas placed, shape (J,)."""
-        short = np.zeros(len(self.queue), np.bool_)
-        short[self.lines[~self.placed, PLAN_JOB]] = True
-        decided = np.zeros(len(self.queue), np.bool_)
-        decided[self.lines[:, PLAN_JOB]] = True
-        return decided & ~short
+        """Which jobs have all replicas of some copy placed and its links good enough, shape (J,)."""
+        copies = int(self.lines[:, PLAN_COPY].max(initial=0)) + 1
+        copy_of = self.lines[:, PLAN_JOB] * copies + self.lines[:, PLAN_COPY]
+        lines = np.bincount(copy_of, minlength=len(self.queue) * copies)
+        good = np.bincount(
+            copy_of[self.placed & (self.lines[:, PLAN_LINK_MISSED] == 0)], minlength=len(lines)
+        )
+        complete: NDArray[np.bool_] = ((lines > 0) & (good == lines)).reshape(-1, copies).any(axis=1)
+        return complete
 
     def rows_of(self, job: int) -> NDArray[np.intp]:
         """Return the lines that belong to the queue's job number `job`."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from seaway.domain.errors import InvariantError
 from seaway.scheduling.columns import DEMAND_GPUS, JOB_DEMAND, JOB_REPLICAS, PLAN_ROWS, SLICE_ROWS
+from seaway.scheduling.kernels.decide import start_line
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
@@ -23,6 +26,8 @@ class Statement:
         The fleet that is decided on.
     queue
         The jobs that are decided on.
+    copies
+        How often a job may be written at the most, for policies that copy whole jobs.
 
     Attributes
     ----------
@@ -30,15 +35,33 @@ class Statement:
         The plan so far, as in `Plan`; `length` and `slice_end` say how much of it is written.
     """
 
-    def __init__(self, snapshot: Snapshot, queue: JobQueue) -> None:
+    def __init__(self, snapshot: Snapshot, queue: JobQueue, copies: int = 1) -> None:
         self.snapshot = snapshot
         self.queue = queue
         gpus = snapshot.demands.arrays.amounts[queue.lines[:, JOB_DEMAND], DEMAND_GPUS]
-        self.lines = np.zeros((queue.replicas, PLAN_ROWS), np.int64)
-        self.slices = np.zeros((int((gpus * queue.lines[:, JOB_REPLICAS]).sum()), SLICE_ROWS), np.int32)
+        self.lines = np.zeros((copies * queue.replicas, PLAN_ROWS), np.int64)
+        slices = copies * int((gpus * queue.lines[:, JOB_REPLICAS]).sum())
+        self.slices = np.zeros((slices, SLICE_ROWS), np.int32)
         self.length = 0
         self.slice_end = 0
         self._committed = False
+        self._callbacks: list[tuple[int, Callable[[], None]]] = []
+
+    def on_rollback(self, row: int, callback: Callable[[], None]) -> None:
+        """Have `callback` called if the decision of line `row`, the latest, is taken back."""
+        self._callbacks.append((row, callback))
+
+    def start(self, job: int, replica: int) -> int:
+        """Begin the line of one replica, which is not placed yet, and return its row."""
+        row = self.length
+        start_line(self.lines[row], job, replica, self.queue.lines[job, JOB_DEMAND], self.slice_end)
+        self.length += 1
+        return row
+
+    def refuse(self, job: int) -> None:
+        """Write every replica of a job as not placed."""
+        for replica in range(self.queue.jobs[job].replicas):
+            self.start(job, replica)
 
     def checkpoint(self) -> tuple[int, int]:
         """Return where the statement stands, for `rollback`."""
@@ -54,6 +77,8 @@ class Statement:
         """
         if self._committed:
             raise InvariantError("a committed statement cannot be rolled back; release its plan instead")
+        while self._callbacks and self._callbacks[-1][0] >= checkpoint[0]:
+            self._callbacks.pop()[1]()
         rows = np.arange(checkpoint[0], self.length)
         self.snapshot.release(self.lines, self.slices, rows)
         self.lines[rows] = 0

@@ -23,8 +23,10 @@ from seaway.scheduling.columns import (
     NODE_DEVICE_END,
     NODE_DEVICE_FIRST,
     PLAN_BANDWIDTH,
+    PLAN_COPY,
     PLAN_DEMAND,
     PLAN_JOB,
+    PLAN_LINK_MISSED,
     PLAN_NODE,
     PLAN_REPLICA,
     PLAN_SLICE_END,
@@ -125,6 +127,7 @@ def decide_queue(
     demands: DemandArrays,
     jobs: Int64,
     number: int,
+    begun: int,
     plan: Int64,
     slices: Int32,
     row: int,
@@ -142,6 +145,9 @@ def decide_queue(
         Shape (J, JOB_ROWS).
     number
         What the first of `jobs` is called in the plan.
+    begun
+        Number of each job's first replica to be placed; above 0 the job goes on, and keeps the
+        bandwidth that it took.
     plan
         Shape (R, PLAN_ROWS); written to from line `row` on.
     slices
@@ -155,18 +161,19 @@ def decide_queue(
     params, fleet, demands = borrowed(params), borrowed(fleet), borrowed(demands)
     jobs, plan, slices = borrowed(jobs), borrowed(plan), borrowed(slices)
     for j in range(jobs.shape[0]):
-        forget_bandwidth(fleet)
+        if begun == 0:
+            forget_bandwidth(fleet)
         first, first_slice = row, end
-        broken = False
-        for replica in range(jobs[j, JOB_REPLICAS]):
+        broken = False  # replicas are equal: after one that does not fit, none does
+        for replica in range(begun, jobs[j, JOB_REPLICAS]):
             line = plan[row]
             start_line(line, number + j, replica, jobs[j, JOB_DEMAND], end)
             row += 1
             if not broken:
                 draw = mixed(seed, jobs[j, JOB_SEQUENCE], replica)
                 end = place_replica(params, fleet, demands, draw, line, slices)
-                broken = line[PLAN_NODE] < 0 and jobs[j, JOB_GANG] != 0
-        if broken:
+                broken = line[PLAN_NODE] < 0
+        if broken and jobs[j, JOB_GANG] != 0:
             release_range(fleet, demands, plan, slices, first, row)
             for at in range(first, row):
                 plan[at, PLAN_SLICE_FIRST] = plan[at, PLAN_SLICE_END] = first_slice
@@ -197,6 +204,8 @@ def start_line(line: Int64, job: int, replica: int, k: int, end: int) -> None:
     line[PLAN_SLICE_FIRST] = end
     line[PLAN_SLICE_END] = end
     line[PLAN_BANDWIDTH] = 0
+    line[PLAN_COPY] = 0
+    line[PLAN_LINK_MISSED] = 0
 
 
 @compiled

@@ -21,8 +21,8 @@ def mixed(seed: int, first: int, second: int) -> int:
     doi:10.1145/2660193.2660195 (the finaliser of SplitMix64, applied after each number).
     """
     bits = np.uint64(seed)
-    for number in (first, second):
-        bits = (bits ^ np.uint64(number)) + np.uint64(0x9E3779B97F4A7C15)
+    for number in (np.uint64(first), np.uint64(second)):  # of one type, whatever integers they came as
+        bits = (bits ^ number) + np.uint64(0x9E3779B97F4A7C15)
         bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         bits ^= bits >> np.uint64(31)

@@ -1,0 +1,88 @@
+"""The network between clusters as tables: what lies between any two of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seaway.domain.network import Link, NetworkNeed
+from seaway.scheduling.columns import CLUSTER_GATEWAY
+from seaway.scheduling.encode import link_meets
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.state import Int64
+
+UNKNOWN_NS = 2**62
+"""Latency of a link that nobody measured: longer than any other."""
+
+NO_LINK_MBPS = 2**40
+"""Bandwidth where no link has to be crossed: more than any link has."""
+
+
+class ClusterLinks:
+    """Links between the clusters of a snapshot, in both directions alike.
+
+    Where both directions were measured the worse counts. Clusters behind one gateway are as one.
+
+    Parameters
+    ----------
+    snapshot
+        The fleet; its links are read now, the bandwidth that is free when it is asked for.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._gateways = {gateway.name: g for g, gateway in enumerate(snapshot.fleet.gateways)}
+        self._links = [
+            (self._gateways[each.source], self._gateways[each.target], each) for each in snapshot.links
+        ]
+        self._at = snapshot.arrays.clusters[CLUSTER_GATEWAY]  # -1 is the last line: no gateway, no link
+
+    def latency_ns(self) -> Int64:
+        """Return round-trip times, shape (C, C); `UNKNOWN_NS` where no link is known."""
+        table = self._table(-1)
+        for source, target, link in self._links:
+            table[source, target] = link.latency_ns
+        worse = np.maximum(table, table.T)
+        worse[worse < 0] = UNKNOWN_NS
+        return self._of_clusters(worse, 0)
+
+    def free_mbps(self) -> Int64:
+        """Return the bandwidth that can still be promised, shape (C, C); 0 where no link is known."""
+        free = self._table(NO_LINK_MBPS)
+        for source, target, _ in self._links:
+            free[source, target] = self._snapshot.arrays.bandwidth[source, target]
+        less = np.minimum(free, free.T)
+        less[less == NO_LINK_MBPS] = 0
+        return self._of_clusters(less, NO_LINK_MBPS)
+
+    def meeting(self, need: NetworkNeed) -> NDArray[np.bool_]:
+        """Tell between which clusters the link meets `need`, shape (C, C); an unknown one never does."""
+        verdict = self._table(1)
+        for source, target, link in self._links:
+            verdict[source, target] = link_meets(need, link)
+        known = self.latency_ns() < UNKNOWN_NS
+        met = self._of_clusters(np.minimum(verdict, verdict.T), 1) == 1
+        answer: NDArray[np.bool_] = known & met & (self.free_mbps() >= need.min_bandwidth_mbps)
+        return answer
+
+    def _table(self, value: int) -> Int64:
+        """Make a table from gateway to gateway, with a line more for clusters without one."""
+        return np.full((len(self._gateways) + 1, len(self._gateways) + 1), value, np.int64)
+
+    def _of_clusters(self, table: Int64, same: int) -> Int64:
+        """Look a table of gateways up for clusters; `same` is what holds where no link is crossed."""
+        found = table[np.ix_(self._at, self._at)]
+        one = (self._at[:, None] == self._at[None, :]) & (self._at >= 0)[None, :]
+        found[one | np.eye(len(self._at), dtype=np.bool_)] = same
+        return found
+
+
+def links_of(snapshot: Snapshot) -> ClusterLinks:
+    """Return the links of a snapshot; they are kept with it until others are measured."""
+    known: tuple[list[Link], Any] | None = snapshot.placers.get(ClusterLinks)
+    if known is None or known[0] is not snapshot.links:
+        known = snapshot.placers[ClusterLinks] = (snapshot.links, ClusterLinks(snapshot))
+    links: ClusterLinks = known[1]
+    return links
