@@ -11,10 +11,17 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.scheduling.engine import Policy
 from seaway.scheduling.framework import Plugin
+from seaway.scheduling.kernels.clusterwise import ClusterRule
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.plugins.bestfit import BestFit
+from seaway.scheduling.plugins.clusterwise import Clusterwise
 from seaway.scheduling.plugins.fgd import Fgd
+from seaway.scheduling.plugins.greedy import Greedy
+from seaway.scheduling.plugins.random import Random
+from seaway.scheduling.plugins.spread import Spread
+from seaway.scheduling.plugins.utilization import Utilization
 from seaway.scheduling.profile import Profile, Weighted
+from seaway.scheduling.volcano import VolcanoDivided, VolcanoDuplicated
 
 ENTRY_POINTS = "seaway.policies"
 """Group of entry points under which other packages offer policies."""
@@ -50,20 +57,38 @@ PolicyFactory = Callable[[PolicyOptions], Profile | Policy]
 def profile_of(name: str, options: PolicyOptions, *scores: Plugin) -> Profile:
     """Join the rules of fit and some scores, of equal weight, to a profile."""
     plugins = (*rules_of_fit(), *scores)
-    return Profile(name, tuple(Weighted(plugin) for plugin in plugins), seed=options.seed, plain=options.plain)
+    return Profile(
+        name, tuple(Weighted(plugin) for plugin in plugins), seed=options.seed, plain=options.plain
+    )
 
 
-def _bestfit(options: PolicyOptions) -> Profile | Policy:
-    return profile_of("bestfit", options, BestFit())
+def two_levels(name: str, score: Callable[[], Plugin], rule: ClusterRule) -> PolicyFactory:
+    """Offer a heuristic at both levels: `score` for nodes, `rule` for clusters."""
+    return lambda options: profile_of(
+        name, options, score() if options.level == "node" else Clusterwise(rule)
+    )
 
 
-def _fgd(options: PolicyOptions) -> Profile | Policy:
-    return profile_of("fgd", options, Fgd(options.mix))
+def one_level(name: str, make: Callable[[PolicyOptions], Profile | Policy]) -> PolicyFactory:
+    """Offer a policy that has no form for the level of clusters."""
+
+    def factory(options: PolicyOptions) -> Profile | Policy:
+        if options.level != "node":
+            raise RejectedError(f"policy {name!r} has no level {options.level!r}; leave the option out")
+        return make(options)
+
+    return factory
 
 
 BUILT_IN: dict[str, PolicyFactory] = {
-    "bestfit": _bestfit,
-    "fgd": _fgd,
+    "greedy": two_levels("greedy", Greedy, ClusterRule.FIRST),
+    "bestfit": two_levels("bestfit", BestFit, ClusterRule.FULLEST),
+    "random": two_levels("random", Random, ClusterRule.DRAWN),
+    "utilization": two_levels("utilization", Utilization, ClusterRule.MATCHING),
+    "fgd": one_level("fgd", lambda options: profile_of("fgd", options, Fgd(options.mix))),
+    "spread": two_levels("spread", Spread, ClusterRule.EMPTIEST),
+    "volcano-divided": one_level("volcano-divided", lambda _: VolcanoDivided()),
+    "volcano-duplicated": one_level("volcano-duplicated", lambda _: VolcanoDuplicated()),
 }
 
 

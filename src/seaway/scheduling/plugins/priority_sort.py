@@ -1,0 +1,21 @@
+"""Priority: who matters more goes first, and among equals who came earlier."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seaway.scheduling.columns import JOB_SEQUENCE
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.state import Int64
+
+
+class PrioritySort:
+    """Orders a queue by priority, highest first, then by arrival, then as the jobs joined."""
+
+    name = "PrioritySort"
+
+    def order(self, queue: JobQueue) -> Int64:
+        """Return the indices of the queue's jobs in the order of decision, shape (J,)."""
+        priorities = np.array([job.priority for job in queue], np.int64)
+        arrivals = np.array([job.arrives_s for job in queue], np.int64)
+        return np.lexsort((queue.lines[:, JOB_SEQUENCE], arrivals, -priorities)).astype(np.int64)
