@@ -1,0 +1,135 @@
+"""What comes out of replaying a trace by one policy."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from seaway.simulation.measures import Float64, Use
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What became of the jobs.
+
+    Attributes
+    ----------
+    jobs
+        How many arrived.
+    placed
+        How many were placed with all their replicas, where their links are good enough.
+    refused
+        How many were not placed because nothing could have held them.
+    failed
+        How many could have been held but were not placed, or were placed where the links are not
+        good enough.
+    """
+
+    jobs: int
+    placed: int
+    refused: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """GPU cores that were asked for and in use, percent of all; None for a fleet without any.
+
+    Attributes
+    ----------
+    arrived_pct
+        What all jobs that arrived asked for together.
+    gpu_allocated_pct
+        What was in use at the end; with departures, the mean over time.
+    gpu_allocated_pct_at_100
+        What was in use when 100 % had been asked for, see `at_hundred`; None with departures.
+    """
+
+    arrived_pct: float | None
+    gpu_allocated_pct: float | None
+    gpu_allocated_pct_at_100: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How fast decisions were made, compiled code warm; None when none was measured.
+
+    Attributes
+    ----------
+    decisions_per_s
+        Replicas decided in a second, many jobs in one call.
+    p50_us, p99_us
+        Median and 99th percentile of the time for a call with one job, microseconds.
+    """
+
+    decisions_per_s: float | None
+    p50_us: float | None
+    p99_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """What jobs that come and go had to wait.
+
+    Attributes
+    ----------
+    queue_wait_mean_s, queue_wait_p50_s, queue_wait_p99_s
+        From arrival to start, over the jobs that started, seconds; None when none did.
+    makespan_s
+        From the first arrival to the last end (or start, of a job that stays), seconds.
+    """
+
+    queue_wait_mean_s: float | None
+    queue_wait_p50_s: float | None
+    queue_wait_p99_s: float | None
+    makespan_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """GPU cores in use as jobs arrive, or over time.
+
+    Attributes
+    ----------
+    arrived_pct, allocated_pct
+        After each arrival or event, what had been asked for until then and what was in use,
+        percent of all GPU cores, shape (X,).
+    time_s
+        When each event happened, seconds, shape (X,); None without departures.
+    """
+
+    arrived_pct: Float64
+    allocated_pct: Float64
+    time_s: Float64 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All that is known of how a policy did.
+
+    Attributes
+    ----------
+    use
+        At the end; with departures, the mean over time.
+    waits
+        None without departures.
+    """
+
+    policy: str
+    counts: Counts
+    shares: Shares
+    use: Use
+    speed: Speed
+    curve: Curve
+    waits: Waits | None = None
+
+    def record(self) -> dict[str, str | int | float | None]:
+        """Return every figure by its name, in the order in which they are shown."""
+        waits = asdict(self.waits) if self.waits else {}
+        return {
+            "policy": self.policy,
+            **asdict(self.counts),
+            **asdict(self.shares),
+            **asdict(self.use),
+            **asdict(self.speed),
+            **waits,
+        }
