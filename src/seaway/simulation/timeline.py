@@ -1,0 +1,241 @@
+"""Replaying a trace on a virtual clock: jobs come, wait, run and go."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from seaway.domain.cluster import Fleet
+from seaway.domain.job import Job
+from seaway.scheduling.columns import (
+    DEMAND_BANDWIDTH,
+    DEMAND_CPU,
+    DEMAND_GPU_CORE,
+    DEMAND_MEMORY,
+    JOB_DEMAND,
+    NODE_CPU_FREE,
+    NODE_MEMORY_FREE,
+    NODE_ROOM_CORE,
+    PLAN_LINK_MISSED,
+    PLAN_NODE,
+    SLICE_CORE,
+)
+from seaway.scheduling.plan import Plan
+from seaway.scheduling.policies import make_policy
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.state import Int64
+from seaway.simulation.clock import Clock, PolicyMaker, warm_up
+from seaway.simulation.look_back import PLACES_ALL_THAT_FITS, could_place
+from seaway.simulation.measures import Float64, quantile, use, used_shares
+from seaway.simulation.outcome import Counts, Curve, Outcome, Shares, Waits
+from seaway.simulation.replay import asked_milli, capacity_milli, last_of, percent
+
+Kind = tuple[int, int, int, bool]
+"""What makes waiting jobs alike: priority (negative), line of the demand, replicas, gang."""
+
+
+def replay_with_departures(
+    fleet: Fleet, jobs: Sequence[Job], make: PolicyMaker, progress: Callable[[int], None] = lambda _: None
+) -> Outcome:
+    """Replay jobs that arrive at their time, wait until they fit, run, and end.
+
+    A job that does not fit joins a queue: first those of higher priority, then first come, first
+    served. Whenever something has ended, the queue is gone through once from the front, and every job
+    that fits now starts, also past others that still do not fit. Figures of use are means over time.
+
+    Parameters
+    ----------
+    fleet
+        With nothing on it.
+    jobs
+        Their `arrives_s` says when each comes, their order who is first at the same second.
+    progress
+        Called with the number of jobs that arrived so far.
+    """
+    run = _Run(fleet, jobs, make)
+    for now in run.moments():
+        run.end_those_due(now)
+        run.admit_those_due(now)
+        run.note(now)
+        progress(run.arrived)
+    return run.outcome()
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """The queue: jobs of one kind wait together, so that a kind which does not fit is tried once."""
+
+    kinds: dict[Kind, deque[int]] = field(default_factory=dict)
+
+    def join(self, kind: Kind, number: int) -> None:
+        self.kinds.setdefault(kind, deque()).append(number)
+
+    def start_those_that_fit(self, kinds: Iterable[Kind], start: Callable[[int], bool]) -> None:
+        """Go through the waiting jobs of some kinds from the front and let go who can start."""
+        heads = [(kind[0], self.kinds[kind][0], kind) for kind in kinds]
+        heapify(heads)
+        while heads:
+            rank, number, kind = heappop(heads)
+            if not start(number):
+                continue
+            same = self.kinds[kind]
+            same.popleft()
+            if same:
+                heappush(heads, (rank, same[0], kind))
+            else:
+                del self.kinds[kind]
+
+    def __iter__(self) -> Iterator[int]:
+        return (number for same in self.kinds.values() for number in same)
+
+
+class _Run:
+    """The state of a replay: who runs until when, and who waits."""
+
+    def __init__(self, fleet: Fleet, jobs: Sequence[Job], make: PolicyMaker) -> None:
+        self._fleet = fleet
+        self._snapshot = Snapshot(fleet)
+        self._queue = JobQueue(self._snapshot, sorted(jobs, key=lambda job: job.arrives_s))
+        warm_up(self._snapshot, self._queue, make)
+        self._policy = make()
+        self._clock = Clock(self._snapshot, self._policy)
+        self._capacity = capacity_milli(self._snapshot)
+        self._waiting = _Waiting()
+        self._ends: list[tuple[int, int, Plan]] = []
+        self._now_s = 0
+        self._waits_s: list[int] = []
+        self._astray = 0
+        self._held_milli = 0
+        self._asked_milli = 0
+        self._points: list[tuple[int, int, int]] = []
+        self._use_s: Float64 = np.zeros_like(used_shares(self._snapshot.arrays.clusters))
+        self.arrived = 0
+
+    def moments(self) -> Iterator[int]:
+        """Go from event to event; after the last nothing arrives or ends any more."""
+        while self.arrived < len(self._queue) or self._ends:
+            due = [self._ends[0][0]] if self._ends else []
+            if self.arrived < len(self._queue):
+                due.append(self._queue.jobs[self.arrived].arrives_s)
+            yield min(due)
+
+    def end_those_due(self, now_s: int) -> None:
+        """End jobs whose time is up, then let start who fits now."""
+        self._pass_time(now_s)
+        freed: list[int] = []
+        while self._ends and self._ends[0][0] <= now_s:
+            _, _, plan = heappop(self._ends)
+            freed += plan.lines[plan.placed, PLAN_NODE].tolist()
+            self._release(plan)
+        if freed and self._waiting.kinds:
+            self._waiting.start_those_that_fit(self._may_fit(np.unique(freed)), self._start)
+
+    def admit_those_due(self, now_s: int) -> None:
+        """Let jobs arrive; who does not fit waits, as does who asks for what another waits for."""
+        while self.arrived < len(self._queue) and self._queue.jobs[self.arrived].arrives_s <= now_s:
+            number = self.arrived
+            self.arrived += 1
+            self._asked_milli += asked_milli(self._queue.jobs[number])
+            kind = self._kind(number)
+            if kind in self._waiting.kinds or not self._start(number):
+                self._waiting.join(kind, number)
+
+    def note(self, now_s: int) -> None:
+        """Add a point to the curve."""
+        self._points.append((now_s, self._asked_milli, self._held_milli))
+
+    def outcome(self) -> Outcome:
+        """Return what came out."""
+        time_s, asked, held = np.array(self._points, np.int64).reshape(-1, 3).T
+        curve = Curve(
+            percent(asked, self._capacity), percent(held, self._capacity), time_s.astype(np.float64)
+        )
+        span_s = int(time_s[-1] - time_s[0]) if time_s.size else 0
+        shares = self._use_s / span_s if span_s else used_shares(self._snapshot.arrays.clusters)
+        waits_s = np.array(self._waits_s, np.float64)
+        return Outcome(
+            policy=self._policy.name,
+            counts=self._counts(),
+            shares=Shares(last_of(curve.arrived_pct), mean_over_time(curve)),
+            use=use(shares),
+            speed=self._clock.speed(),
+            curve=curve,
+            waits=Waits(
+                float(waits_s.mean()) if waits_s.size else None,
+                quantile(waits_s, 0.5),
+                quantile(waits_s, 0.99),
+                span_s,
+            ),
+        )
+
+    def _counts(self) -> Counts:
+        """Count the jobs; who waits at the very end is refused if not even the empty fleet holds it."""
+        empty, policy = Snapshot(self._fleet), make_policy(PLACES_ALL_THAT_FITS)
+        left = list(self._waiting)
+        refused = sum(
+            not could_place(empty, JobQueue(empty, [self._queue.jobs[number]]), policy) for number in left
+        )
+        failed = len(left) - refused + self._astray
+        return Counts(len(self._queue), len(self._queue) - refused - failed, refused, failed)
+
+    def _pass_time(self, now_s: int) -> None:
+        if self._points:
+            self._use_s += (now_s - self._now_s) * used_shares(self._snapshot.arrays.clusters)
+        self._now_s = now_s
+
+    def _kind(self, number: int) -> Kind:
+        job = self._queue.jobs[number]
+        return -job.priority, int(self._queue.lines[number, JOB_DEMAND]), job.replicas, job.gang
+
+    def _start(self, number: int) -> bool:
+        """Try to place a job; return whether it runs now, be it where its links are not good enough."""
+        job = self._queue.part(number, number + 1)
+        plan = self._clock.decide(job)
+        self._held_milli += int(plan.slices[:, SLICE_CORE].sum())
+        astray = bool(plan.lines[:, PLAN_LINK_MISSED].any())
+        placed = bool(plan.jobs_placed[0])
+        if not placed and not astray:
+            self._release(plan)
+            return False
+        self._astray += not placed
+        waited = job.jobs[0]
+        self._waits_s.append(self._now_s - waited.arrives_s)
+        if waited.runs_s is not None:
+            heappush(self._ends, (self._now_s + waited.runs_s, number, plan))
+        return True
+
+    def _release(self, plan: Plan) -> None:
+        self._held_milli -= int(plan.slices[:, SLICE_CORE].sum())
+        self._snapshot.release(plan.lines, plan.slices, np.arange(len(plan.lines)))
+
+    def _may_fit(self, freed: Int64) -> list[Kind]:
+        """Return the kinds that may fit now that the nodes `freed`, shape (X,), have more room.
+
+        A job that waits fitted nowhere before, so it can only fit there, unless it waits for the
+        bandwidth of a link.
+        """
+        kinds = list(self._waiting.kinds)
+        amounts = self._snapshot.demands.arrays.amounts[[kind[1] for kind in kinds]]
+        nodes = self._snapshot.arrays.nodes[:, freed]
+        room = (
+            (amounts[:, [DEMAND_CPU]] <= nodes[NODE_CPU_FREE])
+            & (amounts[:, [DEMAND_MEMORY]] <= nodes[NODE_MEMORY_FREE])
+            & (amounts[:, [DEMAND_GPU_CORE]] <= np.maximum(nodes[NODE_ROOM_CORE], 0))
+        )
+        may_fit = room.any(axis=1) | (amounts[:, DEMAND_BANDWIDTH] > 0)
+        return [kinds[at] for at in np.flatnonzero(may_fit)]
+
+
+def mean_over_time(curve: Curve) -> float | None:
+    """Return the mean of what was allocated over the time of a curve; None when none passed."""
+    if curve.time_s is None or not curve.time_s.size or np.isnan(curve.allocated_pct[-1]):
+        return None
+    lasts_s = np.diff(curve.time_s)
+    if not lasts_s.sum():
+        return last_of(curve.allocated_pct)
+    return float(np.average(curve.allocated_pct[:-1], weights=lasts_s))
