@@ -1,0 +1,94 @@
+"""A small fleet and a few hundred jobs, made up, to try things out on."""
+
+from __future__ import annotations
+
+from random import Random
+
+from seaway.domain.cluster import Cluster, Fleet
+from seaway.domain.device import Device
+from seaway.domain.job import Demand, DeviceRules, Job, ResourceRequest
+from seaway.domain.network import NO_NEED, Gateway, Link, NetworkNeed
+from seaway.domain.node import Node
+
+A100 = "NVIDIA A100-SXM4-80GB"
+L40S = "NVIDIA L40S"
+V100 = "NVIDIA V100-SXM2-32GB"
+T4 = "NVIDIA T4"
+
+MEMORY_MIB = {A100: 81_920, L40S: 46_068, V100: 32_768, T4: 15_360}
+
+USERS_GATEWAY = "gw-4"
+"""The gateway before the users, who have no cluster of their own."""
+
+LINKS = (
+    Link("gw-1", "gw-2", 9_000_000, 600_000, 0, 10_000),
+    Link("gw-1", "gw-3", 38_000_000, 2_500_000, 1_000, 2_000),
+    Link("gw-2", "gw-3", 31_000_000, 1_800_000, 0, 2_000),
+    Link("gw-4", "gw-1", 4_000_000, 300_000, 0, 10_000),
+    Link("gw-4", "gw-2", 12_000_000, 900_000, 0, 5_000),
+    Link("gw-4", "gw-3", 45_000_000, 4_000_000, 5_000, 2_000),
+)
+"""Links one way; the way back is alike."""
+
+
+def demo_fleet() -> Fleet:
+    """Make three unlike clusters, each behind its gateway, and a fourth gateway for the users."""
+    near = [_node("cluster-1", n, A100, 4, 64_000, 524_288) for n in range(6)]
+    near += [_node("cluster-1", n, T4, 4, 48_000, 196_608) for n in range(6, 12)]
+    middle = [_node("cluster-2", n, L40S, 2, 32_000, 262_144) for n in range(12)]
+    far = [_node("cluster-3", n, V100, 8, 96_000, 393_216) for n in range(5)]
+    clusters = (
+        Cluster("cluster-1", tuple(near), "gw-1", "north", frozenset({"nvlink"}), 2_400_000),
+        Cluster("cluster-2", tuple(middle), "gw-2", "north", frozenset(), 1_500_000),
+        Cluster("cluster-3", tuple(far), "gw-3", "south", frozenset({"nvlink"}), 900_000),
+    )
+    back = [Link(link.target, link.source, *_figures(link)) for link in LINKS]
+    gateways = tuple(Gateway(f"gw-{number}") for number in range(1, 5))
+    return Fleet(clusters, gateways, (*LINKS, *back))
+
+
+def demo_jobs(count: int, seed: int = 0) -> tuple[Job, ...]:
+    """Draw jobs for `demo_fleet`: slices for serving, whole devices for training, and gangs.
+
+    Half of them set bounds on the network between them and their users. 300 ask for somewhat more
+    than the fleet has.
+    """
+    random = Random(seed)  # nothing here is a secret
+    return tuple(_job(f"job-{number:03}", random) for number in range(count))
+
+
+def _node(cluster: str, number: int, model: str, gpus: int, cpu_milli: int, memory_mib: int) -> Node:
+    name = f"{cluster}-n{number}"
+    devices = tuple(Device(f"{name}/{index}", index, model, MEMORY_MIB[model]) for index in range(gpus))
+    return Node(name, cpu_milli, memory_mib, devices)
+
+
+def _figures(link: Link) -> tuple[int, int, int, int]:
+    return link.latency_ns, link.jitter_ns, link.loss_ppm, link.bandwidth_mbps
+
+
+def _job(name: str, random: Random) -> Job:
+    kind = random.choices(["serving", "training", "gang", "batch"], [68, 13, 4, 15])[0]
+    if kind == "serving":
+        memory_mib, core_milli = random.choice([(4_096, 150), (8_192, 200), (12_288, 350), (20_480, 450)])
+        request = ResourceRequest(random.choice([1_000, 2_000, 4_000]), 8_192, 1, memory_mib, 0, core_milli)
+        return Job(name, Demand(request, gateway=USERS_GATEWAY, network=_need(random)))
+    if kind == "training":
+        gpus = random.choice([1, 1, 1, 2])
+        rules = DeviceRules(models=random.choice([frozenset(), frozenset({A100}), frozenset({V100, A100})]))
+        return Job(name, Demand(ResourceRequest(6_000 * gpus, 32_768 * gpus, gpus, 0, 100, 1_000), rules))
+    if kind == "gang":
+        request = ResourceRequest(4_000, 24_576, 1, 16_384, 0, 500)
+        return Job(name, Demand(request), replicas=random.choice([2, 4]), gang=True)
+    return Job(name, Demand(ResourceRequest(random.choice([4_000, 8_000]), 16_384)))
+
+
+def _need(random: Random) -> NetworkNeed:
+    if random.random() < 0.2:
+        return NO_NEED
+    return NetworkNeed(
+        max_latency_ns=random.choice([0, 10_000_000, 20_000_000, 50_000_000]),
+        max_jitter_ns=random.choice([0, 0, 1_000_000]),
+        max_loss_ppm=random.choice([0, 0, 2_000]),
+        min_bandwidth_mbps=random.choice([50, 100, 200]),
+    )
