@@ -1,0 +1,44 @@
+"""Running several policies on one trace, with a progress bar for people who watch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from seaway.domain.cluster import Fleet
+from seaway.domain.job import Job
+from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.simulation.outcome import Outcome
+from seaway.simulation.replay import replay
+from seaway.simulation.timeline import replay_with_departures
+
+
+def compare(
+    fleet: Fleet,
+    jobs: Sequence[Job],
+    policies: Sequence[str],
+    options: PolicyOptions,
+    *,
+    departures: bool = False,
+) -> list[Outcome]:
+    """Replay jobs by each policy in turn, each on an empty fleet.
+
+    Progress goes to standard error, and only where that is a terminal.
+    """
+    run = replay_with_departures if departures else replay
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    outcomes = []
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        for name in policies:
+            task = bar.add_task(name, total=len(jobs))
+            progress = partial(_advance, bar, task)
+            outcomes.append(run(fleet, jobs, partial(make_policy, name, options), progress))
+    return outcomes
+
+
+def _advance(bar: Progress, task: TaskID, jobs: int) -> None:
+    bar.update(task, completed=jobs)
