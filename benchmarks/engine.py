@@ -41,7 +41,7 @@ def engine(seed: int) -> Result:
     queue = JobQueue(snapshot, trace.jobs)
     rows = [
         _speed(snapshot, queue, name, PolicyOptions(seed=seed, mix=trace.mix))
-        for name in ("bestfit", "fgd", "seaway")
+        for name in ("bestfit", "fgd")
     ]
     return Result("engine", rows, _notes(len(trace.fleet.clusters[0].nodes), trace.fleet.device_count))
 
@@ -60,7 +60,7 @@ def engine_100k(seed: int) -> Result:
 def start(seed: int) -> Result:
     """Time from a fresh process to its first decision, kernels cached; bound: 3 s."""
     rows = []
-    for policy in ("bestfit", "fgd", "seaway"):
+    for policy in ("bestfit", "fgd"):
         command = [sys.executable, "-m", "benchmarks.first_decision", policy, str(seed)]
         subprocess.run(command, check=True)
         took = [_seconds(lambda: subprocess.run(command, check=True)) for _ in range(ROUNDS)]

@@ -13,5 +13,5 @@ from seaway.simulation.demo import demo_fleet, demo_jobs
 if __name__ == "__main__":
     name, seed = sys.argv[1], int(sys.argv[2])
     snapshot = Snapshot(demo_fleet())
-    jobs = demo_jobs(seed)
+    jobs = demo_jobs(100, seed)
     decide(snapshot, JobQueue(snapshot, jobs[:1]), make_policy(name, PolicyOptions(seed=seed, mix=jobs)))

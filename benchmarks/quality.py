@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, takewhile
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.data import ORDERS, SEEDS, benchmark, instance, openb
-from benchmarks.record import Result
-from seaway.domain.errors import RejectedError
-from seaway.domain.job import Job
+from benchmarks.record import Result, SkippedError
 from seaway.scheduling.fluid import fluid_problem, solve_fluid
 from seaway.scheduling.mix import typical_jobs
 from seaway.scheduling.policies import Level, PolicyOptions, make_policy, policy_names
 from seaway.scheduling.snapshot import Snapshot
-from seaway.simulation.replay import Replay, replay
+from seaway.simulation.outcome import Outcome
+from seaway.simulation.replay import replay, until_asked
 from seaway.simulation.trace import Trace
 
 WHOLE = 1000
@@ -52,8 +50,7 @@ def bound_pct(trace: Trace) -> float:
     """Return the bound on the GPU allocation once 100 % was asked for, % of capacity."""
     snapshot = Snapshot(trace.fleet)
     capacity = trace.fleet.device_count * WHOLE
-    before = accumulate((_milli(job) for job in trace.jobs), initial=0)
-    arrived = [job for job, _ in takewhile(lambda pair: pair[1] < capacity, zip(trace.jobs, before, strict=False))]
+    arrived = until_asked(trace.fleet, trace.jobs, 1.0)
     kinds = typical_jobs([job for job in arrived if job.demand.request.gpus], share=1.0)
     return 100 * solve_fluid(fluid_problem(snapshot, kinds)).value / capacity
 
@@ -73,8 +70,8 @@ def _instances(kind: str, seed: int, best: tuple[int, ...] | None) -> Result:
     for name, level in _policies():
         replays = [_replay_instance(kind, number, name, level, seed) for number in SEEDS]
         row: dict[str, Any] = {"policy": name, "level": level}
-        row |= {f"seed{number}": each.placed for number, each in zip(SEEDS, replays, strict=True)}
-        row["mean"] = round(fmean(each.placed for each in replays), 1)
+        row |= {f"seed{number}": each.counts.placed for number, each in zip(SEEDS, replays, strict=True)}
+        row["mean"] = round(fmean(each.counts.placed for each in replays), 1)
         row["fragmentation"] = round(fmean(each.use.fragmentation or 0 for each in replays), 3)
         row["gpu_load_variance"] = round(fmean(each.use.gpu_load_variance or 0 for each in replays), 4)
         rows.append(row)
@@ -90,11 +87,12 @@ def _policies() -> list[tuple[str, Level]]:
     return [(name, "node") for name in policy_names()] + [(name, "cluster") for name in CLUSTER_LEVEL]
 
 
-def _replay_instance(kind: str, number: int, name: str, level: Level, seed: int) -> Replay:
+def _replay_instance(kind: str, number: int, name: str, level: Level, seed: int) -> Outcome:
     with TemporaryDirectory() as folder:
         mix = _other_jobs(kind, number, Path(folder) / "mix.csv")
         trace = benchmark(kind, number, mix)
-    return replay(trace, make_policy(name, PolicyOptions(level, seed, trace.mix)))
+    options = PolicyOptions(level, seed, trace.mix)
+    return replay(trace.fleet, trace.jobs, lambda: make_policy(name, options))
 
 
 def _other_jobs(kind: str, number: int, path: Path) -> Path:
@@ -109,12 +107,9 @@ def _other_jobs(kind: str, number: int, path: Path) -> Path:
 
 
 def _allocated(trace: Trace, name: str, seed: int) -> float:
-    result = replay(trace, make_policy(name, PolicyOptions(seed=seed, mix=trace.mix)), arrived=1.05)
-    if result.gpu_allocated_pct_at_100 is None:
-        raise RejectedError("the trace does not ask for all of the fleet")
-    return result.gpu_allocated_pct_at_100
-
-
-def _milli(job: Job) -> int:
-    request = job.demand.request
-    return request.gpus * request.gpu_milli * job.replicas
+    options = PolicyOptions(seed=seed, mix=trace.mix)
+    outcome = replay(trace.fleet, until_asked(trace.fleet, trace.jobs, 1.05), lambda: make_policy(name, options))
+    allocated = outcome.shares.gpu_allocated_pct_at_100
+    if allocated is None:
+        raise SkippedError("the trace does not ask for all of the fleet")
+    return allocated
