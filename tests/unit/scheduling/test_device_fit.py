@@ -1,0 +1,198 @@
+"""The rules by which the vGPU layer judges devices that are not in MIG mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from seaway.domain.device import Device, DeviceMode
+from seaway.domain.job import Job
+from seaway.testing.builders import gpu, job, node
+from tests.unit.scheduling.asking import place, refusals, slices, snapshot_of
+
+FITS = ""
+MEMORY = "not enough free GPU memory on one device"
+CORES = "not enough free GPU cores on one device"
+TYPE = "GPU type or mode not allowed"
+UUID = "GPU not among those allowed by UUID"
+
+
+def refusal(device: Device, asked: Job, *running: Job) -> str:
+    """Return why a node with just `device`, on which `running` were placed, refuses `asked`."""
+    snapshot = snapshot_of(node(device))
+    assert len(place(snapshot, *running)) == len(running)
+    return refusals(snapshot, asked)[0]
+
+
+def test_job_without_gpu_needs_no_device() -> None:
+    """A job that asks for no GPU fits on a node that has none."""
+    assert refusals(snapshot_of(node()), job(cpu_milli=1)) == [FITS]
+
+
+def test_node_without_devices_refuses() -> None:
+    """A job that asks for a GPU is refused by a node that has none."""
+    assert refusals(snapshot_of(node()), job(gpus=1)) == ["no GPU on the node"]
+
+
+def test_one_container_never_gets_a_card_twice() -> None:
+    """A node with fewer devices than asked for refuses, however much room one device has."""
+    assert refusal(gpu(), job(gpus=2, gpu_memory_mib=1)) == "fewer GPUs on the node than asked for"
+
+
+@pytest.mark.parametrize("closed", [{"healthy": False}, {"cordoned": True}])
+def test_closed_device_refuses(closed: dict[str, bool]) -> None:
+    """A device that is not healthy, or is cordoned, takes no new slice."""
+    assert refusal(gpu(**closed), job(gpus=1, gpu_memory_mib=1)) == "GPU not healthy or cordoned"
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        ({"use_types": ["a100"]}, FITS),
+        ({"use_types": ["H100", "sxm4"]}, FITS),
+        ({"use_types": ["H100"]}, TYPE),
+        ({"avoid_types": ["A100"]}, TYPE),
+        ({"avoid_types": ["H100"]}, FITS),
+        ({"models": {"nvidia a100-sxm4-80gb"}}, FITS),
+        ({"models": {"A100"}}, TYPE),
+        ({"vendors": {"NVIDIA"}}, FITS),
+        ({"vendors": {"Ascend"}}, TYPE),
+        ({"modes": {DeviceMode.HAMI_CORE}}, FITS),
+        ({"modes": {DeviceMode.MIG, DeviceMode.MPS}}, TYPE),
+    ],
+)
+def test_device_kind(rules: dict[str, Any], reason: str) -> None:
+    """Types match a part of the product name, models the whole of it, both without case."""
+    assert refusal(gpu(), job(gpus=1, **rules)) == reason
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        ({"use_uuids": {"GPU-1"}}, FITS),
+        ({"use_uuids": {"GPU-2"}}, UUID),
+        ({"avoid_uuids": {"GPU-1"}}, UUID),
+        ({"avoid_uuids": {"GPU-2"}}, FITS),
+        ({"use_uuids": {"GPU-2"}, "use_types": ["H100"]}, TYPE),
+        ({"use_uuids": {"GPU-2"}, "use_types": ["A100"]}, UUID),
+    ],
+)
+def test_device_uuid(rules: dict[str, Any], reason: str) -> None:
+    """UUIDs are compared whole, and a device of the wrong type is refused for its type first."""
+    assert refusal(gpu(uuid="GPU-1"), job(gpus=1, **rules)) == reason
+
+
+def test_share_limit_counts_containers() -> None:
+    """A device that as many containers hold as may has no slot left."""
+    small = job(gpus=1, gpu_memory_mib=1)
+    assert refusal(gpu(share_limit=2), small, small) == FITS
+    assert refusal(gpu(share_limit=2), small, small, small) == "no slot left on one GPU"
+
+
+def test_exclusive_job_needs_an_idle_device() -> None:
+    """The policy mutex refuses a device that any container holds."""
+    small, alone = job(gpus=1, gpu_memory_mib=1), job(gpus=1, gpu_memory_mib=1, exclusive=True)
+    assert refusal(gpu(), alone) == FITS
+    assert refusal(gpu(), alone, small) == "GPU in use, but asked for exclusively"
+
+
+def test_others_may_join_an_exclusive_job() -> None:
+    """Exclusive use is judged when a job lands; it does not keep later jobs away."""
+    small, alone = job(gpus=1, gpu_memory_mib=1), job(gpus=1, gpu_memory_mib=1, exclusive=True)
+    assert refusal(gpu(), small, alone) == FITS
+
+
+def test_memory_of_one_device_has_to_hold_the_slice() -> None:
+    """A slice fits when it asks for exactly what is free on one device, and for no more."""
+    half = job(gpus=1, gpu_memory_mib=600)
+    assert refusal(gpu(memory_mib=1_000), job(gpus=1, gpu_memory_mib=400), half) == FITS
+    assert refusal(gpu(memory_mib=1_000), job(gpus=1, gpu_memory_mib=401), half) == MEMORY
+
+
+def test_memory_of_two_devices_does_not_add_up() -> None:
+    """A slice lies on one device."""
+    snapshot = snapshot_of(node(gpu(memory_mib=1_000), gpu(memory_mib=1_000)))
+    assert refusals(snapshot, job(gpus=1, gpu_memory_mib=1_001)) == [MEMORY]
+
+
+def test_percent_is_taken_of_each_device_and_rounded_down() -> None:
+    """A share in percent means that share of the device's own memory, in whole MiB."""
+    [taken] = slices(snapshot_of(node(gpu(memory_mib=1_999))), job(gpus=1, gpu_memory_percent=50))
+    assert (taken.memory_mib, taken.core_milli) == (999, 0)
+
+
+def test_memory_in_mib_goes_before_percent() -> None:
+    """A share in percent is not heeded where memory is given in MiB."""
+    asked = job(gpus=1, gpu_memory_mib=10, gpu_memory_percent=100)
+    [taken] = slices(snapshot_of(node(gpu(memory_mib=1_000))), asked)
+    assert (taken.memory_mib, taken.core_milli) == (10, 0)
+
+
+def test_no_memory_given_means_the_whole_device() -> None:
+    """With neither memory figure all memory is meant, and all cores with it."""
+    [taken] = slices(snapshot_of(node(gpu(memory_mib=1_000))), job(gpus=1))
+    assert (taken.memory_mib, taken.core_milli) == (1_000, 1_000)
+
+
+def test_cores_that_are_given_are_kept_beside_all_memory() -> None:
+    """Cores are only filled in when they were not given."""
+    [taken] = slices(snapshot_of(node(gpu(memory_mib=1_000))), job(gpus=1, gpu_milli=300))
+    assert (taken.memory_mib, taken.core_milli) == (1_000, 300)
+
+
+def test_cores_of_one_device_have_to_hold_the_slice() -> None:
+    """A slice fits when it asks for exactly the cores that are free, and for no more."""
+    running = job(gpus=1, gpu_memory_mib=1, gpu_milli=600)
+    assert refusal(gpu(), job(gpus=1, gpu_memory_mib=1, gpu_milli=400), running) == FITS
+    assert refusal(gpu(), job(gpus=1, gpu_memory_mib=1, gpu_milli=401), running) == CORES
+
+
+def test_more_cores_than_a_device_has_count_as_all() -> None:
+    """Cores above 1,000 thousandths mean one whole device."""
+    [taken] = slices(snapshot_of(node(gpu())), job(gpus=1, gpu_memory_mib=1, gpu_milli=5_000))
+    assert taken.core_milli == 1_000
+
+
+def test_all_cores_need_an_idle_device() -> None:
+    """A job for all cores is refused where another container holds a slice, even one without cores."""
+    coreless = job(gpus=1, gpu_memory_mib=1)
+    assert (
+        refusal(gpu(), job(gpus=1, gpu_memory_mib=1, gpu_milli=1_000), coreless)
+        == "GPU in use, but all its cores asked for"
+    )
+
+
+def test_job_without_cores_is_kept_off_a_full_device() -> None:
+    """Where all cores are held, a job that reserves none is refused too; below that it may share."""
+    coreless = job(gpus=1, gpu_memory_mib=1)
+    assert refusal(gpu(), coreless, job(gpus=1, gpu_memory_mib=1, gpu_milli=600)) == FITS
+    assert refusal(gpu(), coreless, job(gpus=1, gpu_memory_mib=1, gpu_milli=1_000)) == "all GPU cores taken"
+
+
+def test_scaled_cores_may_be_shared_by_jobs_for_all_cores() -> None:
+    """With cores scaled to two devices' worth, two jobs for a whole device's cores share one."""
+    whole = job(gpus=1, gpu_memory_mib=1, gpu_milli=1_000)
+    assert refusal(gpu(core_milli=2_000), whole, whole) == FITS
+    assert refusal(gpu(core_milli=2_000), whole, whole, whole) == CORES
+
+
+def test_devices_of_different_numa_nodes_do_not_serve_a_bound_job() -> None:
+    """With same_numa all devices have to hang on one NUMA node; without, any will do."""
+    snapshot = snapshot_of(node(gpu(numa=0), gpu(numa=1)), node(gpu(numa=0), gpu(numa=1), gpu(numa=1)))
+    assert refusals(snapshot, job(gpus=2)) == [FITS, FITS]
+    assert refusals(snapshot, job(gpus=2, same_numa=True)) == ["GPUs not on one NUMA node", FITS]
+
+
+def test_bound_job_gets_devices_of_one_numa_node() -> None:
+    """The devices that a bound job gets hang on the lowest NUMA node that holds them all."""
+    snapshot = snapshot_of(node(gpu(uuid="a", numa=1), gpu(uuid="b", numa=0), gpu(uuid="c", numa=1)))
+    assert {each.uuid for each in slices(snapshot, job(gpus=2, same_numa=True))} == {"a", "c"}
+
+
+def test_reason_is_the_rule_that_refuses_most_devices() -> None:
+    """A node's reason is what most of its devices say, the earlier rule among equals."""
+    asked = job(gpus=4, gpu_memory_mib=500)
+    sick, small, good = gpu(healthy=False), gpu(memory_mib=100), gpu()
+    snapshot = snapshot_of(node(sick, small, small, good), node(good, small, sick, good))
+    assert refusals(snapshot, asked) == [MEMORY, "GPU not healthy or cordoned"]

@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seaway.domain.explanation import Remedy
+from seaway.domain.job import Demand, Job
+from seaway.domain.network import Link
+from seaway.domain.node import Taint
+from seaway.scheduling.columns import CLUSTERS_PAID
+from seaway.scheduling.explain import explain, sentence
+from seaway.scheduling.framework import Codes, Cycle, Scores, Status, Verdict
+from seaway.scheduling.plain import choose, run_filters, total_score
+from seaway.scheduling.plugins import rules_of_fit
+from seaway.scheduling.plugins.bestfit import BestFit
+from seaway.scheduling.profile import Profile, Weighted
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.update import put_node, remove_node
+from seaway.testing.builders import cluster, gpu, job, mig_gpu, node
+from tests.unit.scheduling.asking import PROFILE, cycle_for, place, snapshot_of
+
+
+@dataclass(frozen=True)
+class ByIndex:
+    """Prefers nodes with a higher index."""
+
+    name: str = "ByIndex"
+
+    def score(self, cycle: Cycle) -> Scores:
+        """Return the index."""
+        return np.arange(len(cycle.snapshot.nodes))
+
+
+@dataclass(frozen=True)
+class Closed:
+    """Refuses at whatever point it is asked."""
+
+    name: str = "Closed"
+
+    def pre_filter(self, cycle: Cycle) -> Status:
+        """Refuse."""
+        return Status(Verdict.REFUSE, "closed for today")
+
+
+@dataclass(frozen=True)
+class OnlyLast:
+    """Refuses all nodes but the last."""
+
+    name: str = "OnlyLast"
+    reasons: tuple[str, ...] = ("never", "not the last")
+
+    def filter(self, cycle: Cycle) -> Codes:
+        """Return 2 for all nodes but the last."""
+        codes = np.full(len(cycle.snapshot.nodes), 2, np.uint8)
+        codes[-1] = 0
+        return codes
+
+
+def changed(asked: Job, field: str, value: int) -> Job:
+    """Return a job with one figure of its demand changed."""
+    demand: Demand = asked.demand
+    if field == "models":
+        return replace(asked, demand=replace(demand, devices=replace(demand.devices, models=frozenset())))
+    part = "request" if hasattr(demand.request, field) else "network"
+    new = replace(getattr(demand, part), **{field: value})
+    return replace(asked, demand=replace(demand, **{part: new}))
+
+
+def fits(snapshot: Snapshot, asked: Job) -> bool:
+    """Tell whether a job would be placed now."""
+    return choose(PROFILE, cycle_for(snapshot, asked)) >= 0
+
+
+def test_each_node_counts_for_the_first_rule_that_refuses_it() -> None:
+    """Refusals name the rule and the nodes that got as far as it, most nodes first, and add up."""
+    tainted = node(gpu(memory_mib=1), taints=(Taint("x"),))
+    small = node(gpu(memory_mib=10))
+    told = explain(snapshot_of(tainted, small, small, node()), job(gpus=1, gpu_memory_mib=20), PROFILE)
+    assert not told.fits
+    assert [(each.plugin, each.nodes) for each in told.refusals] == [
+        ("DeviceFit", 2),
+        ("TaintToleration", 1),
+        ("DeviceFit", 1),
+    ]
+    assert sum(each.nodes for each in told.refusals) == told.nodes == 4
+
+
+def test_candidates_are_the_best_nodes_in_order() -> None:
+    """At most five candidates are listed, and the first is the node that would be chosen."""
+    snapshot = snapshot_of(*(node(gpu(), cpu_milli=10_000 * (9 - at)) for at in range(8)))
+    asked = job(gpus=1, cpu_milli=500)
+    told = explain(snapshot, asked, PROFILE)
+    names = [each.node for each in told.candidates]
+    assert names == ["node-7", "node-6", "node-5", "node-4", "node-3"]
+    assert names[0] == snapshot.nodes[choose(PROFILE, cycle_for(snapshot, asked))].name
+    assert [each.total for each in told.candidates] == sorted(
+        (c.total for c in told.candidates), reverse=True
+    )
+
+
+@pytest.mark.parametrize("scores", [[(BestFit(), 1)], [(BestFit(), 3), (ByIndex(), 2)]])
+def test_scores_add_up_to_what_decides(scores: list[tuple[BestFit | ByIndex, int]]) -> None:
+    """Each plugin's share is listed as it enters the sum, and the sum is the one that decides."""
+    weighted = [Weighted(plugin, weight) for plugin, weight in scores]
+    profile = Profile("mixed", (*(Weighted(each) for each in rules_of_fit()), *weighted))
+    snapshot = snapshot_of(*(node(gpu(), cpu_milli=1_000 * at) for at in range(1, 5)))
+    asked = job(gpus=1, cpu_milli=2_000)
+    cycle = cycle_for(snapshot, asked)
+    run_filters(profile, cycle)
+    total = total_score(profile, cycle)
+    for candidate in explain(snapshot, asked, profile).candidates:
+        assert candidate.total == sum(candidate.scores.values())
+        assert candidate.total == total[snapshot.node_index[candidate.cluster, candidate.node]]
+
+
+NARROW = (
+    node(gpu(memory_mib=8_000), gpu(memory_mib=16_000), cpu_milli=4_000, memory_mib=2_000),
+    node(gpu(memory_mib=8_000, core_milli=700), cpu_milli=8_000, memory_mib=1_000),
+    node(mig_gpu(), cpu_milli=2_000, memory_mib=3_000),
+)
+LINKS = (
+    Link("user", "a", latency_ns=50, jitter_ns=9, loss_ppm=3, bandwidth_mbps=100),
+    Link("user", "b", latency_ns=70, jitter_ns=4, loss_ppm=5, bandwidth_mbps=300),
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "field", "admits"),
+    [
+        ({"gpus": 1, "gpu_memory_mib": 50_000}, "gpu_memory_mib", 40_448),
+        ({"gpus": 1, "gpu_memory_mib": 50_000, "avoid_types": ["40GB"]}, "gpu_memory_mib", 16_000),
+        ({"gpus": 3, "gpu_memory_mib": 20_000}, "gpus", 2),
+        ({"gpus": 3, "gpu_memory_mib": 20_000}, "gpu_memory_mib", 9_984),
+        ({"gpus": 2, "gpu_memory_mib": 8_000, "cpu_milli": 6_000}, "cpu_milli", 4_000),
+        ({"gpus": 2, "gpu_memory_mib": 8_000, "cpu_milli": 6_000}, "gpus", 1),
+        ({"gpus": 1, "gpu_memory_mib": 8_000, "memory_mib": 3_001}, "memory_mib", 3_000),
+        ({"gpus": 1, "cpu_milli": 5_000}, "gpu_milli", 700),
+        ({"gpus": 1, "cpu_milli": 5_000, "gpu_memory_mib": 1, "gpu_milli": 900}, "gpu_milli", 700),
+        ({"gpus": 1, "gpu_milli": 1_000, "cpu_milli": 5_000}, "cpu_milli", 4_000),
+        ({"gateway": "user", "max_latency_ns": 10}, "max_latency_ns", 50),
+        ({"gateway": "user", "max_latency_ns": 10, "min_bandwidth_mbps": 200}, "max_latency_ns", 70),
+        ({"gateway": "user", "max_jitter_ns": 3}, "max_jitter_ns", 4),
+        ({"gateway": "user", "max_loss_ppm": 1}, "max_loss_ppm", 3),
+        ({"gateway": "user", "max_loss_ppm": 3, "min_bandwidth_mbps": 200}, "min_bandwidth_mbps", 100),
+        ({"gateway": "b", "max_latency_ns": 10, "clusters": {"cluster-0"}}, "max_latency_ns", 0),
+        ({"gpus": 1, "gpu_memory_mib": 1, "models": {"NVIDIA L4"}}, "models", 0),
+    ],
+)
+def test_remedy_is_the_smallest_change_of_its_figure(asked: dict[str, Any], field: str, admits: int) -> None:
+    """With the change the job fits where the remedy says; with one unit less of it, it does not."""
+    snapshot = snapshot_of(
+        cluster(*NARROW, gateway="a"), cluster(node(cpu_milli=1, memory_mib=1), gateway="b"), links=LINKS
+    )
+    waiting = job(**asked)
+    told = explain(snapshot, waiting, PROFILE)
+    assert not told.fits
+    remedy = next(each for each in told.remedies if each.field == field)
+    assert remedy.admits == admits
+    mended = changed(waiting, field, admits)
+    [placement] = place(snapshot.copy(), mended)
+    assert (placement.cluster, placement.node) == (remedy.cluster, remedy.node)
+    if field != "models" and admits:
+        less = admits + (1 if admits < remedy.asked else -1)
+        assert not fits(snapshot, changed(waiting, field, less))
+
+
+def test_remedies_come_smallest_change_first() -> None:
+    """Changes are sorted by how much of the figure they give up."""
+    snapshot = snapshot_of(node(gpu(memory_mib=900)), node(gpu(memory_mib=1_000), cpu_milli=500))
+    told = explain(snapshot, job(gpus=1, gpu_memory_mib=1_000, cpu_milli=2_000), PROFILE)
+    assert told.remedies == (
+        Remedy("gpu_memory_mib", 1_000, 900, "cluster-0", "node-0"),
+        Remedy("cpu_milli", 2_000, 500, "cluster-0", "node-1"),
+    )
+
+
+def test_two_lacks_have_no_single_remedy() -> None:
+    """A job that would have to change in two figures gets no remedy."""
+    snapshot = snapshot_of(node(gpu(memory_mib=900), cpu_milli=500))
+    told = explain(snapshot, job(gpus=1, gpu_memory_mib=1_000, cpu_milli=2_000), PROFILE)
+    assert (told.fits, told.remedies) == (False, ())
+
+
+def test_job_that_fits_gets_no_remedy() -> None:
+    """Remedies are for jobs that fit nowhere."""
+    told = explain(snapshot_of(node(gpu()), node()), job(gpus=1), PROFILE)
+    assert (told.fits, told.remedies) == (True, ())
+
+
+def test_percent_is_remedied_in_percent() -> None:
+    """A job that asked for a share of a device is told the largest share that fits."""
+    snapshot = snapshot_of(node(mig_gpu()))
+    [remedy] = explain(snapshot, job(gpus=1), PROFILE).remedies
+    assert (remedy.field, remedy.asked, remedy.admits) == ("gpu_memory_percent", 100, 98)
+
+
+def test_snapshot_is_left_as_it_was() -> None:
+    """Explaining changes no column and writes no demand down."""
+    snapshot = snapshot_of(node(mig_gpu(), gpu()))
+    place(snapshot, job(gpus=1, gpu_memory_mib=4_000))
+    before, lines = snapshot.copy(), len(snapshot.demands)
+    explain(snapshot, job(gpus=9, gpu_memory_mib=20_000), PROFILE)
+    for table in snapshot.arrays._fields:
+        assert np.array_equal(getattr(before.arrays, table), getattr(snapshot.arrays, table))
+    assert len(snapshot.demands) == lines
+
+
+def test_bandwidth_of_the_job_before_does_not_count() -> None:
+    """The next replica is explained as a job's first: no cluster is paid for yet."""
+    snapshot = snapshot_of(cluster(node(), gateway="a"), links=LINKS[:1])
+    snapshot.arrays.clusters_open[CLUSTERS_PAID, 0] = 1
+    told = explain(snapshot, job(gateway="user", min_bandwidth_mbps=101), PROFILE)
+    assert [each.reason for each in told.refusals] == ["not enough free bandwidth"]
+
+
+def test_nodes_that_are_gone_do_not_count() -> None:
+    """Columns that a removed or exchanged node left behind are no nodes."""
+    snapshot = snapshot_of(cluster(node(name="a"), node(name="b"), name="c"))
+    remove_node(snapshot, "c", "a")
+    put_node(snapshot, "c", node(gpu(uuid="new"), name="b"))
+    told = explain(snapshot, job(gpus=2), PROFILE)
+    assert told.nodes == sum(each.nodes for each in told.refusals) == 1
+
+
+def test_profile_decides_which_rules_are_asked() -> None:
+    """The refusals are those of the profile's own plugins."""
+    profile = Profile("own", (Weighted(OnlyLast()), Weighted(BestFit())))
+    told = explain(snapshot_of(node(), node(), node(ready=False)), job(), profile)
+    assert [(each.plugin, each.reason, each.nodes) for each in told.refusals] == [
+        ("OnlyLast", "not the last", 2)
+    ]
+    assert [each.node for each in told.candidates] == ["node-2"]
+
+
+def test_plugin_that_refuses_the_whole_replica_refuses_every_node() -> None:
+    """A PreFilter's reason counts for all nodes."""
+    profile = Profile("shut", (Weighted(Closed()), *PROFILE.plugins))
+    told = explain(snapshot_of(node(), node()), job(), profile)
+    assert [(each.plugin, each.reason, each.nodes) for each in told.refusals] == [
+        ("Closed", "closed for today", 2)
+    ]
+    assert (told.candidates, told.remedies) == ((), ())
+
+
+def test_empty_fleet_is_explained() -> None:
+    """With no node at all there is nothing to say, and no error."""
+    assert sentence(explain(snapshot_of(), job(gpus=1), PROFILE)) == "0 of 0 nodes fit"
+
+
+def test_sentence_counts_names_the_reasons_and_the_remedy() -> None:
+    """One sentence says how many nodes fit, why the others do not, and the smallest remedy."""
+    nodes = [node(gpu(memory_mib=8_000))] * 3 + [node(taints=(Taint("x"),))]
+    told = explain(snapshot_of(*nodes), job(gpus=1, gpu_memory_mib=9_000), PROFILE)
+    assert sentence(told) == (
+        "0 of 4 nodes fit: 3 not enough free GPU memory on one device, 1 taint not tolerated; "
+        "it would fit with gpu_memory_mib 8000 instead of 9000 (cluster-0/node-0)"
+    )
+    told = explain(snapshot_of(*nodes), job(gpus=1, models={"NVIDIA L4"}), PROFILE)
+    assert sentence(told).endswith("; it would fit without models (cluster-0/node-0)")
+    told = explain(snapshot_of(*nodes), job(gpus=1), PROFILE)
+    assert sentence(told) == "3 of 4 nodes fit, best cluster-0/node-0; refused: 1 taint not tolerated"

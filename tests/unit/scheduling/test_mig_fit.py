@@ -1,0 +1,92 @@
+"""Devices in MIG mode: which instance a slice gets, and when there is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from seaway.testing.builders import A100_40GB_PROFILES, gpu, job, mig_gpu, node
+from tests.unit.scheduling.asking import place, refusals, slices, snapshot_of
+
+NO_PLACEMENT = "no free MIG placement"
+
+
+def test_smallest_profile_that_holds_the_slice_is_taken() -> None:
+    """A slice books the memory and the cores of the smallest profile that is large enough."""
+    [taken] = slices(snapshot_of(node(mig_gpu())), job(gpus=1, gpu_memory_mib=4_865))
+    assert (taken.mig_profile, taken.memory_mib, taken.core_milli) == ("2g.10gb", 9_984, 290)
+
+
+def test_one_and_three_slice_instances_are_placed_from_the_top() -> None:
+    """Profiles 1g and 3g take the highest free start, the others the lowest."""
+    snapshot = snapshot_of(node(mig_gpu()))
+    small, middle, large = (job(gpus=1, gpu_memory_mib=mib) for mib in (4_000, 9_000, 20_000))
+    starts = [slices(snapshot, each)[0].mig_start for each in (small, small, middle)]
+    assert starts == [6, 5, 0]
+    assert [each.mig_start for each in slices(snapshot_of(node(mig_gpu())), large)] == [4]
+
+
+def test_bigger_profile_is_taken_when_the_smallest_has_no_room() -> None:
+    """A slice gets an instance of the next profile where no placement of the smallest is free."""
+    one, _, three, _ = A100_40GB_PROFILES
+    device = mig_gpu(mig_profiles=(replace(one, starts=(0, 1)), three))
+    snapshot = snapshot_of(node(device))
+    taken = [slices(snapshot, job(gpus=1, gpu_memory_mib=4_000))[0] for _ in range(3)]
+    assert [(each.mig_profile, each.mig_start) for each in taken] == [
+        ("1g.5gb", 1),
+        ("1g.5gb", 0),
+        ("3g.20gb", 4),
+    ]
+    assert taken[2].memory_mib == three.memory_mib
+
+
+def test_overlapping_placements_exclude_each_other() -> None:
+    """A 2g instance at the bottom leaves no room for 7g, nor for the 3g that would cover it."""
+    snapshot = snapshot_of(node(mig_gpu()))
+    place(snapshot, job(gpus=1, gpu_memory_mib=9_000))
+    assert refusals(snapshot, job(gpus=1, gpu_memory_mib=20_000)) == [""]
+    place(snapshot, job(gpus=1, gpu_memory_mib=20_000))
+    assert refusals(snapshot, job(gpus=1, gpu_memory_mib=10_000)) == [NO_PLACEMENT]
+
+
+def test_several_instances_of_one_job_may_share_a_device() -> None:
+    """A job for n devices may get several instances on one device in MIG mode."""
+    taken = slices(snapshot_of(node(mig_gpu())), job(gpus=3, gpu_memory_mib=9_000))
+    assert len({each.uuid for each in taken}) == 1
+    assert [each.mig_start for each in taken] == [0, 2, 4]
+
+
+def test_instances_end_where_the_device_does() -> None:
+    """The device counts as refusing when it can serve some of the instances but not all."""
+    snapshot = snapshot_of(node(mig_gpu()))
+    assert refusals(snapshot, job(gpus=4, gpu_memory_mib=9_000)) == [NO_PLACEMENT]
+    assert refusals(snapshot, job(gpus=7, gpu_memory_mib=4_000)) == [""]
+    assert refusals(snapshot, job(gpus=8, gpu_memory_mib=4_000)) == ["no slot left on one GPU"]
+
+
+def test_seven_small_instances_book_more_cores_than_there_are() -> None:
+    """Cores of profiles are rounded up, so seven 1g instances book 1,050 thousandths without harm."""
+    taken = slices(snapshot_of(node(mig_gpu())), job(gpus=7, gpu_memory_mib=4_000))
+    assert sum(each.core_milli for each in taken) == 1_050
+
+
+def test_cores_asked_are_compared_with_what_instances_left() -> None:
+    """A request for cores is judged by what the booked profiles leave of the device."""
+    snapshot = snapshot_of(node(mig_gpu()))
+    place(snapshot, job(gpus=1, gpu_memory_mib=20_000))
+    assert refusals(snapshot, job(gpus=1, gpu_memory_mib=4_000, gpu_milli=570)) == [""]
+    refused = refusals(snapshot, job(gpus=1, gpu_memory_mib=4_000, gpu_milli=571))
+    assert refused == ["not enough free GPU cores on one device"]
+
+
+def test_bare_gpu_cannot_land_on_a_mig_device() -> None:
+    """All of a device's memory is more than its largest profile has."""
+    snapshot = snapshot_of(node(mig_gpu()), node(gpu()))
+    assert refusals(snapshot, job(gpus=1)) == [NO_PLACEMENT, ""]
+    assert refusals(snapshot, job(gpus=1, gpu_memory_mib=40_448)) == ["", ""]
+
+
+def test_exclusive_job_gets_one_instance_of_a_device() -> None:
+    """After the first instance the device is in use, so that an exclusive job gets no second there."""
+    snapshot = snapshot_of(node(mig_gpu()), node(mig_gpu(), mig_gpu()))
+    asked = job(gpus=2, gpu_memory_mib=4_000, exclusive=True)
+    assert refusals(snapshot, asked) == ["GPU in use, but asked for exclusively", ""]

@@ -1,0 +1,109 @@
+"""The network as a rule of fit: the link from the user's gateway to the cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seaway.domain.network import Link
+from seaway.scheduling.columns import CLUSTERS_PAID
+from seaway.scheduling.plugins.network import Network
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.update import put_links
+from seaway.testing.builders import cluster, job, node
+from tests.unit.scheduling.asking import cycle_for, place, refusals, snapshot_of
+
+LINK = Link("user", "east", latency_ns=20, jitter_ns=5, loss_ppm=7, bandwidth_mbps=100, used_mbps=10)
+
+
+def east(link: Link = LINK) -> Snapshot:
+    """One cluster behind the gateway east, with a link from the gateway user to it."""
+    return snapshot_of(cluster(node(), gateway="east"), links=(link,))
+
+
+@pytest.mark.parametrize(
+    ("need", "reason"),
+    [
+        ({"max_latency_ns": 20}, ""),
+        ({"max_latency_ns": 19}, "latency above the bound"),
+        ({"max_jitter_ns": 5}, ""),
+        ({"max_jitter_ns": 4}, "jitter above the bound"),
+        ({"max_loss_ppm": 7}, ""),
+        ({"max_loss_ppm": 6}, "loss above the bound"),
+        ({"min_bandwidth_mbps": 90}, ""),
+        ({"min_bandwidth_mbps": 91}, "not enough free bandwidth"),
+        ({"max_loss_ppm": 1, "max_jitter_ns": 1, "max_latency_ns": 1}, "latency above the bound"),
+        ({"max_loss_ppm": 1, "max_jitter_ns": 1, "min_bandwidth_mbps": 1_000}, "jitter above the bound"),
+    ],
+)
+def test_link_has_to_keep_every_bound(need: dict[str, Any], reason: str) -> None:
+    """A figure that just meets its bound is good enough, and the first bound that is broken speaks."""
+    assert refusals(east(), job(gateway="user", **need)) == [reason]
+
+
+def test_job_without_need_is_never_refused() -> None:
+    """A job that sets no bound goes anywhere: to clusters without a gateway, and over no link at all."""
+    snapshot = snapshot_of(cluster(node()), cluster(node(), gateway="east"))
+    assert refusals(snapshot, job()) == ["", ""]
+
+
+def test_unknown_links_are_refused() -> None:
+    """A bound cannot be kept by a cluster without a gateway, nor by a link that nobody measured."""
+    snapshot = snapshot_of(cluster(node()), cluster(node(), gateway="west"), links=(LINK,))
+    reasons = ["cluster has no gateway", "link to the cluster not measured"]
+    assert refusals(snapshot, job(gateway="user", min_bandwidth_mbps=1)) == reasons
+
+
+def test_links_have_a_direction() -> None:
+    """The link from the cluster to the user says nothing of the link from the user to the cluster."""
+    asked = job(gateway="east", max_latency_ns=100)
+    snapshot = snapshot_of(cluster(node(), gateway="user"), links=(LINK,))
+    assert refusals(snapshot, asked) == ["link to the cluster not measured"]
+
+
+def test_no_link_is_crossed_behind_the_own_gateway() -> None:
+    """A cluster behind the user's own gateway keeps every bound."""
+    snapshot = snapshot_of(cluster(node(), gateway="east"))
+    assert refusals(snapshot, job(gateway="east", max_latency_ns=1, min_bandwidth_mbps=10**6)) == [""]
+
+
+def test_running_jobs_hold_their_bandwidth() -> None:
+    """Bandwidth that a placed job took is not promised twice."""
+    snapshot = east()
+    place(snapshot, job(gateway="user", min_bandwidth_mbps=60))
+    place(snapshot, job())
+    assert refusals(snapshot, job(gateway="user", min_bandwidth_mbps=30)) == [""]
+    assert refusals(snapshot, job(gateway="user", min_bandwidth_mbps=31)) == ["not enough free bandwidth"]
+
+
+def test_cluster_is_paid_for_once() -> None:
+    """A cluster to which the job at hand took its bandwidth already has to give none again."""
+    snapshot = east()
+    snapshot.arrays.clusters_open[CLUSTERS_PAID, 0] = 1
+    assert refusals(snapshot, job(gateway="user", min_bandwidth_mbps=1_000)) == [""]
+    assert refusals(snapshot, job(gateway="user", max_latency_ns=1, min_bandwidth_mbps=1)) != [""]
+
+
+def test_replicas_share_one_promise() -> None:
+    """A job of many replicas takes its bandwidth to a cluster once."""
+    placements = place(east(), job(gateway="user", min_bandwidth_mbps=90, replicas=3))
+    assert len(placements) == 3
+
+
+def test_closed_cluster_refuses_every_job() -> None:
+    """What a decision closes to itself is refused before any link is looked at."""
+    cycle = cycle_for(east(), job(gateway="user", max_latency_ns=1))
+    cycle.usable = np.zeros(1, np.bool_)
+    [code] = Network().filter(cycle)
+    assert Network.reasons[code - 1] == "cluster closed to this decision"
+
+
+def test_new_measurements_count_at_once() -> None:
+    """What a filter remembers of the links is forgotten when they are measured anew."""
+    snapshot, plugin = east(), Network()
+    cycle = cycle_for(snapshot, job(gateway="user", max_latency_ns=20))
+    assert not plugin.filter(cycle).any()
+    put_links(snapshot, [Link("user", "east", latency_ns=21)])
+    assert plugin.filter(cycle).all()

@@ -1,0 +1,115 @@
+"""Rules of fit that look at nodes and clusters rather than devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from seaway.domain.node import Taint, TaintEffect, Toleration
+from seaway.scheduling.plugins.node_labels import NodeLabels
+from seaway.scheduling.plugins.taint_toleration import TaintToleration
+from seaway.scheduling.update import put_node
+from seaway.testing.builders import cluster, job, node
+from tests.unit.scheduling.asking import cycle_for, place, refusals, snapshot_of
+
+SPOT = Taint("spot", "yes")
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        ({}, ""),
+        ({"clusters": {"a", "b"}}, ""),
+        ({"clusters": {"b"}}, "cluster not among those asked for"),
+        ({"regions": {"north"}}, ""),
+        ({"regions": {"south"}}, "region not among those asked for"),
+        ({"hardware": {"nvlink"}}, ""),
+        ({"hardware": {"nvlink", "rdma"}}, "cluster lacks hardware asked for"),
+        ({"clusters": {"b"}, "regions": {"south"}}, "cluster not among those asked for"),
+    ],
+)
+def test_cluster_rules(rules: dict[str, Any], reason: str) -> None:
+    """A cluster is judged by name, then region, then hardware, of which it needs all that is asked."""
+    here = cluster(node(), name="a", region="north", hardware=frozenset({"nvlink", "ib"}))
+    assert refusals(snapshot_of(here), job(**rules)) == [reason]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({}, ""),
+        ({"zone": "a"}, ""),
+        ({"zone": "a", "disk": "ssd"}, ""),
+        ({"zone": "b"}, "label missing or different"),
+        ({"zone": "a", "arch": ""}, "label missing or different"),
+    ],
+)
+def test_labels(asked: dict[str, str], reason: str) -> None:
+    """A node has to carry every label that is asked for, with just that value."""
+    assert refusals(snapshot_of(node(labels={"zone": "a", "disk": "ssd"})), job(node_labels=asked)) == [
+        reason
+    ]
+
+
+@pytest.mark.parametrize(
+    ("toleration", "reason"),
+    [
+        (Toleration(), ""),
+        (Toleration("spot"), ""),
+        (Toleration("spot", "yes", TaintEffect.NO_SCHEDULE), ""),
+        (Toleration("spot", "no"), "taint not tolerated"),
+        (Toleration("spot", effect=TaintEffect.NO_EXECUTE), "taint not tolerated"),
+        (Toleration("other"), "taint not tolerated"),
+    ],
+)
+def test_tolerations(toleration: Toleration, reason: str) -> None:
+    """A toleration matches by key, value and effect, and what it leaves out matches anything."""
+    assert refusals(snapshot_of(node(taints=(SPOT,))), job(tolerations=[toleration])) == [reason]
+
+
+def test_every_taint_has_to_be_tolerated() -> None:
+    """One taint that is not tolerated is enough to refuse."""
+    tainted = node(taints=(SPOT, Taint("gpu", effect=TaintEffect.NO_EXECUTE)))
+    assert refusals(snapshot_of(tainted), job(tolerations=[Toleration("spot")])) == ["taint not tolerated"]
+
+
+def test_discouraging_taint_refuses_nothing() -> None:
+    """A taint with the effect PreferNoSchedule is no reason to refuse."""
+    assert refusals(snapshot_of(node(taints=(Taint("x", "", TaintEffect.PREFER_NO_SCHEDULE),))), job()) == [
+        ""
+    ]
+
+
+def test_node_that_is_not_ready_refuses() -> None:
+    """A node that does not answer or is cordoned takes no new work."""
+    assert refusals(snapshot_of(node(ready=False)), job()) == ["node not ready or cordoned"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"cpu_milli": 600, "memory_mib": 70}, ""),
+        ({"cpu_milli": 601}, "not enough free CPU"),
+        ({"memory_mib": 71}, "not enough free memory"),
+        ({"cpu_milli": 601, "memory_mib": 71}, "not enough free CPU"),
+    ],
+)
+def test_cpu_and_memory(asked: dict[str, Any], reason: str) -> None:
+    """CPU and memory fit when just what is asked is free; CPU is named first when both lack."""
+    snapshot = snapshot_of(node(cpu_milli=1_000, memory_mib=100))
+    place(snapshot, job(cpu_milli=400, memory_mib=30))
+    assert refusals(snapshot, job(**asked)) == [reason]
+
+
+def test_changed_nodes_are_judged_anew() -> None:
+    """What a filter remembers of labels and taints is forgotten when a node changes or joins."""
+    snapshot = snapshot_of(cluster(node(name="n", labels={"zone": "a"}), name="c"))
+    asked = job(node_labels={"zone": "a"})
+    labels, taints = NodeLabels(), TaintToleration()
+    assert labels.filter(cycle_for(snapshot, asked)).tolist() == [0]
+    assert taints.filter(cycle_for(snapshot, asked)).tolist() == [0]
+    put_node(snapshot, "c", node(name="n", labels={"zone": "b"}, taints=(SPOT,)))
+    put_node(snapshot, "c", node(name="m", labels={"zone": "a"}))
+    assert labels.filter(cycle_for(snapshot, asked)).tolist() == [1, 0]
+    assert taints.filter(cycle_for(snapshot, asked)).tolist() == [1, 0]

@@ -1,0 +1,203 @@
+"""The rules of fit once more, slow and plain, written from the rules rather than from the kernels.
+
+Where a rule has a number it is that of HAMi v2.10's order of evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from seaway.domain.cluster import Cluster, Fleet
+from seaway.domain.device import Device, DeviceMode
+from seaway.domain.job import Demand, Job
+from seaway.domain.node import Node
+from seaway.domain.placement import DeviceSlice, Placement
+
+
+@dataclass
+class Card:
+    """A device and the slices that containers hold of it."""
+
+    device: Device
+    held: list[DeviceSlice] = field(default_factory=list)
+
+    @property
+    def free_memory(self) -> int:
+        """MiB that no container holds."""
+        return self.device.memory_mib - sum(each.memory_mib for each in self.held)
+
+    @property
+    def free_cores(self) -> int:
+        """Thousandths that no container holds; below 0 where rounded-up MIG profiles add up to more."""
+        return self.device.core_milli - sum(each.core_milli for each in self.held)
+
+    def covered(self) -> set[int]:
+        """Memory slices under MIG instances."""
+        sizes = {profile.name: profile.size for profile in self.device.mig_profiles}
+        return {
+            each.mig_start + step
+            for each in self.held
+            if each.mig_profile
+            for step in range(sizes[each.mig_profile])
+        }
+
+    def instance(self, memory_mib: int) -> DeviceSlice | None:
+        """Cut the instance that a slice of `memory_mib` gets; None without a free placement (rule 16)."""
+        covered = self.covered()
+        for profile in sorted(self.device.mig_profiles, key=lambda each: (each.memory_mib, each.slice_count)):
+            if profile.memory_mib < memory_mib:
+                continue
+            top_first = profile.name.startswith("1g.") or profile.name.startswith("3g.")
+            for start in sorted(profile.starts, reverse=top_first):
+                if not covered & set(range(start, start + profile.size)):
+                    return DeviceSlice(
+                        self.device.uuid, profile.memory_mib, profile.core_milli, profile.name, start
+                    )
+        return None
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What each device has to give, with defaults filled in as the webhook does."""
+
+    memory_mib: int
+    percent: int
+    cores: int
+
+    @classmethod
+    def of(cls, demand: Demand) -> Slice:
+        """Fill in the defaults: no memory is all memory, and then no cores are all cores."""
+        asked = demand.request
+        percent, cores = asked.gpu_memory_percent, asked.gpu_milli
+        if asked.gpu_memory_mib == 0 and percent in (0, 100):
+            percent, cores = 100, cores or 1_000
+        return cls(asked.gpu_memory_mib, percent, min(cores, 1_000))
+
+    def memory_on(self, device: Device) -> int:
+        """MiB that the slice takes of a device (rule 10)."""
+        return self.memory_mib or device.memory_mib * self.percent // 100
+
+
+def card_takes(card: Card, demand: Demand) -> DeviceSlice | None:
+    """Return the slice that a container would get of a card now; None when it is refused."""
+    device, rules, asked = card.device, demand.devices, Slice.of(demand)
+    memory, name = asked.memory_on(device), device.model.lower()
+    refusals = (
+        not device.healthy,  # 2
+        device.cordoned,  # 3
+        rules.use_types and not any(part.lower() in name for part in rules.use_types),  # 4
+        any(part.lower() in name for part in rules.avoid_types),
+        rules.models and name not in [model.lower() for model in rules.models],
+        rules.vendors and device.vendor not in rules.vendors,
+        rules.modes and device.mode not in rules.modes,
+        rules.use_uuids and device.uuid not in rules.use_uuids,  # 6
+        device.uuid in rules.avoid_uuids,
+        len(card.held) >= device.share_limit,  # 7
+        rules.exclusive and card.held,  # 8
+        card.free_memory < memory,  # 12
+        card.free_cores < asked.cores,  # 13
+        device.core_milli == 1_000 and asked.cores == 1_000 and card.held,  # 14
+        device.core_milli > 0 and card.free_cores == 0 and asked.cores == 0,  # 15
+    )
+    if any(refusals):
+        return None
+    if device.mode is DeviceMode.MIG:
+        return card.instance(memory)
+    return DeviceSlice(device.uuid, memory, asked.cores)
+
+
+def room_on(cards: list[Card], demand: Demand) -> int:
+    """Count the slices of a demand that cards have room for (1): one a card, but in MIG mode several."""
+    count = 0
+    for card in cards:
+        trial = Card(card.device, list(card.held))
+        while count < demand.request.gpus and (slice_ := card_takes(trial, demand)) is not None:
+            trial.held.append(slice_)
+            count += 1
+            if card.device.mode is not DeviceMode.MIG:
+                break
+    return count
+
+
+class Twin:
+    """A fleet with what is placed on it."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.cards = {
+            (cluster.name, node.name): [Card(each) for each in node.devices] for cluster, node in fleet.nodes
+        }
+        self.used = {at: [0, 0] for at in self.cards}
+        self.promised: dict[tuple[str, str], int] = {}
+
+    def place(self, job: Job, placements: list[Placement]) -> None:
+        """Note where the replicas of a job went."""
+        for placement in placements:
+            at = placement.cluster, placement.node
+            self.used[at][0] += job.demand.request.cpu_milli
+            self.used[at][1] += job.demand.request.memory_mib
+            for slice_ in placement.slices:
+                [card] = [card for card in self.cards[at] if card.device.uuid == slice_.uuid]
+                card.held.append(slice_)
+        gateways = {cluster.name: cluster.gateway for cluster in self.fleet.clusters}
+        for name in {placement.cluster for placement in placements}:
+            if job.demand.network.min_bandwidth_mbps:
+                link = job.demand.gateway, gateways[name]
+                self.promised[link] = self.promised.get(link, 0) + job.demand.network.min_bandwidth_mbps
+
+    def fitting(self, demand: Demand, paid: set[str]) -> Iterator[bool]:
+        """Tell of each node whether it fits; clusters in `paid` owe no bandwidth."""
+        for cluster, node in self.fleet.nodes:
+            yield (
+                self.link_fits(cluster, demand, cluster.name in paid)
+                and node_allowed(cluster, node, demand)
+                and self.resources_fit(cluster, node, demand)
+                and self.devices_fit(cluster, node, demand)
+            )
+
+    def link_fits(self, cluster: Cluster, demand: Demand, paid: bool) -> bool:
+        """Tell whether the link from the user to a cluster keeps every bound."""
+        need = demand.network
+        if not need.any or (cluster.gateway and cluster.gateway == demand.gateway):
+            return True
+        for link in self.fleet.links:
+            if (link.source, link.target) == (demand.gateway, cluster.gateway):
+                free = link.free_mbps - self.promised.get((link.source, link.target), 0)
+                return (
+                    (need.max_latency_ns == 0 or link.latency_ns <= need.max_latency_ns)
+                    and (need.max_jitter_ns == 0 or link.jitter_ns <= need.max_jitter_ns)
+                    and (need.max_loss_ppm == 0 or link.loss_ppm <= need.max_loss_ppm)
+                    and (paid or need.min_bandwidth_mbps <= free)
+                )
+        return False
+
+    def resources_fit(self, cluster: Cluster, node: Node, demand: Demand) -> bool:
+        """Tell whether a node has the CPU and the memory."""
+        cpu, memory = self.used[cluster.name, node.name]
+        asked = demand.request
+        return asked.cpu_milli <= node.cpu_milli - cpu and asked.memory_mib <= node.memory_mib - memory
+
+    def devices_fit(self, cluster: Cluster, node: Node, demand: Demand) -> bool:
+        """Tell whether a node's cards have room, on one NUMA node if need be (5)."""
+        cards, gpus = self.cards[cluster.name, node.name], demand.request.gpus
+        if not gpus or not demand.devices.same_numa:
+            return room_on(cards, demand) >= gpus
+        numas = {card.device.numa for card in cards}
+        return any(room_on([c for c in cards if c.device.numa == numa], demand) >= gpus for numa in numas)
+
+
+def node_allowed(cluster: Cluster, node: Node, demand: Demand) -> bool:
+    """Tell whether a job may go to a node at all, whatever is free there."""
+    rules = demand.nodes
+    return (
+        node.ready
+        and (not rules.clusters or cluster.name in rules.clusters)
+        and (not rules.regions or cluster.region in rules.regions)
+        and all(each in cluster.hardware for each in rules.hardware)
+        and all(node.labels.get(key) == value for key, value in rules.node_labels)
+        and all(
+            not taint.effect.refuses or any(each.tolerates(taint) for each in rules.tolerations)
+            for taint in node.taints
+        )
+    )
