@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 from seaway.domain.errors import RejectedError
@@ -70,9 +71,7 @@ class Profile:
 
     def at(self, point: type[Point]) -> Iterator[Point]:
         """Return the plugins that take part in an extension point, in order."""
-        for weighted in self.plugins:
-            if isinstance(weighted.plugin, point):
-                yield weighted.plugin
+        yield from _at(self.plugins, point)
 
     def scores(self) -> list[tuple[Score, int]]:
         """Return the plugins that score nodes, with their weights."""
@@ -95,3 +94,9 @@ class Profile:
         if any(each is not only for each in self.at(DeviceScore)):  # type: ignore[type-abstract]
             return None
         return only if isinstance(only, Compiled) else None
+
+
+@lru_cache(maxsize=256)
+def _at(plugins: tuple[Weighted, ...], point: type[Point]) -> tuple[Point, ...]:
+    """Find the plugins of a point: asking whether an object follows a protocol is slow."""
+    return tuple(weighted.plugin for weighted in plugins if isinstance(weighted.plugin, point))
