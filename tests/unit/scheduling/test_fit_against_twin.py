@@ -23,7 +23,7 @@ from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.state import DemandArrays, FleetArrays, UInt8
 from seaway.testing.builders import A100_40GB_PROFILES, cluster, fleet, gpu, job, mig_gpu, node
 from tests.unit.scheduling.asking import place, refusals
-from tests.unit.scheduling.twin import Twin
+from tests.unit.scheduling.twin import Twin, card_takes
 
 ODD_PROFILES = (
     MigProfile("2g.x", 300, 400, 2, 3, (0, 1, 5)),
@@ -171,16 +171,21 @@ def test_kernels_filters_and_twin_agree(
 
 
 @given(fleets(), st.lists(jobs(), min_size=1, max_size=8))
-def test_no_replica_lands_where_it_does_not_fit(whole: Fleet, running: list[Job]) -> None:
-    """Every slice that is placed is the one that the plain twin would give on that device."""
+def test_replicas_get_what_the_twin_would_give(whole: Fleet, running: list[Job]) -> None:
+    """Each slice is what the plain twin gives on that device, on devices that may serve together."""
     snapshot, twin = Snapshot(whole), Twin(whole)
+    devices_of = {device.uuid: device for device in whole.devices}
     for each in running:
         for placement in place(snapshot, each):
-            at = [name == (placement.cluster, placement.node) for name in twin.cards].index(True)
-            assert list(twin.fitting(each.demand, {placement.cluster}))[at]
-            twin.place(each, [placement])
-    held = [card for cards in twin.cards.values() for card in cards]
-    assert all(card.free_memory >= 0 and len(card.held) <= card.device.share_limit for card in held)
+            for taken in placement.slices:
+                card = twin.card(placement, taken)
+                assert card_takes(card, each.demand) == taken
+                card.held.append(taken)
+            given = [devices_of[taken.uuid] for taken in placement.slices]
+            cut = [device.uuid for device in given if device.mode is not DeviceMode.MIG]
+            assert len(given) == each.demand.request.gpus
+            assert len(set(cut)) == len(cut)
+            assert not each.demand.devices.same_numa or len({device.numa for device in given}) <= 1
 
 
 @pytest.mark.xfail(reason="the bound on whole devices counts idle ones only", strict=False)

@@ -138,13 +138,17 @@ class Twin:
             self.used[at][0] += job.demand.request.cpu_milli
             self.used[at][1] += job.demand.request.memory_mib
             for slice_ in placement.slices:
-                [card] = [card for card in self.cards[at] if card.device.uuid == slice_.uuid]
-                card.held.append(slice_)
+                self.card(placement, slice_).held.append(slice_)
         gateways = {cluster.name: cluster.gateway for cluster in self.fleet.clusters}
         for name in {placement.cluster for placement in placements}:
             if job.demand.network.min_bandwidth_mbps:
                 link = job.demand.gateway, gateways[name]
                 self.promised[link] = self.promised.get(link, 0) + job.demand.network.min_bandwidth_mbps
+
+    def card(self, placement: Placement, slice_: DeviceSlice) -> Card:
+        """Return the card that a slice is of."""
+        cards = self.cards[placement.cluster, placement.node]
+        return next(card for card in cards if card.device.uuid == slice_.uuid)
 
     def fitting(self, demand: Demand, paid: set[str]) -> Iterator[bool]:
         """Tell of each node whether it fits; clusters in `paid` owe no bandwidth."""

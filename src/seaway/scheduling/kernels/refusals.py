@@ -13,6 +13,7 @@ from seaway.scheduling.columns import (
     DEMAND_GPU_CORE,
     DEMAND_GPUS,
     DEMAND_MASK,
+    DEMAND_SAME_NUMA,
     DEVICE_CORE,
     DEVICE_CORE_FREE,
     DEVICE_MEMORY_FREE,
@@ -138,7 +139,8 @@ def node_refusal(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, kind
         return NO_DEVICE
     if numa_node(fleet, demands, k, n) >= NO_NUMA:
         return 0
-    if slices_on_node(fleet, demands, k, n, NO_NUMA, gpus) >= gpus:
+    bound = demands.amounts[k, DEMAND_SAME_NUMA] != 0
+    if bound and slices_on_node(fleet, demands, k, n, NO_NUMA, gpus) >= gpus:
         return NUMA
     votes = np.zeros(CODES, np.int64)
     mig = False
