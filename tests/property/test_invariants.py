@@ -1,0 +1,187 @@
+"""What holds for every plan, whatever the policy, the fleet and the jobs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seaway.domain.cluster import Cluster, Fleet
+from seaway.domain.job import Job
+from seaway.scheduling.columns import (
+    CLUSTERS_GATE,
+    DEVICE_CORE_FREE,
+    DEVICE_MEMORY_FREE,
+    DEVICE_SLOTS_FREE,
+    NODE_CLUSTER,
+    NODE_CPU_FREE,
+    NODE_MEMORY_FREE,
+    PLAN_NODE,
+)
+from seaway.scheduling.encode import link_meets
+from seaway.scheduling.engine import decide, placer_for
+from seaway.scheduling.gang import place_spanning
+from seaway.scheduling.plan import Plan
+from seaway.scheduling.policies import Level, PolicyOptions, make_policy
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.state import FleetArrays
+from seaway.scheduling.statement import Statement
+from tests.property.strategies import fleets, jobs
+
+BOOKS = ("nodes", "devices", "blocks", "clusters", "bandwidth")
+"""The tables that say what is there and what is free."""
+
+EXAMPLES = settings().max_examples // 6
+
+PROFILES: list[tuple[str, Level]] = [("bestfit", "node"), ("random", "node"), ("spread", "cluster")]
+POLICIES: list[tuple[str, Level]] = [*PROFILES, ("volcano-divided", "node"), ("volcano-duplicated", "node")]
+
+
+def planned(fleet: Fleet, queue: list[Job], name: str, level: Level) -> Plan:
+    """Decide a queue on an empty fleet."""
+    snapshot = Snapshot(fleet)
+    return decide(snapshot, JobQueue(snapshot, queue), make_policy(name, PolicyOptions(level=level)))
+
+
+def profile(name: str, level: Level, *, plain: bool = False) -> Profile:
+    """Make a policy that is a profile."""
+    policy = make_policy(name, PolicyOptions(level=level, plain=plain))
+    assert isinstance(policy, Profile)
+    return policy
+
+
+def books(arrays: FleetArrays) -> dict[str, np.ndarray]:
+    """Copy the tables that say what is free."""
+    return {table: getattr(arrays, table).copy() for table in BOOKS}
+
+
+def assert_books(arrays: FleetArrays, before: dict[str, np.ndarray]) -> None:
+    """Check that the fleet is as it was."""
+    for table, figures in before.items():
+        np.testing.assert_array_equal(getattr(arrays, table), figures, err_msg=table)
+    assert arrays.clusters_open[CLUSTERS_GATE].all()
+
+
+def clusters_of(plan: Plan, number: int) -> list[Cluster]:
+    """Return the clusters to which the replicas of a job went."""
+    nodes = plan.lines[plan.rows_of(number), PLAN_NODE]
+    found = plan.snapshot.arrays.nodes[NODE_CLUSTER, nodes[nodes >= 0]]
+    return [plan.snapshot.clusters[c] for c in found]
+
+
+@pytest.mark.parametrize(("name", "level"), POLICIES)
+@settings(max_examples=EXAMPLES)
+@given(fleet=fleets(), queue=jobs())
+def test_nothing_is_given_twice(name: str, level: Level, fleet: Fleet, queue: list[Job]) -> None:
+    """No device, node or link is ever promised beyond what it has."""
+    arrays = planned(fleet, queue, name, level).snapshot.arrays
+    assert (arrays.devices[[DEVICE_MEMORY_FREE, DEVICE_CORE_FREE, DEVICE_SLOTS_FREE]] >= 0).all()
+    assert (arrays.nodes[[NODE_CPU_FREE, NODE_MEMORY_FREE]] >= 0).all()
+    assert (arrays.bandwidth >= 0).all()
+
+
+@pytest.mark.parametrize(("name", "level"), POLICIES)
+@settings(max_examples=EXAMPLES)
+@given(fleet=fleets(), queue=jobs())
+def test_releasing_a_plan_leaves_nothing(name: str, level: Level, fleet: Fleet, queue: list[Job]) -> None:
+    """When every decision of a plan is released, the fleet is as it was before."""
+    before = books(Snapshot(fleet).arrays)
+    plan = planned(fleet, queue, name, level)
+    plan.snapshot.release(plan.lines, plan.slices, np.arange(len(plan.lines)))
+    assert_books(plan.snapshot.arrays, before)
+
+
+@pytest.mark.parametrize(("name", "level"), POLICIES)
+@settings(max_examples=EXAMPLES)
+@given(fleet=fleets(), queue=jobs())
+def test_gang_is_placed_whole_or_not_at_all(name: str, level: Level, fleet: Fleet, queue: list[Job]) -> None:
+    """Of a gang's replicas all found a node or none did."""
+    plan = planned(fleet, queue, name, level)
+    for number, job in enumerate(queue):
+        found = plan.placed[plan.rows_of(number)]
+        assert not job.gang or found.all() or not found.any()
+
+
+@pytest.mark.parametrize(("name", "level"), PROFILES)
+@settings(max_examples=EXAMPLES)
+@given(fleet=fleets(), queue=jobs(most=6, most_replicas=6))
+def test_links_between_replicas_keep_their_bounds(
+    name: str, level: Level, fleet: Fleet, queue: list[Job]
+) -> None:
+    """Between any two clusters that a job went to, the link meets the job's bounds."""
+    plan = planned(fleet, queue, name, level)
+    links = {(link.source, link.target): link for link in fleet.links}
+    for number, job in enumerate(queue):
+        for one, other in permutations(clusters_of(plan, number), 2):
+            if (
+                job.between_replicas.any
+                and one is not other
+                and (one.gateway != other.gateway or not one.gateway)
+            ):
+                there = links.get((one.gateway, other.gateway))
+                back = links.get((other.gateway, one.gateway))
+                assert there or back
+                assert all(link_meets(job.between_replicas, link) for link in (there, back) if link)
+
+
+@pytest.mark.parametrize(("name", "level"), PROFILES)
+@settings(max_examples=EXAMPLES)
+@given(fleet=fleets(), queue=jobs(most=6, most_replicas=6))
+def test_gang_is_not_refused_when_a_cluster_holds_it(
+    name: str, level: Level, fleet: Fleet, queue: list[Job]
+) -> None:
+    """A gang that stays out fits into no single cluster either."""
+    plan = planned(fleet, queue, name, level)
+    policy = profile(name, level)
+    last = len(queue) - 1
+    if not queue[last].gang or plan.jobs_placed[last]:
+        return
+    for cluster in fleet.clusters:
+        rules = replace(queue[last].demand.nodes, clusters=frozenset({cluster.name}))
+        alone = replace(queue[last], demand=replace(queue[last].demand, nodes=rules))
+        if queue[last].demand.nodes.clusters <= rules.clusters:
+            snapshot = plan.snapshot.copy()
+            assert not decide(snapshot, JobQueue(snapshot, [alone]), policy).jobs_placed[0]
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+@settings(max_examples=EXAMPLES)
+@given(fleet=fleets(), queue=jobs(), held=jobs(most=3))
+def test_rolling_back_is_exact(fleet: Fleet, queue: list[Job], held: list[Job], *, plain: bool) -> None:
+    """A statement that is rolled back leaves the fleet bit for bit as it was."""
+    snapshot = Snapshot(fleet)
+    policy = profile("bestfit", "node", plain=plain)
+    decide(snapshot, JobQueue(snapshot, held), policy)
+    jobs_ = JobQueue(snapshot, queue)
+    before = books(snapshot.arrays)
+    statement, placer = Statement(snapshot, jobs_), placer_for(snapshot, policy)
+    for number in range(len(queue)):
+        if queue[number].replicas > 1:
+            place_spanning(placer, statement, number)
+        else:
+            placer.place(statement, number, number + 1)
+    statement.rollback()
+    assert statement.checkpoint() == (0, 0)
+    assert_books(snapshot.arrays, before)
+
+
+@pytest.mark.parametrize(("name", "level"), PROFILES)
+@settings(max_examples=EXAMPLES)
+@given(fleet=fleets(), queue=jobs(), seed=st.integers(0, 3), cut=st.integers(0, 12))
+def test_same_seed_gives_the_same_plan(
+    name: str, level: Level, fleet: Fleet, queue: list[Job], seed: int, cut: int
+) -> None:
+    """Decided again, or in two parts, a queue goes where it went the first time."""
+    policy = make_policy(name, PolicyOptions(level=level, seed=seed))
+    snapshots = [Snapshot(fleet) for _ in range(2)]
+    whole, parted = (JobQueue(snapshot, queue) for snapshot in snapshots)
+    at = min(cut, len(queue))
+    expected = list(decide(snapshots[0], whole, policy).placements())
+    parts = [decide(snapshots[1], parted.part(*ends), policy) for ends in ((0, at), (at, len(queue)))]
+    assert [each for part in parts for each in part.placements()] == expected

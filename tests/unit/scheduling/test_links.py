@@ -1,0 +1,68 @@
+"""What lies between clusters."""
+
+from __future__ import annotations
+
+from seaway.domain.network import Link, NetworkNeed
+from seaway.scheduling.links import NO_LINK_MBPS, UNKNOWN_NS, links_of
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.update import put_links
+from seaway.testing.builders import cluster, fleet
+
+THERE = Link("gw-a", "gw-b", latency_ns=10, loss_ppm=5, bandwidth_mbps=100)
+BACK = Link("gw-b", "gw-a", latency_ns=30, loss_ppm=1, bandwidth_mbps=50)
+
+
+def snapshot(*links: Link) -> Snapshot:
+    """Two clusters behind gateways of their own, two more behind one, and one behind none."""
+    gateways = ("gw-a", "gw-b", "gw-c", "gw-c", "")
+    return Snapshot(fleet(*(cluster(gateway=gateway) for gateway in gateways), links=links))
+
+
+def test_worse_direction_counts() -> None:
+    """Latency is the longer of both directions, bandwidth the smaller."""
+    links = links_of(snapshot(THERE, BACK))
+    assert links.latency_ns()[0, 1] == links.latency_ns()[1, 0] == 30
+    assert links.free_mbps()[0, 1] == links.free_mbps()[1, 0] == 50
+
+
+def test_one_measured_direction_is_enough() -> None:
+    """Where only one direction was measured it stands for both."""
+    links = links_of(snapshot(THERE))
+    assert links.latency_ns()[1, 0] == 10
+    assert links.free_mbps()[1, 0] == 100
+    assert links.meeting(NetworkNeed(max_latency_ns=10))[1, 0]
+
+
+def test_each_direction_has_to_keep_the_bounds() -> None:
+    """A bound that one direction breaks is broken; a known link without bounds is good enough."""
+    links = links_of(snapshot(THERE, BACK))
+    assert not links.meeting(NetworkNeed(max_latency_ns=29))[0, 1]
+    assert not links.meeting(NetworkNeed(max_loss_ppm=4))[1, 0]
+    assert not links.meeting(NetworkNeed(min_bandwidth_mbps=51))[0, 1]
+    assert links.meeting(NetworkNeed(max_latency_ns=30, max_loss_ppm=5, min_bandwidth_mbps=50))[0, 1]
+
+
+def test_unknown_links_are_the_longest_and_meet_nothing() -> None:
+    """What nobody measured is longer than any link, has no bandwidth and meets no bound."""
+    links = links_of(snapshot(THERE))
+    for one, other in ((0, 2), (0, 4), (4, 2)):
+        assert links.latency_ns()[one, other] == UNKNOWN_NS
+        assert links.free_mbps()[one, other] == 0
+        assert not links.meeting(NetworkNeed(max_latency_ns=1_000))[one, other]
+
+
+def test_no_link_lies_within_a_cluster_or_behind_one_gateway() -> None:
+    """A cluster meets every bound with itself, with a gateway or not, and with those behind the same one."""
+    links = links_of(snapshot())
+    for one, other in ((0, 0), (4, 4), (2, 3)):
+        assert links.latency_ns()[one, other] == 0
+        assert links.free_mbps()[one, other] == NO_LINK_MBPS
+        assert links.meeting(NetworkNeed(max_latency_ns=1, min_bandwidth_mbps=1_000))[one, other]
+
+
+def test_new_measurements_are_seen() -> None:
+    """Links are kept until others are measured."""
+    fleet_ = snapshot(THERE)
+    assert links_of(fleet_) is links_of(fleet_)
+    put_links(fleet_, [BACK])
+    assert links_of(fleet_).latency_ns()[0, 1] == 30

@@ -1,0 +1,58 @@
+"""Every score and sorter of ours keeps the rules that plugins of others have to keep."""
+
+from __future__ import annotations
+
+import pytest
+
+from seaway.domain.errors import RejectedError
+from seaway.scheduling.framework import Plugin
+from seaway.scheduling.kernels.clusterwise import ClusterRule
+from seaway.scheduling.plugins.cluster_score import ClusterScore, ClusterWeights
+from seaway.scheduling.plugins.clusterwise import Clusterwise
+from seaway.scheduling.plugins.greedy import Greedy
+from seaway.scheduling.plugins.priority_sort import PrioritySort
+from seaway.scheduling.plugins.random import Random
+from seaway.scheduling.plugins.spread import Spread
+from seaway.scheduling.plugins.utilization import Utilization
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.testing.builders import fleet, job, node
+from seaway.testing.plugins import check_plugin
+
+PLUGINS: list[Plugin] = [
+    Greedy(),
+    Random(),
+    Spread(),
+    Utilization(),
+    ClusterScore(),
+    PrioritySort(),
+    *(Clusterwise(rule) for rule in ClusterRule),
+]
+
+
+@pytest.mark.parametrize("plugin", PLUGINS, ids=lambda plugin: plugin.name)
+def test_plugin_keeps_the_rules(plugin: Plugin) -> None:
+    """Ours pass the suite that every plugin should pass."""
+    check_plugin(plugin)
+
+
+def test_priority_goes_first_then_arrival_then_the_queue() -> None:
+    """Who matters more goes first; among equals who came earlier; then who joined earlier."""
+    snapshot = Snapshot(fleet(node()))
+    jobs = [
+        job("late", arrives_s=9),
+        job("urgent", priority=5, arrives_s=20),
+        job("early", arrives_s=1),
+        job("early too", arrives_s=1),
+    ]
+    order = PrioritySort().order(JobQueue(snapshot, jobs))
+    assert [jobs[j].name for j in order] == ["urgent", "early", "early too", "late"]
+
+
+@pytest.mark.parametrize(
+    "weights", [{"free": -1}, dict.fromkeys(("free", "location", "topology", "hardware", "price"), 0)]
+)
+def test_weights_have_to_weigh_something(weights: dict[str, int]) -> None:
+    """Negative weights, and weights that are all 0, are rejected."""
+    with pytest.raises(RejectedError, match="from 0 up"):
+        ClusterWeights(**weights)

@@ -1,0 +1,58 @@
+"""Statements, and what plugins hear of a roll-back."""
+
+from __future__ import annotations
+
+import pytest
+
+from seaway.domain.errors import InvariantError
+from seaway.domain.placement import Placement
+from seaway.scheduling.engine import decide
+from seaway.scheduling.framework import PASS, Cycle, Plugin, Status
+from seaway.scheduling.plugins import rules_of_fit
+from seaway.scheduling.plugins.greedy import Greedy
+from seaway.scheduling.profile import Profile, Weighted
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.statement import Statement
+from seaway.testing.builders import cluster, fleet, gpu, job, node
+
+
+class Books:
+    """A plugin that keeps books of what is reserved."""
+
+    name = "Books"
+
+    def __init__(self) -> None:
+        self.held: list[tuple[str, int]] = []
+
+    def reserve(self, cycle: Cycle, placement: Placement) -> Status:
+        """Write a placement down."""
+        self.held.append((placement.node, placement.replica))
+        return PASS
+
+    def unreserve(self, cycle: Cycle, placement: Placement) -> None:
+        """Strike a placement out."""
+        self.held.remove((placement.node, placement.replica))
+
+
+@pytest.mark.parametrize("clusters", [1, 2])
+def test_plugins_hear_of_a_gang_that_is_taken_back(clusters: int) -> None:
+    """What a plugin reserved for a gang that does not fit, in one cluster or several, it gives back."""
+    books = Books()
+    plugins: tuple[Plugin, ...] = (*rules_of_fit(), Greedy(), books)
+    profile = Profile("test", tuple(Weighted(plugin) for plugin in plugins))
+    snapshot = Snapshot(fleet(*(cluster(node(gpu())) for _ in range(clusters))))
+    jobs = [job("gang", gpus=1, replicas=3, gang=True), job("alone", gpus=1)]
+    plan = decide(snapshot, JobQueue(snapshot, jobs), profile)
+    assert list(plan.jobs_placed) == [False, True]
+    assert books.held == [("node-0", 0)]
+
+
+def test_committed_statement_cannot_be_rolled_back() -> None:
+    """What was committed is released through its plan, not rolled back."""
+    snapshot = Snapshot(fleet(node()))
+    statement = Statement(snapshot, JobQueue(snapshot, [job()]))
+    statement.refuse(0)
+    assert not statement.commit().placed.any()
+    with pytest.raises(InvariantError, match="release its plan"):
+        statement.rollback()
