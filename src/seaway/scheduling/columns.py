@@ -61,7 +61,12 @@ DEVICE_FREE_MILLI: Final = 11
 """Thousandths of the device that are free in cores and in memory; 0 without a slot. Derived."""
 DEVICE_MOVED: Final = 12
 """Where the device's figures went; -1 while they are here."""
-DEVICE_ROWS: Final = 13
+DEVICE_CELL: Final = 13
+"""Hundredths of memory and of cores that are free, ``memory * CELLS + cores``; 0 without a slot. Derived."""
+DEVICE_ROWS: Final = 14
+
+CELLS: Final = 101
+"""Cells along one side of the grid of what is free on a device: 0 to 100 hundredths."""
 
 # Blocks of `BLOCK_NODES` neighbouring nodes, shape (BLOCK_ROWS, B): the best that any of them has.
 BLOCK_NODES: Final = 64

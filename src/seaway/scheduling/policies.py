@@ -18,6 +18,7 @@ from seaway.scheduling.plugins.clusterwise import Clusterwise
 from seaway.scheduling.plugins.fgd import Fgd
 from seaway.scheduling.plugins.greedy import Greedy
 from seaway.scheduling.plugins.random import Random
+from seaway.scheduling.plugins.seaway import Seaway
 from seaway.scheduling.plugins.spread import Spread
 from seaway.scheduling.plugins.utilization import Utilization
 from seaway.scheduling.profile import Profile, Weighted
@@ -86,6 +87,7 @@ BUILT_IN: dict[str, PolicyFactory] = {
     "random": two_levels("random", Random, ClusterRule.DRAWN),
     "utilization": two_levels("utilization", Utilization, ClusterRule.MATCHING),
     "fgd": one_level("fgd", lambda options: profile_of("fgd", options, Fgd(options.mix))),
+    "seaway": one_level("seaway", lambda options: profile_of("seaway", options, Seaway(options.mix))),
     "spread": two_levels("spread", Spread, ClusterRule.EMPTIEST),
     "volcano-divided": one_level("volcano-divided", lambda _: VolcanoDivided()),
     "volcano-duplicated": one_level("volcano-duplicated", lambda _: VolcanoDuplicated()),

@@ -14,6 +14,7 @@ from seaway.scheduling.columns import (
     BLOCK_ROOM_CORE,
     BLOCK_ROOM_MEMORY,
     BLOCK_ROOM_WHOLE,
+    CELLS,
     CLUSTER_CPU_FREE,
     CLUSTER_GATEWAY,
     CLUSTER_GPU_CORE,
@@ -26,6 +27,7 @@ from seaway.scheduling.columns import (
     DEMAND_GATEWAY,
     DEMAND_GPU_CORE,
     DEMAND_MEMORY,
+    DEVICE_CELL,
     DEVICE_CORE,
     DEVICE_CORE_FREE,
     DEVICE_FREE_MILLI,
@@ -73,6 +75,7 @@ from seaway.scheduling.state import DemandArrays, FleetArrays, Int32, Int64
 
 MIG_INSTANCES = 7
 """The most instances that one device can be cut into."""
+MILLI_PER_CELL = WHOLE_MILLI // (CELLS - 1)
 NOTHING = 2**31 - 1
 
 
@@ -83,14 +86,14 @@ def gpu_left_milli(core_free: int, core: int, memory_free: int, memory: int) -> 
 
 
 @compiled
-def free_milli(fleet: FleetArrays, d: int) -> int:
-    """Work out how much of device `d` a job could still use, thousandths of it."""
+def refresh_device(fleet: FleetArrays, d: int) -> None:
+    """Derive which share of device `d` a job could still use."""
     devices = fleet.devices
-    if devices[DEVICE_SLOTS_FREE, d] <= 0:
-        return 0
-    core = devices[DEVICE_CORE_FREE, d] * WHOLE_MILLI // max(devices[DEVICE_CORE, d], 1)
-    memory = devices[DEVICE_MEMORY_FREE, d] * WHOLE_MILLI // max(devices[DEVICE_MEMORY, d], 1)
-    return max(min(core, memory), 0)
+    usable = devices[DEVICE_OPEN, d] and devices[DEVICE_SLOTS_FREE, d] > 0
+    core = max(devices[DEVICE_CORE_FREE, d], 0) * WHOLE_MILLI // max(devices[DEVICE_CORE, d], 1)
+    memory = max(devices[DEVICE_MEMORY_FREE, d], 0) * WHOLE_MILLI // max(devices[DEVICE_MEMORY, d], 1)
+    devices[DEVICE_FREE_MILLI, d] = min(core, memory) if usable else 0
+    devices[DEVICE_CELL, d] = (memory // MILLI_PER_CELL) * CELLS + core // MILLI_PER_CELL if usable else 0
 
 
 @compiled
@@ -102,9 +105,7 @@ def refresh_node(fleet: FleetArrays, n: int) -> None:
     memory, memory_free, core, core_free = 0, 0, 0, 0
     for d in range(nodes[NODE_DEVICE_FIRST, n], nodes[NODE_DEVICE_END, n]):
         if not devices[DEVICE_OPEN, d]:
-            devices[DEVICE_FREE_MILLI, d] = 0
             continue
-        devices[DEVICE_FREE_MILLI, d] = free_milli(fleet, d)
         memory += devices[DEVICE_MEMORY, d]
         memory_free += devices[DEVICE_MEMORY_FREE, d]
         core += devices[DEVICE_CORE, d]
@@ -178,6 +179,7 @@ def take_slice(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, out: I
     devices[DEVICE_MEMORY_FREE, d] -= memory
     devices[DEVICE_CORE_FREE, d] -= core
     devices[DEVICE_SLOTS_FREE, d] -= 1
+    refresh_device(fleet, d)
     out[SLICE_DEVICE] = d
     out[SLICE_MEMORY] = memory
     out[SLICE_CORE] = core
@@ -198,6 +200,7 @@ def give_slice(fleet: FleetArrays, slice_: Int32) -> None:
     if slice_[SLICE_MIG] >= 0:
         cover = ((1 << fleet.mig[slice_[SLICE_MIG], MIG_SIZE]) - 1) << slice_[SLICE_START]
         devices[DEVICE_MIG_USED, d] &= ~cover
+    refresh_device(fleet, d)
 
 
 @compiled
@@ -271,6 +274,8 @@ def release_rows(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices:
 def refresh_all(fleet: FleetArrays) -> None:
     """Derive every node and every block anew."""
     fleet = borrowed(fleet)
+    for d in range(fleet.devices.shape[1]):
+        refresh_device(fleet, d)
     for n in range(fleet.nodes.shape[1]):
         refresh_node(fleet, n)
     for b in range(fleet.blocks.shape[1]):
@@ -280,4 +285,7 @@ def refresh_all(fleet: FleetArrays) -> None:
 @compiled
 def refresh_changed(fleet: FleetArrays, n: int) -> None:
     """Derive anew what hangs on node `n`, whose columns were written from Python."""
-    note_change(borrowed(fleet), n)
+    lent = borrowed(fleet)
+    for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
+        refresh_device(lent, d)
+    note_change(lent, n)

@@ -1,0 +1,67 @@
+"""Policies as users name them: one of the list, or a file that puts plugins together.
+
+A profile file is TOML::
+
+    name = "near-and-tight"
+
+    [[plugin]]
+    name = "ClusterScore"
+    weight = 3
+    settings = { price = 0, location = 4 }
+
+    [[plugin]]
+    name = "BestFit"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from seaway.domain.errors import RejectedError
+from seaway.scheduling.engine import Policy
+from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.registry import Wanted, profile_from
+
+SUFFIX = ".toml"
+KNOWN = {"name", "weight", "settings"}
+
+
+def policy_of(text: str, options: PolicyOptions) -> Profile | Policy:
+    """Make the policy that a user named: by its name, or by the path of a profile file.
+
+    Raises
+    ------
+    RejectedError
+        When there is no such policy, or the file is not as described above; says where.
+    """
+    if not text.endswith(SUFFIX):
+        return make_policy(text, options)
+    path = Path(text)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise RejectedError(str(error), where=text) from error
+    plugins = content.get("plugin")
+    if not isinstance(plugins, list) or not plugins:
+        raise RejectedError("names no plugin; begin each with a line [[plugin]]", where=text)
+    wanted = [_wanted(entry, f"{text}: plugin {number}") for number, entry in enumerate(plugins, 1)]
+    try:
+        return profile_from(str(content.get("name", path.stem)), wanted, options)
+    except RejectedError as error:
+        raise RejectedError(error.message, where=text) from error
+
+
+def _wanted(entry: Any, where: str) -> Wanted:
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+        raise RejectedError('needs a name = "..."', where=where)
+    for key in entry.keys() - KNOWN:
+        raise RejectedError(f"unknown key {key!r}; there are: {', '.join(sorted(KNOWN))}", where=where)
+    weight, settings = entry.get("weight", 1), entry.get("settings", {})
+    if not isinstance(weight, int) or isinstance(weight, bool) or weight < 1:
+        raise RejectedError("weight has to be a whole number from 1 up", where=where)
+    if not isinstance(settings, dict):
+        raise RejectedError("settings have to be a table, like { price = 2 }", where=where)
+    return Wanted(entry["name"], weight, settings)

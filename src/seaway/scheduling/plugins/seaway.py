@@ -1,0 +1,80 @@
+"""Seaway's own score: place where the value of what is left drops least."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from seaway.domain.job import Job
+from seaway.scheduling.columns import NODE_DEVICE_END, NODE_DEVICE_FIRST
+from seaway.scheduling.framework import Cycle, Scores
+from seaway.scheduling.kernels.rows import row_cache
+from seaway.scheduling.kernels.seaway import SeawayParams, value_column, value_of_devices
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.worth import bound_groups, device_worths, hosting_table, mix_figures, served_tables
+
+ROWS = 256
+"""How many kinds of request keep their scores at once."""
+
+
+class Seaway:
+    """Scores a node by how little of its value to the job mix a replica would cost.
+
+    Parameters
+    ----------
+    mix
+        Jobs of the past.
+
+    References
+    ----------
+    ``docs/adr/0006-what-a-node-is-worth.md``
+    """
+
+    name = "Seaway"
+
+    def __init__(self, mix: Sequence[Job]) -> None:
+        self._mix = mix
+        self._params: WeakKeyDictionary[Snapshot, SeawayParams] = WeakKeyDictionary()
+
+    def score(self, cycle: Cycle) -> Scores:
+        """Score every node, shape (N,); -1 where the replica does not fit."""
+        snapshot = cycle.snapshot
+        return value_column(self._known(snapshot), snapshot.arrays, snapshot.demands.arrays, cycle.line)
+
+    def device_keys(self, cycle: Cycle, node: int) -> Scores:
+        """Rank devices: one alone by the value left, several by what is left on them, least first."""
+        arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
+        first, end = arrays.nodes[[NODE_DEVICE_FIRST, NODE_DEVICE_END], node]
+        return value_of_devices(self._known(cycle.snapshot), arrays, demands, cycle.line, first, end)
+
+    def params(self, snapshot: Snapshot) -> SeawayParams:
+        """Return the policy for the compiled path."""
+        figures = mix_figures(snapshot, self._mix)
+        nodes = snapshot.arrays.nodes
+        most = int((nodes[NODE_DEVICE_END] - nodes[NODE_DEVICE_FIRST]).max(initial=0))
+        served, served_step = served_tables(figures)
+        cpu_steps, hosting = hosting_table(figures, most)
+        group, group_work = bound_groups(figures)
+        return SeawayParams(
+            kind=figures.kind,
+            size=figures.size,
+            worth=device_worths(figures),
+            served=served,
+            served_step=served_step,
+            cpu_steps=cpu_steps,
+            hosting=hosting,
+            group=group,
+            group_work=group_work,
+            price=np.zeros(len(figures.allowed)),
+            free=np.zeros(len(figures.allowed)),
+            priced=np.full(1, -1, np.int64),
+            cache=row_cache(len(snapshot.nodes), len(snapshot.demands), ROWS),
+        )
+
+    def _known(self, snapshot: Snapshot) -> SeawayParams:
+        params = self._params.get(snapshot)
+        if params is None:
+            params = self._params[snapshot] = self.params(snapshot)
+        return params
