@@ -29,16 +29,21 @@ app.command()(replay)
 app.command()(policies)
 
 
+def say_version(asked: bool) -> None:
+    """Print the version and end, if that was asked for."""
+    if asked:
+        typer.echo(f"seaway {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def seaway(
     version: Annotated[
-        bool, typer.Option("--version", help="Say which version this is.", is_eager=True)
+        bool,
+        typer.Option("--version", help="Say which version this is.", callback=say_version, is_eager=True),
     ] = False,
 ) -> None:
     """Take the options that come before a command."""
-    if version:
-        typer.echo(f"seaway {__version__}")
-        raise typer.Exit
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seaway.scheduling.policies import PolicyOptions
 
 JOBS = 300
-POLICIES = ("random", "fgd")
+POLICIES = ("volcano-divided", "fgd")
 
 
 def up(

@@ -50,8 +50,8 @@ def demo_fleet() -> Fleet:
 def demo_jobs(count: int, seed: int = 0) -> tuple[Job, ...]:
     """Draw jobs for `demo_fleet`: slices for serving, whole devices for training, and gangs.
 
-    Half of them set bounds on the network between them and their users. 300 ask for somewhat more
-    than the fleet has.
+    A third of them set bounds on the network between them and their users. 300 ask for about as
+    much as the fleet has.
     """
     random = Random(seed)  # nothing here is a secret
     return tuple(_job(f"job-{number:03}", random) for number in range(count))
@@ -84,11 +84,11 @@ def _job(name: str, random: Random) -> Job:
 
 
 def _need(random: Random) -> NetworkNeed:
-    if random.random() < 0.2:
+    if random.random() < 0.5:
         return NO_NEED
     return NetworkNeed(
-        max_latency_ns=random.choice([0, 10_000_000, 20_000_000, 50_000_000]),
-        max_jitter_ns=random.choice([0, 0, 1_000_000]),
+        max_latency_ns=random.choice([10_000_000, 20_000_000, 20_000_000, 50_000_000]),
+        max_jitter_ns=random.choice([0, 0, 2_000_000]),
         max_loss_ppm=random.choice([0, 0, 2_000]),
         min_bandwidth_mbps=random.choice([50, 100, 200]),
     )
