@@ -33,43 +33,48 @@ class ClusterLinks:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._gateways = {gateway.name: g for g, gateway in enumerate(snapshot.fleet.gateways)}
-        self._links = [
-            (self._gateways[each.source], self._gateways[each.target], each) for each in snapshot.links
-        ]
+        self._links = list(snapshot.links)
+        gateways = {gateway.name: g for g, gateway in enumerate(snapshot.fleet.gateways)}
+        self._ends = (
+            np.array([gateways[link.source] for link in self._links], np.intp),
+            np.array([gateways[link.target] for link in self._links], np.intp),
+        )
+        self._lines = len(gateways) + 1
         self._at = snapshot.arrays.clusters[CLUSTER_GATEWAY]  # -1 is the last line: no gateway, no link
+        self._latency_ns = self._latency()
+        self._meeting: dict[NetworkNeed, NDArray[np.bool_]] = {}
 
     def latency_ns(self) -> Int64:
         """Return round-trip times, shape (C, C); `UNKNOWN_NS` where no link is known."""
-        table = self._table(-1)
-        for source, target, link in self._links:
-            table[source, target] = link.latency_ns
-        worse = np.maximum(table, table.T)
-        worse[worse < 0] = UNKNOWN_NS
-        return self._of_clusters(worse, 0)
+        return self._latency_ns
 
     def free_mbps(self) -> Int64:
         """Return the bandwidth that can still be promised, shape (C, C); 0 where no link is known."""
-        free = self._table(NO_LINK_MBPS)
-        for source, target, _ in self._links:
-            free[source, target] = self._snapshot.arrays.bandwidth[source, target]
+        free = self._table(NO_LINK_MBPS, self._snapshot.arrays.bandwidth[self._ends])
         less = np.minimum(free, free.T)
         less[less == NO_LINK_MBPS] = 0
         return self._of_clusters(less, NO_LINK_MBPS)
 
     def meeting(self, need: NetworkNeed) -> NDArray[np.bool_]:
         """Tell between which clusters the link meets `need`, shape (C, C); an unknown one never does."""
-        verdict = self._table(1)
-        for source, target, link in self._links:
-            verdict[source, target] = link_meets(need, link)
-        known = self.latency_ns() < UNKNOWN_NS
-        met = self._of_clusters(np.minimum(verdict, verdict.T), 1) == 1
-        answer: NDArray[np.bool_] = known & met & (self.free_mbps() >= need.min_bandwidth_mbps)
+        if need not in self._meeting:
+            verdicts = self._table(1, np.array([link_meets(need, link) for link in self._links], np.int64))
+            met = self._of_clusters(np.minimum(verdicts, verdicts.T), 1) == 1
+            self._meeting[need] = met & (self._latency_ns < UNKNOWN_NS)
+        answer: NDArray[np.bool_] = self._meeting[need] & (self.free_mbps() >= need.min_bandwidth_mbps)
         return answer
 
-    def _table(self, value: int) -> Int64:
-        """Make a table from gateway to gateway, with a line more for clusters without one."""
-        return np.full((len(self._gateways) + 1, len(self._gateways) + 1), value, np.int64)
+    def _latency(self) -> Int64:
+        table = self._table(-1, np.array([link.latency_ns for link in self._links], np.int64))
+        worse = np.maximum(table, table.T)
+        worse[worse < 0] = UNKNOWN_NS
+        return self._of_clusters(worse, 0)
+
+    def _table(self, unknown: int, figures: Int64) -> Int64:
+        """Table the links' figures from gateway to gateway, with a line more for clusters without one."""
+        table = np.full((self._lines, self._lines), unknown, np.int64)
+        table[self._ends] = figures
+        return table
 
     def _of_clusters(self, table: Int64, same: int) -> Int64:
         """Look a table of gateways up for clusters; `same` is what holds where no link is crossed."""

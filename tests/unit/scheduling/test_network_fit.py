@@ -78,6 +78,15 @@ def test_running_jobs_hold_their_bandwidth() -> None:
     assert refusals(snapshot, job(gateway="user", min_bandwidth_mbps=31)) == ["not enough free bandwidth"]
 
 
+def test_overbooked_link_serves_who_needs_no_bandwidth() -> None:
+    """A link that shrank below what it promised refuses bandwidth, and nobody who asks for none."""
+    snapshot = east()
+    place(snapshot, job(gateway="user", min_bandwidth_mbps=60), job())
+    put_links(snapshot, [Link("user", "east", latency_ns=20, bandwidth_mbps=10)])
+    assert refusals(snapshot, job(gateway="user", max_latency_ns=20)) == [""]
+    assert refusals(snapshot, job(gateway="user", min_bandwidth_mbps=1)) == ["not enough free bandwidth"]
+
+
 def test_cluster_is_paid_for_once() -> None:
     """A cluster to which the job at hand took its bandwidth already has to give none again."""
     snapshot = east()

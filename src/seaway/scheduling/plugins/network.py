@@ -58,7 +58,8 @@ def enough_bandwidth(cycle: Cycle) -> Mask:
     line = cycle.snapshot.demands.arrays.amounts[cycle.line]
     targets = arrays.clusters[CLUSTER_GATEWAY]
     free = arrays.bandwidth[line[DEMAND_GATEWAY], targets]
-    enough: Mask = (targets >= 0) & (free >= line[DEMAND_BANDWIDTH])
+    mbps = line[DEMAND_BANDWIDTH]
+    enough: Mask = (targets >= 0) & ((free >= mbps) | (mbps == 0))
     paid: Mask = arrays.clusters_open[CLUSTERS_PAID] != 0
     return enough | paid
 
