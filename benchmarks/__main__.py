@@ -49,7 +49,9 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    cases = "\n".join(f"  {name:12} {run.__doc__.splitlines()[0] if run.__doc__ else ''}" for name, run in CASES.items())
+    cases = "\n".join(
+        f"  {name:12} {run.__doc__.splitlines()[0] if run.__doc__ else ''}" for name, run in CASES.items()
+    )
     parser = argparse.ArgumentParser(
         prog="script/bench",
         description=f"Measure Seaway.\n\ncases:\n{cases}",

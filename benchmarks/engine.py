@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,7 @@ def engine(seed: int) -> Result:
     snapshot = Snapshot(trace.fleet)
     queue = JobQueue(snapshot, trace.jobs)
     rows = [
-        _speed(snapshot, queue, name, PolicyOptions(seed=seed, mix=trace.mix))
-        for name in ("bestfit", "fgd")
+        _speed(snapshot, queue, name, PolicyOptions(seed=seed, mix=trace.mix)) for name in ("bestfit", "fgd", "seaway")
     ]
     return Result("engine", rows, _notes(len(trace.fleet.clusters[0].nodes), trace.fleet.device_count))
 
@@ -63,7 +63,7 @@ def start(seed: int) -> Result:
     for policy in ("bestfit", "fgd"):
         command = [sys.executable, "-m", "benchmarks.first_decision", policy, str(seed)]
         subprocess.run(command, check=True)
-        took = [_seconds(lambda: subprocess.run(command, check=True)) for _ in range(ROUNDS)]
+        took = [_seconds(partial(subprocess.run, command, check=True)) for _ in range(ROUNDS)]
         rows.append({"policy": policy, "first_decision_s": round(statistics.median(took), 3)})
     return Result("start", rows, ["whole process: imports, three clusters, one job decided; median of 5"])
 
@@ -104,7 +104,7 @@ def _speed(snapshot: Snapshot, queue: JobQueue, name: str, options: PolicyOption
     for _ in range(ROUNDS):
         fresh = snapshot.copy()
         decide(fresh, queue.part(0, 0), policy)
-        took = _seconds(lambda fresh=fresh: decide(fresh, queue, policy))  # type: ignore[misc]
+        took = _seconds(partial(decide, fresh, queue, policy))
         rates.append(queue.replicas / took)
         ratios.append(rates[-1] / scans_per_s(snapshot, queue))
     return {

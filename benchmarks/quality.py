@@ -78,7 +78,11 @@ def _instances(kind: str, seed: int, best: tuple[int, ...] | None) -> Result:
     rows.sort(key=lambda row: -row["mean"])
     if best:
         rows.append(
-            {"policy": "best packing known", **{f"seed{n}": best[n] for n in SEEDS}, "mean": round(fmean(best), 1)}
+            {
+                "policy": "best packing known",
+                **{f"seed{n}": best[n] for n in SEEDS},
+                "mean": round(fmean(best), 1),
+            }
         )
     return Result(kind, rows, ["jobs placed; policies that learn a job mix learn it from the other four seeds"])
 

@@ -111,19 +111,13 @@ def test_gang_is_placed_whole_or_not_at_all(name: str, level: Level, fleet: Flee
 @pytest.mark.parametrize(("name", "level"), PROFILES)
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs(most=6, most_replicas=6))
-def test_links_between_replicas_keep_their_bounds(
-    name: str, level: Level, fleet: Fleet, queue: list[Job]
-) -> None:
+def test_links_between_replicas_keep_their_bounds(name: str, level: Level, fleet: Fleet, queue: list[Job]) -> None:
     """Between any two clusters that a job went to, the link meets the job's bounds."""
     plan = planned(fleet, queue, name, level)
     links = {(link.source, link.target): link for link in fleet.links}
     for number, job in enumerate(queue):
         for one, other in permutations(clusters_of(plan, number), 2):
-            if (
-                job.between_replicas.any
-                and one is not other
-                and (one.gateway != other.gateway or not one.gateway)
-            ):
+            if job.between_replicas.any and one is not other and (one.gateway != other.gateway or not one.gateway):
                 there = links.get((one.gateway, other.gateway))
                 back = links.get((other.gateway, one.gateway))
                 assert there or back
@@ -133,9 +127,7 @@ def test_links_between_replicas_keep_their_bounds(
 @pytest.mark.parametrize(("name", "level"), PROFILES)
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs(most=6, most_replicas=6))
-def test_gang_is_not_refused_when_a_cluster_holds_it(
-    name: str, level: Level, fleet: Fleet, queue: list[Job]
-) -> None:
+def test_gang_is_not_refused_when_a_cluster_holds_it(name: str, level: Level, fleet: Fleet, queue: list[Job]) -> None:
     """A gang that stays out fits into no single cluster either."""
     plan = planned(fleet, queue, name, level)
     policy = profile(name, level)

@@ -59,9 +59,7 @@ def assert_same(one: Plan, other: Plan) -> None:
 @pytest.mark.parametrize(("name", "level"), compiled_policies())
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs(), seed=st.integers(0, 5))
-def test_machine_code_decides_as_plugins_do(
-    name: str, level: Level, fleet: Fleet, queue: list[Job], seed: int
-) -> None:
+def test_machine_code_decides_as_plugins_do(name: str, level: Level, fleet: Fleet, queue: list[Job], seed: int) -> None:
     """Both paths choose the same nodes and devices and leave the same fleet."""
     plans = [
         decided(fleet, queue, name, PolicyOptions(level=level, seed=seed, mix=queue, plain=plain))

@@ -72,9 +72,7 @@ def cluster_of(table: dict[str, Any]) -> Cluster:
 
 def job_of(table: Scenario) -> Job:
     """Make a job."""
-    figures: Scenario = {
-        key: set(value) if isinstance(value, list) else value for key, value in table.items()
-    }
+    figures: Scenario = {key: set(value) if isinstance(value, list) else value for key, value in table.items()}
     between = NetworkNeed(**figures.pop("between", {}))
     return job(**figures, between_replicas=between)
 

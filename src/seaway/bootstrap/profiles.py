@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any
 
 from seaway.domain.errors import RejectedError
 from seaway.scheduling.engine import Policy
@@ -54,7 +53,7 @@ def policy_of(text: str, options: PolicyOptions) -> Profile | Policy:
         raise RejectedError(error.message, where=text) from error
 
 
-def _wanted(entry: Any, where: str) -> Wanted:
+def _wanted(entry: object, where: str) -> Wanted:
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         raise RejectedError('needs a name = "..."', where=where)
     for key in entry.keys() - KNOWN:

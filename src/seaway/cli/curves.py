@@ -108,9 +108,7 @@ def _draw_over_arrivals(axes: Axes, outcomes: Sequence[Outcome]) -> None:
     for at, outcome in enumerate(outcomes):
         axes.plot(outcome.curve.arrived_pct, outcome.curve.allocated_pct, label=outcome.policy, **_style(at))
     end = max((float(np.nanmax(outcome.curve.arrived_pct)) for outcome in outcomes), default=0.0)
-    axes.plot(
-        [0, min(end, 100)], [0, min(end, 100)], color="#999999", linewidth=0.8, zorder=0, label="all placed"
-    )
+    axes.plot([0, min(end, 100)], [0, min(end, 100)], color="#999999", linewidth=0.8, zorder=0, label="all placed")
     axes.set_xlim(0, end)
     axes.set_ylim(0, 102)
     axes.set_title("all arrivals", loc="left", fontsize="medium")

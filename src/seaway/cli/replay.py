@@ -121,9 +121,7 @@ def replay(
     ] = Level.NODE,
     plain: Annotated[
         bool,
-        typer.Option(
-            "--plain", help="Do without compiled policies: slow, the same plans.", rich_help_panel=POLICIES
-        ),
+        typer.Option("--plain", help="Do without compiled policies: slow, the same plans.", rich_help_panel=POLICIES),
     ] = False,
     output: Annotated[
         Output, typer.Option("--output", "-o", help="How to print the figures.", rich_help_panel=OUTPUT)

@@ -71,9 +71,7 @@ class Fleet:
         for link in self.links:
             for end in (link.source, link.target):
                 if end not in known:
-                    raise RejectedError(
-                        f"link {link.source!r} to {link.target!r} names the unknown gateway {end!r}"
-                    )
+                    raise RejectedError(f"link {link.source!r} to {link.target!r} names the unknown gateway {end!r}")
 
     @property
     def devices(self) -> Iterable[Device]:

@@ -77,7 +77,5 @@ def free_gpu_milli(snapshot: Snapshot) -> Int64:
     """
     clusters = snapshot.arrays.clusters
     memory = clusters[CLUSTER_GPU_MEMORY_FREE] * clusters[CLUSTER_GPU_CORE]
-    free: Int64 = (
-        clusters[CLUSTER_GPU_CORE_FREE] + memory // np.maximum(clusters[CLUSTER_GPU_MEMORY], 1)
-    ) // 2
+    free: Int64 = (clusters[CLUSTER_GPU_CORE_FREE] + memory // np.maximum(clusters[CLUSTER_GPU_MEMORY], 1)) // 2
     return free

@@ -30,7 +30,13 @@ def _rules_of(demand: Demand) -> _Rules:
     """Take from a demand what its mask hangs on: NUMA and exclusive use are judged elsewhere."""
     rules = demand.devices
     static = DeviceRules(
-        rules.models, rules.use_types, rules.avoid_types, rules.use_uuids, rules.avoid_uuids, rules.vendors, rules.modes
+        rules.models,
+        rules.use_types,
+        rules.avoid_types,
+        rules.use_uuids,
+        rules.avoid_uuids,
+        rules.vendors,
+        rules.modes,
     )
     return static, demand.nodes
 
@@ -163,8 +169,7 @@ class DemandTable:
         source, need = network
         return np.array(
             [
-                cluster.gateway == source
-                or link_meets(need, self._links.get((source, cluster.gateway)))
+                cluster.gateway == source or link_meets(need, self._links.get((source, cluster.gateway)))
                 for cluster in self._clusters
             ],
             np.uint8,

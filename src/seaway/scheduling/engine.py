@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from seaway.domain.explanation import Explanation
-from seaway.scheduling.columns import JOB_SPANS
+from seaway.scheduling.columns import JOB_SEQUENCE, JOB_SPANS
 from seaway.scheduling.compiled import CompiledPlacer
 from seaway.scheduling.explain import explain
 from seaway.scheduling.framework import QueueSort
@@ -47,9 +47,7 @@ class Policy(Protocol):
         """Decide every job of the queue and bring the snapshot up to date."""
 
 
-def decide(
-    snapshot: Snapshot, queue: JobQueue, policy: Profile | Policy, *, explained: Collection[int] = ()
-) -> Plan:
+def decide(snapshot: Snapshot, queue: JobQueue, policy: Profile | Policy, *, explained: Collection[int] = ()) -> Plan:
     """Decide, for every replica of every job in a queue, the node and the devices.
 
     Parameters
@@ -80,7 +78,8 @@ def decide(
     reasons: dict[int, Explanation] = {}
     for first, end in _runs(queue, explained):
         if first in explained:
-            reasons[first] = explain(snapshot, queue.jobs[first], policy)
+            sequence = int(queue.lines[first, JOB_SEQUENCE])
+            reasons[first] = explain(snapshot, queue.jobs[first], policy, sequence=sequence)
         if queue.lines[first, JOB_SPANS]:
             place_spanning(placer, statement, first)
         else:

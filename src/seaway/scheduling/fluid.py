@@ -122,9 +122,11 @@ class _Programme:
         self.solver.changeObjectiveSense(highspy.ObjSense.kMaximize)
         self.cpu_row = len(self.jobs)
         self.device_row = self.cpu_row + self.groups
-        self.size_row = self.device_row + self.groups + np.concatenate(
-            ([0], np.cumsum([len(sizes) for sizes in self.sizes]))
-        ).astype(int)
+        self.size_row = (
+            self.device_row
+            + self.groups
+            + np.concatenate(([0], np.cumsum([len(sizes) for sizes in self.sizes]))).astype(int)
+        )
         self.patterns: set[tuple[int, ...]] = set()
         self._add_rows()
         self._add_jobs()

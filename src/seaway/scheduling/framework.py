@@ -212,7 +212,7 @@ class PostBind(Plugin, Protocol):
 class Compiled(Plugin, Protocol):
     """A score that the engine can run as machine code when nothing else in the profile objects."""
 
-    def params(self, snapshot: Snapshot) -> Any:
+    def params(self, snapshot: Snapshot) -> tuple[Any, ...]:
         """Return the policy's parameters, a named tuple that kernels are specialised for."""
 
 

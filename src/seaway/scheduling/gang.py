@@ -111,9 +111,7 @@ class Trial:
         amounts = self.snapshot.demands.arrays.amounts[k]
         certain = 3 if amounts[DEMAND_GPUS] and amounts[DEMAND_GPU_MEMORY] else 2
         asked, free = asked_sums(self.snapshot, k)[:certain], free_sums(self.snapshot)[:certain]
-        counts = np.where(asked > 0, np.maximum(free, 0) // np.maximum(asked, 1), self.job.replicas).min(
-            axis=0
-        )
+        counts = np.where(asked > 0, np.maximum(free, 0) // np.maximum(asked, 1), self.job.replicas).min(axis=0)
         return np.where(self._open != 0, counts, 0)
 
     def _nodes_since(self, row: int) -> Int64:

@@ -115,9 +115,7 @@ class PlainPlacer:
         permitting = list(self._profile.at(Permit))  # type: ignore[type-abstract]
         if not reserving and not permitting:
             return True
-        placement = Plan(statement.snapshot, statement.queue, statement.lines, statement.slices).placement(
-            row
-        )
+        placement = Plan(statement.snapshot, statement.queue, statement.lines, statement.slices).placement(row)
         told: list[Reserve] = []
         for plugin in reserving:
             told.append(plugin)
@@ -186,7 +184,8 @@ def scaled(score: Scores, cycle: Cycle) -> Scores:
     low, high = among.min(), among.max()
     if low == high:
         return np.full_like(score, FULL_SCORE)
-    return (np.clip(score, low, high) - low) * FULL_SCORE // (high - low)
+    lifted: Scores = (np.clip(score, low, high) - low) * FULL_SCORE // (high - low)
+    return lifted
 
 
 def device_keys(profile: Profile, cycle: Cycle, n: int) -> Scores:

@@ -63,9 +63,7 @@ class Plan:
         copies = int(self.lines[:, PLAN_COPY].max(initial=0)) + 1
         copy_of = self.lines[:, PLAN_JOB] * copies + self.lines[:, PLAN_COPY]
         lines = np.bincount(copy_of, minlength=len(self.queue) * copies)
-        good = np.bincount(
-            copy_of[self.placed & (self.lines[:, PLAN_LINK_MISSED] == 0)], minlength=len(lines)
-        )
+        good = np.bincount(copy_of[self.placed & (self.lines[:, PLAN_LINK_MISSED] == 0)], minlength=len(lines))
         complete: NDArray[np.bool_] = ((lines > 0) & (good == lines)).reshape(-1, copies).any(axis=1)
         return complete
 

@@ -58,16 +58,12 @@ PolicyFactory = Callable[[PolicyOptions], Profile | Policy]
 def profile_of(name: str, options: PolicyOptions, *scores: Plugin) -> Profile:
     """Join the rules of fit and some scores, of equal weight, to a profile."""
     plugins = (*rules_of_fit(), *scores)
-    return Profile(
-        name, tuple(Weighted(plugin) for plugin in plugins), seed=options.seed, plain=options.plain
-    )
+    return Profile(name, tuple(Weighted(plugin) for plugin in plugins), seed=options.seed, plain=options.plain)
 
 
 def two_levels(name: str, score: Callable[[], Plugin], rule: ClusterRule) -> PolicyFactory:
     """Offer a heuristic at both levels: `score` for nodes, `rule` for clusters."""
-    return lambda options: profile_of(
-        name, options, score() if options.level == "node" else Clusterwise(rule)
-    )
+    return lambda options: profile_of(name, options, score() if options.level == "node" else Clusterwise(rule))
 
 
 def one_level(name: str, make: Callable[[PolicyOptions], Profile | Policy]) -> PolicyFactory:

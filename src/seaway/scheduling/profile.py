@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from seaway.domain.errors import RejectedError
 from seaway.scheduling.framework import (
@@ -71,7 +71,7 @@ class Profile:
 
     def at(self, point: type[Point]) -> Iterator[Point]:
         """Return the plugins that take part in an extension point, in order."""
-        yield from _at(self.plugins, point)
+        yield from _at(self.plugins, cast("Hashable", point))
 
     def scores(self) -> list[tuple[Score, int]]:
         """Return the plugins that score nodes, with their weights."""
@@ -91,12 +91,13 @@ class Profile:
         only = scores[0][0]
         if any(isinstance(each.plugin, busy) for each in self.plugins):
             return None
-        if any(each is not only for each in self.at(DeviceScore)):  # type: ignore[type-abstract]
+        deciders: list[object] = [*self.at(DeviceScore)]  # type: ignore[type-abstract]
+        if any(each is not only for each in deciders):
             return None
         return only if isinstance(only, Compiled) else None
 
 
 @lru_cache(maxsize=256)
-def _at(plugins: tuple[Weighted, ...], point: type[Point]) -> tuple[Point, ...]:
+def _at(plugins: tuple[Weighted, ...], point: Hashable) -> tuple[Any, ...]:
     """Find the plugins of a point: asking whether an object follows a protocol is slow."""
-    return tuple(weighted.plugin for weighted in plugins if isinstance(weighted.plugin, point))
+    return tuple(weighted.plugin for weighted in plugins if isinstance(weighted.plugin, cast("type", point)))

@@ -15,7 +15,7 @@ from seaway.domain.node import Node
 from seaway.scheduling.demands import DemandTable
 from seaway.scheduling.encode import encode_fleet
 from seaway.scheduling.kernels.book import refresh_all, release_rows
-from seaway.scheduling.state import FleetArrays, Int32, Int64
+from seaway.scheduling.state import FleetArrays, Int32, Int64, copied
 
 
 class Snapshot:
@@ -89,7 +89,7 @@ class Snapshot:
         twin = object.__new__(Snapshot)
         twin.__dict__.update(self.__dict__)
         twin.placers = {}
-        twin.arrays = FleetArrays(*(np.copy(table) for table in self.arrays))
+        twin.arrays = copied(self.arrays)
         twin.nodes, twin.devices, twin.links = list(self.nodes), list(self.devices), list(self.links)
         twin.node_index, twin.device_index = dict(self.node_index), dict(self.device_index)
         twin.geometries = dict(self.geometries)

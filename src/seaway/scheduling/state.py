@@ -6,7 +6,7 @@ that fleet. `seaway.scheduling.snapshot.Snapshot` owns both.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,3 +77,9 @@ class DemandArrays(NamedTuple):
     node_ok: UInt8
     device_ok: UInt8
     cluster_ok: UInt8
+
+
+def copied(fleet: FleetArrays) -> FleetArrays:
+    """Return the same columns with memory of their own."""
+    tables: list[Any] = [table.copy() for table in fleet]
+    return FleetArrays(*tables)

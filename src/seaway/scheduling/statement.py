@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from seaway.domain.errors import InvariantError
-from seaway.scheduling.columns import DEMAND_GPUS, JOB_DEMAND, JOB_REPLICAS, PLAN_ROWS, SLICE_ROWS
+from seaway.scheduling.columns import DEMAND_GPUS, JOB_DEMAND, JOB_REPLICAS, PLAN_NODE, PLAN_ROWS, SLICE_ROWS
 from seaway.scheduling.kernels.decide import start_line
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.queue import JobQueue
@@ -40,6 +40,7 @@ class Statement:
         self.queue = queue
         gpus = snapshot.demands.arrays.amounts[queue.lines[:, JOB_DEMAND], DEMAND_GPUS]
         self.lines = np.zeros((copies * queue.replicas, PLAN_ROWS), np.int64)
+        self.lines[:, PLAN_NODE] = -1
         slices = copies * int((gpus * queue.lines[:, JOB_REPLICAS]).sum())
         self.slices = np.zeros((slices, SLICE_ROWS), np.int32)
         self.length = 0
@@ -82,6 +83,7 @@ class Statement:
         rows = np.arange(checkpoint[0], self.length)
         self.snapshot.release(self.lines, self.slices, rows)
         self.lines[rows] = 0
+        self.lines[rows, PLAN_NODE] = -1
         self.length, self.slice_end = checkpoint
 
     def commit(self) -> Plan:

@@ -233,5 +233,8 @@ def _count_in(snapshot: Snapshot, n: int, sign: int) -> None:
 
 def _kind(node: Node) -> object:
     """All of a node that policies may have built tables on."""
-    return [(d.uuid, d.model, d.memory_mib, d.core_milli, d.mode) for d in node.devices], node.labels, node.taints
-
+    return (
+        [(d.uuid, d.model, d.memory_mib, d.core_milli, d.mode) for d in node.devices],
+        node.labels,
+        node.taints,
+    )

@@ -157,12 +157,13 @@ def _worth_of_size(figures: MixFigures, memory: Int64, core: Int64) -> Float64:
         line = np.arange(CELLS)
         return (np.minimum(line[:, None], line[None, :]) * (WHOLE / FULL)).reshape(-1)
     asked, inverse = np.unique(np.stack([memory[fits], core[fits]], axis=1), axis=0, return_inverse=True)
-    devices = np.bincount(inverse.reshape(-1), figures.share[fits] * figures.gpus[fits])
+    devices = np.bincount(inverse.reshape(-1), figures.share[fits] * figures.gpus[fits]).astype(np.float64)
     prices = cutting_stock_prices(asked, devices)
     filled, _ = fill_cells(asked, prices, CELLS)
     best = filled * (WHOLE / max(filled[-1], 1e-9))
     shares = np.bincount(inverse.reshape(-1), figures.share[fits])
-    return (1 - OWN_SHARE) * best + OWN_SHARE * own_fillings(asked, shares / shares.sum(), CELLS)
+    worth: Float64 = (1 - OWN_SHARE) * best + OWN_SHARE * own_fillings(asked, shares / shares.sum(), CELLS)
+    return worth
 
 
 def cutting_stock_prices(asked: Int64, devices: Float64) -> Float64:
@@ -191,7 +192,7 @@ def cutting_stock_prices(asked: Int64, devices: Float64) -> Float64:
         solver.run()
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             raise InvariantError(f"the cutting-stock programme has no optimum: {solver.getModelStatus()}")
-        prices = np.maximum(np.array(solver.getSolution().row_dual), 0.0)
+        prices: Float64 = np.maximum(np.array(solver.getSolution().row_dual, np.float64), 0.0)
         filled, last = fill_cells(asked, prices, CELLS)
         if filled[-1] <= 1 + IMPROVES:
             return prices
@@ -279,8 +280,10 @@ def bound_groups(figures: MixFigures) -> tuple[UInt8, Float64]:
     if not sets:
         return np.zeros((0, kinds), np.uint8), np.zeros(0)
     group = np.stack(list(sets.values()))
-    work = figures.share * figures.gpus * np.minimum(
-        np.maximum(figures.cell_memory, figures.cell_core).min(axis=0, initial=FULL), FULL
+    work = (
+        figures.share
+        * figures.gpus
+        * np.minimum(np.maximum(figures.cell_memory, figures.cell_core).min(axis=0, initial=FULL), FULL)
     )
     inside = (figures.allowed.T[None, :, :] <= group[:, None, :]).all(axis=2) & figures.allowed.any(axis=0)
     return np.ascontiguousarray(group), inside @ (work / max(work.sum(), 1e-9))

@@ -61,9 +61,7 @@ def read_fleet(nodes: Path, links: Path | None, node_order: Path | None, *, by_m
     ties = read_links(links) if links else ()
     known = {end: None for link in ties for end in (link.source, link.target)}
     by_cluster = _by_cluster(table)
-    gateways = {
-        name: _gateway(table, lines, k, known) for k, (name, lines) in enumerate(by_cluster.items(), 1)
-    }
+    gateways = {name: _gateway(table, lines, k, known) for k, (name, lines) in enumerate(by_cluster.items(), 1)}
     ranks = _ranks(node_order, table) if node_order else {}
     clusters = tuple(
         Cluster(name, _nodes(lines, ranks, by_memory=by_memory), gateway=gateways[name])
@@ -131,9 +129,7 @@ def _gateway(table: Table, nodes: Sequence[tuple[str, Line]], k: int, known: Map
         return name
     name = f"gw-{k}"
     if known and name not in known:
-        raise first.wrong(
-            "gateway", f"links do not name {name!r}; add this column to name each cluster's own"
-        )
+        raise first.wrong("gateway", f"links do not name {name!r}; add this column to name each cluster's own")
     return name if known else ""
 
 
@@ -158,9 +154,7 @@ def _ranks(path: Path, nodes: Table) -> dict[str, int]:
     return ranks
 
 
-def _nodes(
-    nodes: Sequence[tuple[str, Line]], ranks: Mapping[str, int], *, by_memory: bool
-) -> tuple[Node, ...]:
+def _nodes(nodes: Sequence[tuple[str, Line]], ranks: Mapping[str, int], *, by_memory: bool) -> tuple[Node, ...]:
     ranked = sorted(nodes, key=lambda entry: ranks.get(entry[0], 0))
     return tuple(_node(name, line, by_memory=by_memory) for name, line in ranked)
 
@@ -174,7 +168,6 @@ def _node(name: str, line: Line, *, by_memory: bool) -> Node:
         memory = line.whole("gpu_memory_mib")
     stem = f"{line.text('cluster')}/{name}" if line.has("cluster") else name
     devices = tuple(
-        Device(f"{stem}/{index}", index, line.text("model"), memory, share_limit=SHARE_LIMIT)
-        for index in range(gpus)
+        Device(f"{stem}/{index}", index, line.text("model"), memory, share_limit=SHARE_LIMIT) for index in range(gpus)
     )
     return Node(name, line.whole("cpu_milli"), line.whole("memory_mib"), devices)

@@ -120,17 +120,13 @@ def _request(line: Line, *, by_memory: bool) -> ResourceRequest:
     gpus, milli = line.whole("num_gpu"), line.whole("gpu_milli", 0)
     memory = line.whole("gpu_memory_mib", 0) if by_memory else milli
     if milli > WHOLE_DEVICE_MILLI:
-        raise line.wrong(
-            "gpu_milli", f"{milli} is more than one device has; ask for more devices with num_gpu"
-        )
+        raise line.wrong("gpu_milli", f"{milli} is more than one device has; ask for more devices with num_gpu")
     if not gpus:
         for column, amount in (("gpu_milli", milli), ("gpu_memory_mib", memory)):
             if amount:
                 raise line.wrong(column, f"asks for {amount} of each device, but num_gpu is 0")
     elif not memory:
-        raise line.wrong(
-            "gpu_memory_mib" if by_memory else "gpu_milli", "is 0, but num_gpu asks for a device"
-        )
+        raise line.wrong("gpu_memory_mib" if by_memory else "gpu_milli", "is 0, but num_gpu asks for a device")
     return ResourceRequest(line.whole("cpu_milli"), line.whole("memory_mib"), gpus, memory, 0, milli)
 
 

@@ -92,9 +92,7 @@ class Line:
         except InvalidOperation:
             number = Decimal("NaN")
         if not number.is_finite():
-            raise self.wrong(
-                column, f"{text!r} is not a number" if text else "is empty, but a number is needed"
-            )
+            raise self.wrong(column, f"{text!r} is not a number" if text else "is empty, but a number is needed")
         if number < 0:
             raise self.wrong(column, f"{text} is negative")
         if number > LARGEST:
@@ -178,7 +176,5 @@ def once(line: Line, column: str, name: str, seen: Collection[str]) -> None:
 def _line(table: str, number: int, header: Sequence[str], row: Sequence[str]) -> Line:
     if len(row) != len(header):
         at = header[len(row)] if len(row) < len(header) else f"{len(header) + 1}"
-        raise RejectedError(
-            f"the line has {len(row)} cells, the header {len(header)}", where=f"{table}:{number}:{at}"
-        )
+        raise RejectedError(f"the line has {len(row)} cells, the header {len(header)}", where=f"{table}:{number}:{at}")
     return Line(table, number, dict(zip(header, (cell.strip() for cell in row), strict=True)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heapify, heappop, heappush
 
 import numpy as np
@@ -13,17 +14,12 @@ from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
 from seaway.scheduling.columns import (
     DEMAND_BANDWIDTH,
-    DEMAND_CPU,
-    DEMAND_GPU_CORE,
-    DEMAND_MEMORY,
     JOB_DEMAND,
-    NODE_CPU_FREE,
-    NODE_MEMORY_FREE,
-    NODE_ROOM_CORE,
     PLAN_LINK_MISSED,
     PLAN_NODE,
     SLICE_CORE,
 )
+from seaway.scheduling.kernels.freed import fitting
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.policies import make_policy
 from seaway.scheduling.queue import JobQueue
@@ -75,20 +71,33 @@ class _Waiting:
     def join(self, kind: Kind, number: int) -> None:
         self.kinds.setdefault(kind, deque()).append(number)
 
-    def start_those_that_fit(self, kinds: Iterable[Kind], start: Callable[[int], bool]) -> None:
-        """Go through the waiting jobs of some kinds from the front and let go who can start."""
+    def start_those_that_fit(self, may_fit: Callable[[list[Kind]], list[Kind]], start: Callable[[int], bool]) -> None:
+        """Go through the queue once from the front and let go who can start.
+
+        Parameters
+        ----------
+        may_fit
+            Returns which of some kinds may fit now; others are not tried.
+        start
+            Starts a job by its number, and tells whether it could.
+        """
+        heads = self._heads(may_fit(list(self.kinds)))
+        while heads:
+            _, number, kind = heappop(heads)
+            if start(number):
+                self._leave(kind)
+                heads = self._heads(may_fit([kind for *_, kind in heads] + [kind] * (kind in self.kinds)))
+
+    def _heads(self, kinds: Iterable[Kind]) -> list[tuple[int, int, Kind]]:
         heads = [(kind[0], self.kinds[kind][0], kind) for kind in kinds]
         heapify(heads)
-        while heads:
-            rank, number, kind = heappop(heads)
-            if not start(number):
-                continue
-            same = self.kinds[kind]
-            same.popleft()
-            if same:
-                heappush(heads, (rank, same[0], kind))
-            else:
-                del self.kinds[kind]
+        return heads
+
+    def _leave(self, kind: Kind) -> None:
+        """Take the first of a kind out of the queue."""
+        self.kinds[kind].popleft()
+        if not self.kinds[kind]:
+            del self.kinds[kind]
 
     def __iter__(self) -> Iterator[int]:
         return (number for same in self.kinds.values() for number in same)
@@ -133,7 +142,7 @@ class _Run:
             freed += plan.lines[plan.placed, PLAN_NODE].tolist()
             self._release(plan)
         if freed and self._waiting.kinds:
-            self._waiting.start_those_that_fit(self._may_fit(np.unique(freed)), self._start)
+            self._waiting.start_those_that_fit(partial(self._may_fit, np.unique(freed)), self._start)
 
     def admit_those_due(self, now_s: int) -> None:
         """Let jobs arrive; who does not fit waits, as does who asks for what another waits for."""
@@ -152,9 +161,7 @@ class _Run:
     def outcome(self) -> Outcome:
         """Return what came out."""
         time_s, asked, held = np.array(self._points, np.int64).reshape(-1, 3).T
-        curve = Curve(
-            percent(asked, self._capacity), percent(held, self._capacity), time_s.astype(np.float64)
-        )
+        curve = Curve(percent(asked, self._capacity), percent(held, self._capacity), time_s.astype(np.float64))
         span_s = int(time_s[-1] - time_s[0]) if time_s.size else 0
         shares = self._use_s / span_s if span_s else used_shares(self._snapshot.arrays.clusters)
         waits_s = np.array(self._waits_s, np.float64)
@@ -177,9 +184,7 @@ class _Run:
         """Count the jobs; who waits at the very end is refused if not even the empty fleet holds it."""
         empty, policy = Snapshot(self._fleet), make_policy(PLACES_ALL_THAT_FITS)
         left = list(self._waiting)
-        refused = sum(
-            not could_place(empty, JobQueue(empty, [self._queue.jobs[number]]), policy) for number in left
-        )
+        refused = sum(not could_place(empty, JobQueue(empty, [self._queue.jobs[number]]), policy) for number in left)
         failed = len(left) - refused + self._astray
         return Counts(len(self._queue), len(self._queue) - refused - failed, refused, failed)
 
@@ -213,21 +218,16 @@ class _Run:
         self._held_milli -= int(plan.slices[:, SLICE_CORE].sum())
         self._snapshot.release(plan.lines, plan.slices, np.arange(len(plan.lines)))
 
-    def _may_fit(self, freed: Int64) -> list[Kind]:
-        """Return the kinds that may fit now that the nodes `freed`, shape (X,), have more room.
+    def _may_fit(self, freed: Int64, kinds: list[Kind]) -> list[Kind]:
+        """Return which kinds may fit now that something has ended on the nodes `freed`, shape (X,).
 
         A job that waits fitted nowhere before, so it can only fit there, unless it waits for the
         bandwidth of a link.
         """
-        kinds = list(self._waiting.kinds)
-        amounts = self._snapshot.demands.arrays.amounts[[kind[1] for kind in kinds]]
-        nodes = self._snapshot.arrays.nodes[:, freed]
-        room = (
-            (amounts[:, [DEMAND_CPU]] <= nodes[NODE_CPU_FREE])
-            & (amounts[:, [DEMAND_MEMORY]] <= nodes[NODE_MEMORY_FREE])
-            & (amounts[:, [DEMAND_GPU_CORE]] <= np.maximum(nodes[NODE_ROOM_CORE], 0))
-        )
-        may_fit = room.any(axis=1) | (amounts[:, DEMAND_BANDWIDTH] > 0)
+        lines = np.array([kind[1] for kind in kinds], np.int64)
+        demands = self._snapshot.demands.arrays
+        may_fit = fitting(self._snapshot.arrays, demands, lines, freed) != 0
+        may_fit |= demands.amounts[lines, DEMAND_BANDWIDTH] > 0
         return [kinds[at] for at in np.flatnonzero(may_fit)]
 
 

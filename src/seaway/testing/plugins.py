@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,7 @@ from seaway.scheduling.plugins.bestfit import BestFit
 from seaway.scheduling.profile import Profile, Weighted
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.state import copied
 from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
 
 
@@ -56,14 +58,14 @@ def check_plugin(plugin: Plugin) -> None:
     """
     points = [point for point in EXTENSION_POINTS if isinstance(plugin, point)]
     assert points, "a plugin takes part in at least one extension point"
-    assert isinstance(plugin.name, str) and plugin.name, "a plugin has a name"
+    assert plugin.name, "a plugin has a name"
     for snapshot, asked in _occasions():
-        before = [table.copy() for table in snapshot.arrays]
+        before = copied(snapshot.arrays)
         for point in points:
             if point in _CHECKS:
                 _CHECKS[point](plugin, _cycle(snapshot, asked))
-        after = snapshot.arrays
-        same = all(np.array_equal(old, new) for old, new in zip(before, after, strict=True))
+        pairs: list[tuple[Any, Any]] = list(zip(before, snapshot.arrays, strict=True))
+        same = all(np.array_equal(old, new) for old, new in pairs)
         assert same, "a plugin leaves the snapshot as it is"
     _check_in_profile(plugin)
 

@@ -41,7 +41,5 @@ def test_the_package_runs_as_a_module_and_without_loading_the_engine_for_help() 
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
-    module = subprocess.run(
-        [sys.executable, "-m", "seaway", "--version"], capture_output=True, text=True, check=True
-    )
+    module = subprocess.run([sys.executable, "-m", "seaway", "--version"], capture_output=True, text=True, check=True)
     assert module.stdout == f"seaway {__version__}\n"

@@ -27,9 +27,7 @@ def replay(*arguments: str) -> int:
     return int(done.value.code or 0)
 
 
-def test_json_is_a_list_with_an_object_for_each_policy(
-    files: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_is_a_list_with_an_object_for_each_policy(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Scripts read standard output as JSON, in the order in which policies were named."""
     assert replay(*files, "--policy", "bestfit, random", "-o", "json") == 0
     out = capsys.readouterr()

@@ -28,9 +28,7 @@ def between(latency: list[int], allowed: list[bool], count: int) -> Between:
 
 
 @given(MATRIX, st.integers(1, 8))
-def test_sets_hold_the_gang_within_its_bounds(
-    figures: tuple[list[int], list[bool], list[int]], replicas: int
-) -> None:
+def test_sets_hold_the_gang_within_its_bounds(figures: tuple[list[int], list[bool], list[int]], replicas: int) -> None:
     """Every set holds all replicas, its clusters are allowed together, and better sets come first."""
     latency, allowed, counts = figures
     network, holds = between(latency, allowed, len(counts)), np.array(counts, np.int64)

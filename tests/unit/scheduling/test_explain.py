@@ -96,9 +96,7 @@ def test_candidates_are_the_best_nodes_in_order() -> None:
     names = [each.node for each in told.candidates]
     assert names == ["node-7", "node-6", "node-5", "node-4", "node-3"]
     assert names[0] == snapshot.nodes[choose(PROFILE, cycle_for(snapshot, asked))].name
-    assert [each.total for each in told.candidates] == sorted(
-        (c.total for c in told.candidates), reverse=True
-    )
+    assert [each.total for each in told.candidates] == sorted((c.total for c in told.candidates), reverse=True)
 
 
 @pytest.mark.parametrize("scores", [[(BestFit(), 1)], [(BestFit(), 3), (ByIndex(), 2)]])
@@ -229,9 +227,7 @@ def test_profile_decides_which_rules_are_asked() -> None:
     """The refusals are those of the profile's own plugins."""
     profile = Profile("own", (Weighted(OnlyLast()), Weighted(BestFit())))
     told = explain(snapshot_of(node(), node(), node(ready=False)), job(), profile)
-    assert [(each.plugin, each.reason, each.nodes) for each in told.refusals] == [
-        ("OnlyLast", "not the last", 2)
-    ]
+    assert [(each.plugin, each.reason, each.nodes) for each in told.refusals] == [("OnlyLast", "not the last", 2)]
     assert [each.node for each in told.candidates] == ["node-2"]
 
 
@@ -239,9 +235,7 @@ def test_plugin_that_refuses_the_whole_replica_refuses_every_node() -> None:
     """A PreFilter's reason counts for all nodes."""
     profile = Profile("shut", (Weighted(Closed()), *PROFILE.plugins))
     told = explain(snapshot_of(node(), node()), job(), profile)
-    assert [(each.plugin, each.reason, each.nodes) for each in told.refusals] == [
-        ("Closed", "closed for today", 2)
-    ]
+    assert [(each.plugin, each.reason, each.nodes) for each in told.refusals] == [("Closed", "closed for today", 2)]
     assert (told.candidates, told.remedies) == ((), ())
 
 

@@ -75,9 +75,7 @@ def nodes(draw: st.DrawFn) -> Node:
         cpu_milli=draw(st.sampled_from([1_000, 2_000])),
         memory_mib=draw(st.sampled_from([1_000, 2_000])),
         labels={"zone": draw(st.sampled_from("ab"))},
-        taints=draw(
-            st.sampled_from([(), (), (Taint("x"),), (Taint("x", "", TaintEffect.PREFER_NO_SCHEDULE),)])
-        ),
+        taints=draw(st.sampled_from([(), (), (Taint("x"),), (Taint("x", "", TaintEffect.PREFER_NO_SCHEDULE),)])),
         ready=not draw(SELDOM),
     )
 
@@ -152,9 +150,7 @@ def jobs(draw: st.DrawFn) -> Job:
     st.lists(jobs(), min_size=1, max_size=4),
     st.sets(st.integers(0, 2)),
 )
-def test_kernels_filters_and_twin_agree(
-    whole: Fleet, running: list[Job], asking: list[Job], paid: set[int]
-) -> None:
+def test_kernels_filters_and_twin_agree(whole: Fleet, running: list[Job], asking: list[Job], paid: set[int]) -> None:
     """Whatever is placed, compiled rules, filters and the plain twin find the same nodes fit."""
     snapshot, twin = Snapshot(whole), Twin(whole)
     for each in running:
@@ -188,7 +184,6 @@ def test_replicas_get_what_the_twin_would_give(whole: Fleet, running: list[Job])
             assert not each.demand.devices.same_numa or len({device.numa for device in given}) <= 1
 
 
-@pytest.mark.xfail(reason="the bound on whole devices counts idle ones only", strict=False)
 @pytest.mark.parametrize(
     ("device", "first", "second"),
     [

@@ -108,12 +108,8 @@ def test_spread_scores_what_is_left(fleet: Fleet, queue: list[Job]) -> None:
     snapshot = partly_used(fleet, queue)
     expected = []
     for line in snapshot.arrays.nodes.T.tolist():
-        cpu, _, memory, core = asked(
-            queue[0], line[NODE_GPU_MEMORY], line[NODE_DEVICE_END] - line[NODE_DEVICE_FIRST]
-        )
-        memory_left = (
-            (line[NODE_GPU_MEMORY_FREE] - memory) * line[NODE_GPU_CORE] // max(line[NODE_GPU_MEMORY], 1)
-        )
+        cpu, _, memory, core = asked(queue[0], line[NODE_GPU_MEMORY], line[NODE_DEVICE_END] - line[NODE_DEVICE_FIRST])
+        memory_left = (line[NODE_GPU_MEMORY_FREE] - memory) * line[NODE_GPU_CORE] // max(line[NODE_GPU_MEMORY], 1)
         gpu_left = (line[NODE_GPU_CORE_FREE] - core + memory_left) // 2
         expected.append(line[NODE_CPU_FREE] - cpu + 16 * gpu_left)
     assert scores(Spread(), snapshot, queue[0]) == expected
@@ -133,9 +129,7 @@ def test_spread_takes_the_emptiest_device(fleet: Fleet, queue: list[Job]) -> Non
         ]
 
 
-@pytest.mark.parametrize(
-    "rule", [ClusterRule.FIRST, ClusterRule.FULLEST, ClusterRule.MATCHING, ClusterRule.EMPTIEST]
-)
+@pytest.mark.parametrize("rule", [ClusterRule.FIRST, ClusterRule.FULLEST, ClusterRule.MATCHING, ClusterRule.EMPTIEST])
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs())
 def test_rule_ranks_clusters(rule: ClusterRule, fleet: Fleet, queue: list[Job]) -> None:

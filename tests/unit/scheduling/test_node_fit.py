@@ -47,9 +47,7 @@ def test_cluster_rules(rules: dict[str, Any], reason: str) -> None:
 )
 def test_labels(asked: dict[str, str], reason: str) -> None:
     """A node has to carry every label that is asked for, with just that value."""
-    assert refusals(snapshot_of(node(labels={"zone": "a", "disk": "ssd"})), job(node_labels=asked)) == [
-        reason
-    ]
+    assert refusals(snapshot_of(node(labels={"zone": "a", "disk": "ssd"})), job(node_labels=asked)) == [reason]
 
 
 @pytest.mark.parametrize(
@@ -76,9 +74,7 @@ def test_every_taint_has_to_be_tolerated() -> None:
 
 def test_discouraging_taint_refuses_nothing() -> None:
     """A taint with the effect PreferNoSchedule is no reason to refuse."""
-    assert refusals(snapshot_of(node(taints=(Taint("x", "", TaintEffect.PREFER_NO_SCHEDULE),))), job()) == [
-        ""
-    ]
+    assert refusals(snapshot_of(node(taints=(Taint("x", "", TaintEffect.PREFER_NO_SCHEDULE),))), job()) == [""]
 
 
 def test_node_that_is_not_ready_refuses() -> None:

@@ -36,10 +36,7 @@ class Card:
         """Memory slices under MIG instances."""
         sizes = {profile.name: profile.size for profile in self.device.mig_profiles}
         return {
-            each.mig_start + step
-            for each in self.held
-            if each.mig_profile
-            for step in range(sizes[each.mig_profile])
+            each.mig_start + step for each in self.held if each.mig_profile for step in range(sizes[each.mig_profile])
         }
 
     def instance(self, memory_mib: int) -> DeviceSlice | None:
@@ -51,9 +48,7 @@ class Card:
             top_first = profile.name.startswith("1g.") or profile.name.startswith("3g.")
             for start in sorted(profile.starts, reverse=top_first):
                 if not covered & set(range(start, start + profile.size)):
-                    return DeviceSlice(
-                        self.device.uuid, profile.memory_mib, profile.core_milli, profile.name, start
-                    )
+                    return DeviceSlice(self.device.uuid, profile.memory_mib, profile.core_milli, profile.name, start)
         return None
 
 
@@ -125,9 +120,7 @@ class Twin:
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
-        self.cards = {
-            (cluster.name, node.name): [Card(each) for each in node.devices] for cluster, node in fleet.nodes
-        }
+        self.cards = {(cluster.name, node.name): [Card(each) for each in node.devices] for cluster, node in fleet.nodes}
         self.used = {at: [0, 0] for at in self.cards}
         self.promised: dict[tuple[str, str], int] = {}
 

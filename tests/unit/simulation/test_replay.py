@@ -18,9 +18,7 @@ def maker(name: str, **options: int) -> PolicyMaker:
 
 def halves(count: int, gpus: int = 1, **figures: int) -> list[Job]:
     """Return jobs that each ask for half of a device."""
-    return [
-        job(f"job-{at}", gpus=gpus, gpu_milli=500, gpu_memory_mib=40_960, **figures) for at in range(count)
-    ]
+    return [job(f"job-{at}", gpus=gpus, gpu_milli=500, gpu_memory_mib=40_960, **figures) for at in range(count)]
 
 
 def small(devices: int = 2) -> Fleet:

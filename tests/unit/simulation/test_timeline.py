@@ -74,9 +74,7 @@ def test_use_is_the_mean_over_time() -> None:
 
 def test_a_job_without_an_end_stays() -> None:
     """A job that never ends holds its device; who waits behind it in vain has failed, not been refused."""
-    outcome = run(
-        [whole("stays", 5, None), whole("waits", 6, 10), job("huge", gpus=2, arrives_s=7, runs_s=1)]
-    )
+    outcome = run([whole("stays", 5, None), whole("waits", 6, 10), job("huge", gpus=2, arrives_s=7, runs_s=1)])
     assert (outcome.counts.placed, outcome.counts.refused, outcome.counts.failed) == (1, 1, 1)
     assert outcome.waits is not None
     assert outcome.waits.makespan_s == 2

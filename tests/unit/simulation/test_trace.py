@@ -232,9 +232,7 @@ def test_bad_input_of_a_trace_gets_one_line(tmp_path: Path, change: tuple[str, s
         (("nodes", "west", ""), "nodes.csv:3:cluster: is empty, but a name is needed"),
     ],
 )
-def test_bad_input_of_a_network_gets_one_line(
-    tmp_path: Path, change: tuple[str, str, str], line: str
-) -> None:
+def test_bad_input_of_a_network_gets_one_line(tmp_path: Path, change: tuple[str, str, str], line: str) -> None:
     """Links, gateways and memory are checked like the rest."""
     texts = {"nodes": NODES, "jobs": JOBS, "links": LINKS}
     file, old, new = change

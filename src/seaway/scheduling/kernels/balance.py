@@ -64,9 +64,7 @@ def _prepare(params: BalanceParams, fleet: FleetArrays, demands: DemandArrays, k
 
 
 @specialises(node_score, BalanceParams)
-def _node_score(
-    params: BalanceParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int
-) -> int:
+def _node_score(params: BalanceParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int) -> int:
     return -node_mismatch(fleet, demands, k, n)
 
 
@@ -76,7 +74,5 @@ def _left_bound(params: BalanceParams, fleet: FleetArrays, demands: DemandArrays
 
 
 @specialises(device_key, BalanceParams)
-def _device_key(
-    params: BalanceParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int
-) -> int:
+def _device_key(params: BalanceParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
     return 0

@@ -22,6 +22,7 @@ from seaway.scheduling.columns import (
     CLUSTER_GPU_MEMORY,
     CLUSTER_GPU_MEMORY_FREE,
     CLUSTER_MEMORY_FREE,
+    CLUSTERS_PAID,
     CPU_PER_GPU_MILLI,
     DEMAND_CPU,
     DEMAND_GATEWAY,
@@ -58,7 +59,9 @@ from seaway.scheduling.columns import (
     NODE_ROOM_MEMORY,
     NODE_ROOM_WHOLE,
     PLAN_BANDWIDTH,
+    PLAN_COPY,
     PLAN_DEMAND,
+    PLAN_JOB,
     PLAN_NODE,
     PLAN_SLICE_END,
     PLAN_SLICE_FIRST,
@@ -81,7 +84,7 @@ NOTHING = 2**31 - 1
 
 @compiled
 def gpu_left_milli(core_free: int, core: int, memory_free: int, memory: int) -> int:
-    """What a node's devices have left, thousandths of a device: the mean of cores and memory."""
+    """Return what a node's devices have left, thousandths of a device: the mean of cores and memory."""
     return (core_free + memory_free * core // max(memory, 1)) // 2
 
 
@@ -116,7 +119,11 @@ def refresh_node(fleet: FleetArrays, n: int) -> None:
         room_core = max(room_core, devices[DEVICE_CORE_FREE, d])
         if devices[DEVICE_MIG, d] >= 0:
             whole += MIG_INSTANCES
-        elif devices[DEVICE_SLOTS_FREE, d] == devices[DEVICE_SLOTS, d] or devices[DEVICE_CORE, d] != WHOLE_MILLI:
+        elif (
+            devices[DEVICE_SLOTS_FREE, d] == devices[DEVICE_SLOTS, d]
+            or devices[DEVICE_CORE, d] != WHOLE_MILLI
+            or devices[DEVICE_MEMORY_FREE, d] == devices[DEVICE_MEMORY, d]
+        ):
             whole += 1
     nodes[NODE_ROOM_MEMORY, n] = room_memory
     nodes[NODE_ROOM_CORE, n] = room_core
@@ -224,31 +231,59 @@ def book_bandwidth(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, mb
 
 
 @compiled
-def release_line(fleet: FleetArrays, demands: DemandArrays, line: Int64, slices: Int32) -> None:
-    """Give back all that a decision holds and mark it unplaced."""
-    n = line[PLAN_NODE]
+def release_line(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: Int32, row: int) -> None:
+    """Give back all that a decision holds and mark it unplaced.
+
+    Bandwidth goes over to another replica of the job in the same cluster, if there is one.
+    """
+    line = plan[row]
+    n = where_now(fleet, line[PLAN_NODE])
     if n < 0:
         return
-    while fleet.nodes[NODE_MOVED, n] >= 0:
-        n = fleet.nodes[NODE_MOVED, n]
     k = line[PLAN_DEMAND]
     for s in range(line[PLAN_SLICE_END] - 1, line[PLAN_SLICE_FIRST] - 1, -1):
         give_slice(fleet, slices[s])
     book_node(fleet, demands, k, n, -1)
-    book_bandwidth(fleet, demands, k, n, -line[PLAN_BANDWIDTH])
     line[PLAN_NODE] = -1
     line[PLAN_SLICE_END] = line[PLAN_SLICE_FIRST]
-    line[PLAN_BANDWIDTH] = 0
+    if line[PLAN_BANDWIDTH] > 0:
+        heir = sharer_of_link(fleet, plan, row, fleet.nodes[NODE_CLUSTER, n])
+        if heir >= 0:
+            plan[heir, PLAN_BANDWIDTH] = line[PLAN_BANDWIDTH]
+        else:
+            book_bandwidth(fleet, demands, k, n, -line[PLAN_BANDWIDTH])
+            fleet.clusters_open[CLUSTERS_PAID, fleet.nodes[NODE_CLUSTER, n]] = 0
+        line[PLAN_BANDWIDTH] = 0
     note_change(fleet, n)
 
 
 @compiled
-def release_range(
-    fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: Int32, first: int, end: int
-) -> None:
+def where_now(fleet: FleetArrays, n: int) -> int:
+    """Follow node `n`, which may be -1, to where its figures are now."""
+    while n >= 0 and fleet.nodes[NODE_MOVED, n] >= 0:
+        n = fleet.nodes[NODE_MOVED, n]
+    return n
+
+
+@compiled
+def sharer_of_link(fleet: FleetArrays, plan: Int64, row: int, cluster: int) -> int:
+    """Find another placed replica of the job of line `row` in a cluster; -1 without one."""
+    for step in (-1, 1):
+        other = row + step
+        while 0 <= other < plan.shape[0] and plan[other, PLAN_JOB] == plan[row, PLAN_JOB]:
+            n = where_now(fleet, plan[other, PLAN_NODE])
+            same_copy = plan[other, PLAN_COPY] == plan[row, PLAN_COPY]
+            if n >= 0 and same_copy and fleet.nodes[NODE_CLUSTER, n] == cluster:
+                return other
+            other += step
+    return -1
+
+
+@compiled
+def release_range(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: Int32, first: int, end: int) -> None:
     """Give back what the decisions from `first` up to `end` of a plan hold, last first."""
     for row in range(end - 1, first - 1, -1):
-        release_line(fleet, demands, plan[row], slices)
+        release_line(fleet, demands, plan, slices, row)
 
 
 @compiled
@@ -267,7 +302,7 @@ def release_rows(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices:
     fleet, demands = borrowed(fleet), borrowed(demands)
     plan, slices, rows = borrowed(plan), borrowed(slices), borrowed(rows)
     for at in range(rows.shape[0] - 1, -1, -1):
-        release_line(fleet, demands, plan[rows[at]], slices)
+        release_line(fleet, demands, plan, slices, rows[at])
 
 
 @compiled

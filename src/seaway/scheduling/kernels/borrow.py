@@ -19,11 +19,17 @@ from llvmlite import ir
 from numba.core import types
 from numba.core.cgutils import create_struct_proxy, unpack_tuple
 from numba.core.imputils import lower_builtin, lower_getattr
-from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global, signature
+from numba.core.typing.templates import (
+    AbstractTemplate,
+    AttributeTemplate,
+    infer_getattr,
+    infer_global,
+    signature,
+)
 from numba.extending import intrinsic, models, register_model
 
 
-class Borrowed(types.Type):  # type: ignore[misc]
+class Borrowed(types.Type):
     """Type of a borrowed table of `dtype` with one or two axes, stored line by line."""
 
     def __init__(self, dtype: types.Type, ndim: int) -> None:
@@ -38,14 +44,14 @@ class Borrowed(types.Type):  # type: ignore[misc]
 
 
 @register_model(Borrowed)
-class _BorrowedModel(models.StructModel):  # type: ignore[misc]
+class _BorrowedModel(models.StructModel):
     def __init__(self, manager: Any, kind: Borrowed) -> None:
         members = [("data", types.CPointer(kind.dtype)), ("shape", kind.shape_type)]
         super().__init__(manager, kind, members)
 
 
 @infer_getattr
-class _BorrowedAttributes(AttributeTemplate):  # type: ignore[misc]
+class _BorrowedAttributes(AttributeTemplate):
     key = Borrowed
 
     def resolve_shape(self, table: Borrowed) -> types.Type:
@@ -67,7 +73,7 @@ def _index_type(table: Borrowed, index: types.Type) -> types.Type | None:
 
 
 @infer_global(operator.getitem)
-class _GetItem(AbstractTemplate):  # type: ignore[misc]
+class _GetItem(AbstractTemplate):
     def generic(self, args: Any, kws: Any) -> Any:
         table, index = args
         if not isinstance(table, Borrowed):
@@ -79,7 +85,7 @@ class _GetItem(AbstractTemplate):  # type: ignore[misc]
 
 
 @infer_global(operator.setitem)
-class _SetItem(AbstractTemplate):  # type: ignore[misc]
+class _SetItem(AbstractTemplate):
     def generic(self, args: Any, kws: Any) -> Any:
         table, index, _ = args
         cast = _index_type(table, index) if isinstance(table, Borrowed) else None
@@ -99,7 +105,7 @@ def _element(context: Any, builder: Any, kind: Borrowed, table: ir.Value, index:
 
 @lower_builtin(operator.getitem, Borrowed, types.Any)
 def _get(context: Any, builder: Any, sig: Any, args: Any) -> ir.Value:
-    table, index = sig.args
+    table = sig.args[0]
     if sig.return_type != table.dtype:
         return _line(context, builder, table, *args)
     address = _element(context, builder, table, *args)
@@ -113,7 +119,7 @@ def _line(context: Any, builder: Any, kind: Borrowed, table: ir.Value, line: ir.
     row = create_struct_proxy(Borrowed(kind.dtype, 1))(context, builder)
     row.data = builder.gep(view.data, [builder.mul(line, width)])
     row.shape = context.make_tuple(builder, types.UniTuple(types.intp, 1), [width])
-    return row._getvalue()
+    return row._getvalue()  # noqa: SLF001 (numba's way to read a proxy)
 
 
 @lower_builtin(operator.setitem, Borrowed, types.Any, types.Any)
@@ -139,7 +145,7 @@ def _lent(context: Any, builder: Any, kind: types.Type, value: ir.Value) -> ir.V
         table = create_struct_proxy(_lent_type(kind))(context, builder)
         table.data = array.data
         table.shape = array.shape
-        return table._getvalue()
+        return table._getvalue()  # noqa: SLF001
     if isinstance(kind, types.NamedTuple | types.NamedUniTuple):
         members = [_lent(context, builder, member, builder.extract_value(value, at)) for at, member in enumerate(kind)]
         return context.make_tuple(builder, _lent_type(kind), members)
@@ -147,13 +153,15 @@ def _lent(context: Any, builder: Any, kind: types.Type, value: ir.Value) -> ir.V
 
 
 @intrinsic
-def borrowed(_typing: Any, argument: types.Type) -> Any:
-    """Lend an array, or a named tuple with arrays in it, to the kernel.
-
-    Arrays have to be C-contiguous with one or two axes.
-    """
-
+def _borrowed(_typing: Any, argument: types.Type) -> Any:
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> ir.Value:
         return _lent(context, builder, argument, args[0])
 
     return _lent_type(argument)(argument), codegen
+
+
+borrowed: Any = _borrowed
+"""Lend an array, or a named tuple with arrays in it, to the kernel that calls this.
+
+Arrays have to be C-contiguous with one or two axes.
+"""

@@ -105,9 +105,7 @@ def cluster_mismatch(fleet: FleetArrays, demands: DemandArrays, k: int, c: int, 
     memory = cluster_memory_asked(fleet, demands, k, c, devices)
     return (
         share_ppm(abs(clusters[CLUSTER_CPU_FREE, c] - amounts[k, DEMAND_CPU]), clusters[CLUSTER_CPU, c])
-        + share_ppm(
-            abs(clusters[CLUSTER_MEMORY_FREE, c] - amounts[k, DEMAND_MEMORY]), clusters[CLUSTER_MEMORY, c]
-        )
+        + share_ppm(abs(clusters[CLUSTER_MEMORY_FREE, c] - amounts[k, DEMAND_MEMORY]), clusters[CLUSTER_MEMORY, c])
         + share_ppm(abs(clusters[CLUSTER_GPU_MEMORY_FREE, c] - memory), clusters[CLUSTER_GPU_MEMORY, c])
         + share_ppm(abs(clusters[CLUSTER_GPU_CORE_FREE, c] - core), clusters[CLUSTER_GPU_CORE, c])
     )
@@ -147,21 +145,15 @@ def _prepare(params: ClusterwiseParams, fleet: FleetArrays, demands: DemandArray
 
 
 @specialises(node_score, ClusterwiseParams)
-def _node_score(
-    params: ClusterwiseParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int
-) -> int:
+def _node_score(params: ClusterwiseParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int) -> int:
     return params.rank[fleet.nodes[NODE_CLUSTER, n]]
 
 
 @specialises(left_bound, ClusterwiseParams)
-def _left_bound(
-    params: ClusterwiseParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int
-) -> int:
+def _left_bound(params: ClusterwiseParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
     return params.best[0]
 
 
 @specialises(device_key, ClusterwiseParams)
-def _device_key(
-    params: ClusterwiseParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int
-) -> int:
+def _device_key(params: ClusterwiseParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
     return 0

@@ -11,7 +11,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numba
 from numba.extending import overload
@@ -30,12 +30,12 @@ def _cache_folder() -> str:
 
 
 if not os.environ.get("NUMBA_CACHE_DIR"):
-    numba.config.CACHE_DIR = _cache_folder()
+    setattr(numba.config, "CACHE_DIR", _cache_folder())  # noqa: B010 (set at run time, unknown to its types)
 
 
 def compiled(function: F) -> F:
     """Compile `function` on first use and keep the machine code for the next process."""
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+    return cast("F", numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
 def specialises(stub: Callable[..., object], params: type) -> Callable[[F], F]:

@@ -63,7 +63,14 @@ def find_usable_clusters(fleet: FleetArrays, demands: DemandArrays, k: int) -> N
 
 @compiled
 def take_devices(
-    params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int, slices: Int32, first: int
+    params: Any,
+    fleet: FleetArrays,
+    demands: DemandArrays,
+    k: int,
+    n: int,
+    draw: int,
+    slices: Int32,
+    first: int,
 ) -> int:
     """Take the devices of one replica on node `n`, which has to fit; return the end of its slices.
 
@@ -182,9 +189,7 @@ def decide_queue(
 
 
 @compiled
-def place_replica(
-    params: Any, fleet: FleetArrays, demands: DemandArrays, draw: int, line: Int64, slices: Int32
-) -> int:
+def place_replica(params: Any, fleet: FleetArrays, demands: DemandArrays, draw: int, line: Int64, slices: Int32) -> int:
     """Decide one replica, whose plan line was started; return the end of its slices."""
     k = line[PLAN_DEMAND]
     find_usable_clusters(fleet, demands, k)

@@ -26,4 +26,4 @@ def mixed(seed: int, first: int, second: int) -> int:
         bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         bits ^= bits >> np.uint64(31)
-    return np.int64(bits >> np.uint64(1))
+    return int(np.int64(bits >> np.uint64(1)))

@@ -29,9 +29,7 @@ def lot(draw: int, index: int, kind: int) -> int:
 
 
 @specialises(search, DrawnParams)
-def _search(
-    params: DrawnParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8
-) -> int:
+def _search(params: DrawnParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
     return scan(params, fleet, demands, k, draw, clusters)
 
 
@@ -41,9 +39,7 @@ def _prepare(params: DrawnParams, fleet: FleetArrays, demands: DemandArrays, k: 
 
 
 @specialises(node_score, DrawnParams)
-def _node_score(
-    params: DrawnParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int
-) -> int:
+def _node_score(params: DrawnParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int) -> int:
     return lot(draw, n, OF_NODE)
 
 
@@ -53,7 +49,5 @@ def _left_bound(params: DrawnParams, fleet: FleetArrays, demands: DemandArrays, 
 
 
 @specialises(device_key, DrawnParams)
-def _device_key(
-    params: DrawnParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int
-) -> int:
+def _device_key(params: DrawnParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
     return lot(draw, d, OF_DEVICE)

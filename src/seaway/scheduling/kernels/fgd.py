@@ -46,7 +46,6 @@ from seaway.scheduling.kernels.tight import device_left
 from seaway.scheduling.state import DemandArrays, FleetArrays, Int32, Int64, UInt8
 
 
-
 class FgdParams(NamedTuple):
     """Tables of the job mix, and the scores worked out with them.
 
@@ -138,7 +137,15 @@ def gain_score(params: FgdParams, gain: int) -> int:
 
 @compiled
 def score_on_device(
-    params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, d: int, before: int, rest: int, whole: int
+    params: FgdParams,
+    fleet: FleetArrays,
+    demands: DemandArrays,
+    k: int,
+    n: int,
+    d: int,
+    before: int,
+    rest: int,
+    whole: int,
 ) -> int:
     """Score a slice of demand `k` on device `d`.
 
@@ -185,7 +192,14 @@ def frag_score(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: 
 
 @compiled
 def several_score(
-    params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, before: int, rest: int, whole: int
+    params: FgdParams,
+    fleet: FleetArrays,
+    demands: DemandArrays,
+    k: int,
+    n: int,
+    before: int,
+    rest: int,
+    whole: int,
 ) -> int:
     """Score demand `k` for several devices: the fitting ones with least left, in their order."""
     kind = params.kind[n]
@@ -249,7 +263,9 @@ def frag_column(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k:
 
 
 @compiled
-def frag_of_devices(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, first: int, end: int) -> Int64:
+def frag_of_devices(
+    params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, first: int, end: int
+) -> Int64:
     """Rank the devices from `first` up to `end` for demand `k`, shape (end - first,); the lowest wins."""
     lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
     keys = np.empty(end - first, np.int64)

@@ -15,9 +15,7 @@ class FirstParams(NamedTuple):
 
 
 @specialises(search, FirstParams)
-def _search(
-    params: FirstParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8
-) -> int:
+def _search(params: FirstParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
     return scan(params, fleet, demands, k, draw, clusters)
 
 
@@ -27,9 +25,7 @@ def _prepare(params: FirstParams, fleet: FleetArrays, demands: DemandArrays, k: 
 
 
 @specialises(node_score, FirstParams)
-def _node_score(
-    params: FirstParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int
-) -> int:
+def _node_score(params: FirstParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int) -> int:
     return 0
 
 
@@ -39,7 +35,5 @@ def _left_bound(params: FirstParams, fleet: FleetArrays, demands: DemandArrays, 
 
 
 @specialises(device_key, FirstParams)
-def _device_key(
-    params: FirstParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int
-) -> int:
+def _device_key(params: FirstParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
     return 0

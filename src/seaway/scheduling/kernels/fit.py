@@ -185,9 +185,7 @@ def node_may_fit(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> b
         return True
     if nodes[NODE_ROOM_MEMORY, n] < amounts[k, DEMAND_GPU_MEMORY]:
         return False
-    return nodes[NODE_ROOM_CORE, n] >= amounts[k, DEMAND_GPU_CORE] and nodes[NODE_ROOM_WHOLE, n] >= wholes(
-        demands, k
-    )
+    return nodes[NODE_ROOM_CORE, n] >= amounts[k, DEMAND_GPU_CORE] and nodes[NODE_ROOM_WHOLE, n] >= wholes(demands, k)
 
 
 @compiled

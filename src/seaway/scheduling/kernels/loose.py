@@ -16,9 +16,7 @@ class LooseParams(NamedTuple):
 
 
 @specialises(search, LooseParams)
-def _search(
-    params: LooseParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8
-) -> int:
+def _search(params: LooseParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
     return scan(params, fleet, demands, k, draw, clusters)
 
 
@@ -28,9 +26,7 @@ def _prepare(params: LooseParams, fleet: FleetArrays, demands: DemandArrays, k: 
 
 
 @specialises(node_score, LooseParams)
-def _node_score(
-    params: LooseParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int
-) -> int:
+def _node_score(params: LooseParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, draw: int) -> int:
     return left_after(fleet, demands, k, n)
 
 
@@ -40,7 +36,5 @@ def _left_bound(params: LooseParams, fleet: FleetArrays, demands: DemandArrays, 
 
 
 @specialises(device_key, LooseParams)
-def _device_key(
-    params: LooseParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int
-) -> int:
+def _device_key(params: LooseParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, draw: int) -> int:
     return -device_left(fleet, demands, k, d)

@@ -16,9 +16,7 @@ ANY_SCORE = 2**62
 """A bound that no score exceeds: the block has to be looked at."""
 
 
-def search(
-    params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8
-) -> int:
+def search(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
     """Find the node for one replica of demand `k`; -1 when none fits.
 
     Parameters

@@ -58,7 +58,7 @@ CODES = 14
 
 
 @compiled
-def device_refusal(  # noqa: PLR0911  # a rule, a return
+def device_refusal(  # a rule, a return
     fleet: FleetArrays, demands: DemandArrays, k: int, d: int, kind_ok: UInt8
 ) -> int:
     """Return the code of the first rule by which device `d` refuses a slice of demand `k`; 0 for none.

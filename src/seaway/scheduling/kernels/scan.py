@@ -82,7 +82,7 @@ def least_left(fleet: FleetArrays, demands: DemandArrays, k: int, b: int) -> int
         )
         left = nodes[NODE_LEFT, n] if fits else np.int32(NOTHING)
         least = min(least, left)
-    return least
+    return int(least)
 
 
 @compiled

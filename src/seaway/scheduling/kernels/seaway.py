@@ -43,7 +43,7 @@ from seaway.scheduling.kernels.fit import WHOLE_MILLI, device_fits, node_fits
 from seaway.scheduling.kernels.policy import device_key, row_score, search
 from seaway.scheduling.kernels.rows import UNFIT, RowCache, refresh_row, slot_of
 from seaway.scheduling.kernels.tight import device_left
-from seaway.scheduling.state import DemandArrays, Float64, FleetArrays, Int32, Int64, UInt8
+from seaway.scheduling.state import DemandArrays, FleetArrays, Float64, Int32, Int64, UInt8
 
 FINE = 16
 """Steps of a score in one thousandth of a device."""
@@ -167,7 +167,14 @@ def fine_score(before: float, after: float) -> int:
 
 @compiled
 def value_on_device(
-    params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, d: int, worth: float, idle: int
+    params: SeawayParams,
+    fleet: FleetArrays,
+    demands: DemandArrays,
+    k: int,
+    n: int,
+    d: int,
+    worth: float,
+    idle: int,
 ) -> float:
     """Value of node `n` once a slice of demand `k` lies on device `d`.
 
@@ -321,7 +328,9 @@ def value_column(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays
 
 
 @compiled
-def value_of_devices(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, first: int, end: int) -> Int64:
+def value_of_devices(
+    params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, first: int, end: int
+) -> Int64:
     """Rank the devices from `first` up to `end` for demand `k`, shape (end - first,); the lowest wins."""
     lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
     keys = np.empty(end - first, np.int64)

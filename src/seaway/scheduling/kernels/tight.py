@@ -35,7 +35,7 @@ from seaway.scheduling.kernels.book import gpu_left_milli
 from seaway.scheduling.kernels.borrow import borrowed
 from seaway.scheduling.kernels.compile import compiled, specialises
 from seaway.scheduling.kernels.fit import WHOLE_MILLI, WHOLE_PERCENT
-from seaway.scheduling.kernels.policy import left_bound, device_key, node_score, prepare, search
+from seaway.scheduling.kernels.policy import device_key, left_bound, node_score, prepare, search
 from seaway.scheduling.kernels.scan import scan
 from seaway.scheduling.state import DemandArrays, FleetArrays, Int64, UInt8
 
@@ -76,7 +76,7 @@ def memory_asked(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> i
 
 @compiled
 def left_after(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
-    """What demand `k` would leave of node `n`, in CPU milli with a device worth 16,000."""
+    """Return what demand `k` would leave of node `n`, in CPU milli with a device worth 16,000."""
     nodes = fleet.nodes
     core = nodes[NODE_GPU_CORE_FREE, n] - demands.amounts[k, DEMAND_GPU_CORE] * demands.amounts[k, DEMAND_GPUS]
     memory = nodes[NODE_GPU_MEMORY_FREE, n] - memory_asked(fleet, demands, k, n)
@@ -86,10 +86,13 @@ def left_after(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int
 
 @compiled
 def device_left(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> int:
-    """What is left on device `d`, thousandths of it: the mean of cores and memory."""
+    """Return what is left on device `d`, thousandths of it: the mean of cores and memory."""
     devices = fleet.devices
     return gpu_left_milli(
-        devices[DEVICE_CORE_FREE, d], devices[DEVICE_CORE, d], devices[DEVICE_MEMORY_FREE, d], devices[DEVICE_MEMORY, d]
+        devices[DEVICE_CORE_FREE, d],
+        devices[DEVICE_CORE, d],
+        devices[DEVICE_MEMORY_FREE, d],
+        devices[DEVICE_MEMORY, d],
     )
 
 
@@ -136,7 +139,7 @@ def left_column(fleet: FleetArrays, demands: DemandArrays, k: int) -> Int64:
 
 @compiled
 def left_of_devices(fleet: FleetArrays, demands: DemandArrays, k: int, first: int, end: int) -> Int64:
-    """What is left on each device from `first` up to `end`, shape (end - first,)."""
+    """Return what is left on each device from `first` up to `end`, shape (end - first,)."""
     lent, asked = borrowed(fleet), borrowed(demands)
     keys = np.empty(end - first, np.int64)
     for d in range(first, end):

@@ -49,9 +49,7 @@ class ClusterWeights:
     def __post_init__(self) -> None:
         """Reject weights that weigh nothing."""
         if min(astuple(self)) < 0 or not any(astuple(self)):
-            raise RejectedError(
-                "weights of the cluster score are whole numbers from 0 up, at least one above 0"
-            )
+            raise RejectedError("weights of the cluster score are whole numbers from 0 up, at least one above 0")
 
 
 class ClusterScore:

@@ -56,9 +56,7 @@ class DeviceFit:
     def filter(self, cycle: Cycle) -> Codes:
         """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
         snapshot, rules = cycle.snapshot, cycle.demand.devices
-        kinds = replace(
-            rules, use_uuids=frozenset(), avoid_uuids=frozenset(), same_numa=False, exclusive=False
-        )
+        kinds = replace(rules, use_uuids=frozenset(), avoid_uuids=frozenset(), same_numa=False, exclusive=False)
         kind_ok = self._kinds(snapshot, kinds)
         return refusals(snapshot.arrays, snapshot.demands.arrays, cycle.line, kind_ok)
 

@@ -87,9 +87,7 @@ def _most_devices(snapshot: Snapshot) -> int:
     return int((nodes[NODE_DEVICE_END] - nodes[NODE_DEVICE_FIRST]).max(initial=0))
 
 
-def _sharing_tables(
-    kinds: NodeKinds, amounts: Int64, counts: Int64, cpu_steps: Int64
-) -> tuple[Int64, Int64]:
+def _sharing_tables(kinds: NodeKinds, amounts: Int64, counts: Int64, cpu_steps: Int64) -> tuple[Int64, Int64]:
     """Table how many jobs of one device fit what CPU is free and what a device has left."""
     single = amounts[:, DEMAND_GPUS] == 1
     sizes = np.unique(kinds.share[:, single])

@@ -30,6 +30,4 @@ class TaintToleration:
 
 def taints_refused(snapshot: Snapshot, rules: NodeRules) -> Codes:
     """Return 1 for each node with a taint that is not tolerated, shape (N,)."""
-    return np.array(
-        [not all(tolerated(rules, taint) for taint in node.taints) for node in snapshot.nodes], np.uint8
-    )
+    return np.array([not all(tolerated(rules, taint) for taint in node.taints) for node in snapshot.nodes], np.uint8)
