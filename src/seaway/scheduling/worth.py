@@ -147,7 +147,7 @@ def device_worths(figures: MixFigures) -> Float64:
         _worth_of_size(figures, memory, core)
         for memory, core in zip(figures.cell_memory, figures.cell_core, strict=True)
     ]
-    return np.ascontiguousarray(np.stack(tables))
+    return np.array(tables, np.float64).reshape(-1, CELLS * CELLS)
 
 
 def _worth_of_size(figures: MixFigures, memory: Int64, core: Int64) -> Float64:
