@@ -92,7 +92,7 @@ def _style(at: int) -> dict[str, Any]:
     return {
         "color": COLOURS[at % len(COLOURS)],
         "linestyle": DASHES[at // len(COLOURS) % len(DASHES)],
-        "linewidth": 1.8,
+        "linewidth": 1.6,
     }
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seaway.scheduling.policies import PolicyOptions
 
 JOBS = 300
-POLICIES = ("volcano-divided", "fgd")
+POLICIES = ("bestfit", "seaway")
 
 
 def up(
@@ -67,6 +67,11 @@ def explain_some(fleet: Fleet, jobs: tuple[Job, ...], options: PolicyOptions, co
 
 
 def telling(explanations: list[Explanation], *, fits: bool) -> Explanation | None:
-    """Choose the explanation to show: the one in which the most different rules had a say."""
+    """Choose the explanation to show: where most rules had a say and candidates differ most."""
     wanted = [each for each in explanations if each.fits == fits]
-    return max(wanted, key=lambda each: (len(each.refusals), bool(each.remedies)), default=None)
+    return max(wanted, key=_says, default=None)
+
+
+def _says(explanation: Explanation) -> tuple[int, int]:
+    totals = {candidate.total for candidate in explanation.candidates}
+    return min(len(totals), 3) + len(explanation.refusals), len(explanation.remedies)
