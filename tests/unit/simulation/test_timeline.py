@@ -1,10 +1,17 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
 from seaway.domain.network import Link
+from seaway.scheduling.columns import CLUSTER_GPU_CORE_FREE
+from seaway.scheduling.engine import decide
+from seaway.scheduling.plan import Plan
 from seaway.scheduling.policies import make_policy
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
 from seaway.simulation.outcome import Outcome
 from seaway.simulation.timeline import replay_with_departures
 from seaway.testing.builders import cluster, fleet, gpu, job, node
@@ -119,3 +126,64 @@ def test_a_job_sent_over_a_bad_link_runs_but_has_failed() -> None:
     outcome = run(jobs, where, "volcano-divided")
     assert (outcome.counts.placed, outcome.counts.failed) == (0, 1)
     assert steps(outcome) == {0: 100, 20: 0}
+
+
+def plainly(where: Fleet, jobs: list[Job]) -> dict[float, float]:
+    """Replay like `replay_with_departures`, but try every waiting job at every moment."""
+    snapshot = Snapshot(where)
+    queue = JobQueue(snapshot, jobs)
+    policy = make_policy("bestfit")
+    order = sorted(range(len(jobs)), key=lambda number: (-jobs[number].priority, number))
+    running: dict[int, tuple[int, Plan]] = {}
+    started: set[int] = set()
+    allocated: dict[float, float] = {}
+    now_s = jobs[0].arrives_s
+    while True:
+        for number in [number for number, (end_s, _) in running.items() if end_s == now_s]:
+            plan = running.pop(number)[1]
+            snapshot.release(plan.lines, plan.slices, np.arange(len(plan.lines)))
+        waiting = [number for number in order if jobs[number].arrives_s < now_s]
+        arriving = [number for number in range(len(jobs)) if jobs[number].arrives_s == now_s]
+        for number in [number for number in waiting + arriving if number not in started]:
+            plan = decide(snapshot, queue.part(number, number + 1), policy)
+            if plan.jobs_placed[0]:
+                started.add(number)
+                running[number] = (now_s + (jobs[number].runs_s or 0), plan)
+            else:
+                snapshot.release(plan.lines, plan.slices, np.arange(len(plan.lines)))
+        held = sum(device.core_milli for device in snapshot.devices)
+        held -= int(snapshot.arrays.clusters[CLUSTER_GPU_CORE_FREE].sum())
+        allocated[now_s] = 100 * held / sum(device.core_milli for device in snapshot.devices)
+        due = [end_s for end_s, _ in running.values()] + [each.arrives_s for each in jobs]
+        if not any(moment > now_s for moment in due):
+            return allocated
+        now_s = min(moment for moment in due if moment > now_s)
+
+
+@given(st.data())
+def test_the_queue_goes_as_if_everyone_were_tried_at_every_moment(data: st.DataObject) -> None:
+    """Passing over jobs that cannot fit yet changes nothing but the time it takes."""
+    where = fleet(
+        cluster(node(gpu(), gpu()), node(gpu(), cpu_milli=3), gateway="gw-1"),
+        cluster(node(gpu(), gpu()), gateway="gw-2"),
+        links=[Link("gw-3", "gw-1", 9, bandwidth_mbps=100), Link("gw-3", "gw-2", 99, bandwidth_mbps=50)],
+    )
+    drawn: st.SearchStrategy[dict[str, int]] = st.builds(
+        dict,
+        arrives_s=st.integers(0, 40),
+        runs_s=st.integers(1, 30),
+        gpus=st.sampled_from([1, 1, 1, 2]),
+        gpu_milli=st.sampled_from([300, 500, 1_000]),
+        cpu_milli=st.integers(0, 3),
+        replicas=st.sampled_from([1, 1, 2]),
+        priority=st.sampled_from([0, 0, 3]),
+        min_bandwidth_mbps=st.sampled_from([0, 0, 40]),
+        max_latency_ns=st.sampled_from([0, 0, 50]),
+    )
+    figures = data.draw(st.lists(drawn, min_size=1, max_size=25))
+    figures.sort(key=lambda each: each["arrives_s"])
+    jobs = [
+        job(f"job-{at}", gateway="gw-3", gpu_memory_mib=each["gpu_milli"] * 80, **each)
+        for at, each in enumerate(figures)
+    ]
+    assert steps(run(jobs, where)) == pytest.approx(plainly(where, jobs))
