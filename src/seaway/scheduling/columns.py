@@ -76,8 +76,11 @@ BLOCK_ROOM_MEMORY: Final = 2
 BLOCK_ROOM_CORE: Final = 3
 BLOCK_ROOM_WHOLE: Final = 4
 BLOCK_LEFT: Final = 5
-"""The smallest `NODE_LEFT` of the block."""
-BLOCK_ROWS: Final = 6
+"""The smallest `NODE_LEFT` of the block; the lines after it, of nodes with more and more room for
+cores: line ``BLOCK_LEFT + i`` counts those with at least ``i * ROOM_STEP`` on one device."""
+ROOM_STEPS: Final = 8
+ROOM_STEP: Final = 125
+BLOCK_ROWS: Final = BLOCK_LEFT + ROOM_STEPS + 1
 
 # Clusters, shape (CLUSTER_ROWS, C), sums over nodes that are open.
 CLUSTER_GATEWAY: Final = 0

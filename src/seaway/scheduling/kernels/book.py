@@ -65,6 +65,8 @@ from seaway.scheduling.columns import (
     PLAN_NODE,
     PLAN_SLICE_END,
     PLAN_SLICE_FIRST,
+    ROOM_STEP,
+    ROOM_STEPS,
     SLICE_CORE,
     SLICE_DEVICE,
     SLICE_MEMORY,
@@ -145,7 +147,10 @@ def refresh_node(fleet: FleetArrays, n: int) -> None:
 def refresh_block(fleet: FleetArrays, b: int) -> None:
     """Derive the best of block `b` from its nodes; a closed node has nothing to offer."""
     nodes = fleet.nodes
-    cpu, memory, room_memory, room_core, whole, left = -1, -1, -1, -1, -1, NOTHING
+    blocks = fleet.blocks
+    cpu, memory, room_memory, room_core, whole = -1, -1, -1, -1, -1
+    for step in range(ROOM_STEPS + 1):
+        blocks[BLOCK_LEFT + step, b] = NOTHING
     for n in range(b * BLOCK_NODES, min((b + 1) * BLOCK_NODES, nodes.shape[1])):
         if nodes[NODE_OPEN, n]:
             cpu = max(cpu, nodes[NODE_CPU_FREE, n])
@@ -153,13 +158,15 @@ def refresh_block(fleet: FleetArrays, b: int) -> None:
             room_memory = max(room_memory, nodes[NODE_ROOM_MEMORY, n])
             room_core = max(room_core, nodes[NODE_ROOM_CORE, n])
             whole = max(whole, nodes[NODE_ROOM_WHOLE, n])
-            left = min(left, nodes[NODE_LEFT, n])
-    fleet.blocks[BLOCK_CPU, b] = cpu
-    fleet.blocks[BLOCK_MEMORY, b] = memory
-    fleet.blocks[BLOCK_ROOM_MEMORY, b] = room_memory
-    fleet.blocks[BLOCK_ROOM_CORE, b] = room_core
-    fleet.blocks[BLOCK_ROOM_WHOLE, b] = whole
-    fleet.blocks[BLOCK_LEFT, b] = left
+            step = BLOCK_LEFT + min(max(nodes[NODE_ROOM_CORE, n], 0) // ROOM_STEP, ROOM_STEPS)
+            blocks[step, b] = min(blocks[step, b], nodes[NODE_LEFT, n])
+    for step in range(BLOCK_LEFT + ROOM_STEPS, BLOCK_LEFT, -1):
+        blocks[step - 1, b] = min(blocks[step - 1, b], blocks[step, b])
+    blocks[BLOCK_CPU, b] = cpu
+    blocks[BLOCK_MEMORY, b] = memory
+    blocks[BLOCK_ROOM_MEMORY, b] = room_memory
+    blocks[BLOCK_ROOM_CORE, b] = room_core
+    blocks[BLOCK_ROOM_WHOLE, b] = whole
 
 
 @compiled

@@ -32,6 +32,8 @@ from seaway.scheduling.columns import (
     NODE_ROOM_CORE,
     NODE_ROOM_MEMORY,
     NODE_ROOM_WHOLE,
+    ROOM_STEP,
+    ROOM_STEPS,
 )
 from seaway.scheduling.kernels.book import NOTHING
 from seaway.scheduling.kernels.compile import compiled
@@ -90,10 +92,11 @@ def scan(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, draw: i
     """Find the node with the highest score that fits; see `seaway.scheduling.kernels.policy.search`."""
     prepare(params, fleet, demands, k, draw)
     best, best_score = -1, -ANY_SCORE
+    room = BLOCK_LEFT + min(demands.amounts[k, DEMAND_GPU_CORE] // ROOM_STEP, ROOM_STEPS)
     for b in range(fleet.blocks.shape[1]):
         if not block_may_fit(fleet, demands, k, b):
             continue
-        if left_bound(params, fleet, demands, k, fleet.blocks[BLOCK_LEFT, b]) <= best_score:
+        if left_bound(params, fleet, demands, k, fleet.blocks[room, b]) <= best_score:
             continue
         left = least_left(fleet, demands, k, b)
         if left == NOTHING or left_bound(params, fleet, demands, k, left) <= best_score:
