@@ -56,7 +56,10 @@ def write_curves(outcomes: Sequence[Outcome], path: Path) -> None:
 
 
 def _rows(curve: Curve) -> list[tuple[str, ...]]:
-    percent = [[f"{value:.4f}" for value in values] for values in (curve.arrived_pct, curve.allocated_pct)]
+    percent = [
+        ["" if np.isnan(value) else f"{value:.4f}" for value in values]
+        for values in (curve.arrived_pct, curve.allocated_pct)
+    ]
     timed = [] if curve.time_s is None else [[f"{value:.0f}" for value in curve.time_s]]
     return list(zip(*percent, *timed, strict=True))
 
@@ -67,8 +70,10 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
     Raises
     ------
     RejectedError
-        When the file cannot be written.
+        When the file cannot be written, or there is nothing to draw.
     """
+    if not any(np.nan_to_num(outcome.curve.arrived_pct).any() for outcome in outcomes):
+        raise RejectedError("no GPUs are asked for or there are none: nothing to draw", where="--plot")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -90,6 +90,18 @@ def test_the_picture_is_drawn(files: list[str], tmp_path: Path, suffix: str) -> 
         picture.unlink()
 
 
+def test_a_fleet_without_gpus_has_a_curve_of_blanks_and_no_picture(
+    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is unknown is left blank in the curve, and a picture of nothing is not drawn."""
+    (tmp_path / "nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu\nn0,96000,393216,0\n")
+    curve = tmp_path / "curve.csv"
+    assert replay(*files, "--policy", "bestfit", "--curve", str(curve)) == 0
+    assert curve.read_text().splitlines()[1] == "bestfit,,"
+    assert replay(*files, "--policy", "bestfit", "--plot", str(tmp_path / "curve.png")) == 2
+    assert capsys.readouterr().err.startswith("error: --plot: no GPUs are asked for")
+
+
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
