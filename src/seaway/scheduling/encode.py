@@ -98,7 +98,7 @@ def encode_fleet(fleet: Fleet, geometries: dict[tuple[MigProfile, ...], int]) ->
         (CLUSTER_MEMORY, NODE_MEMORY),
         (CLUSTER_MEMORY_FREE, NODE_MEMORY),
     ):
-        np.add.at(clusters[row], node_table[NODE_CLUSTER], node_table[column])
+        np.add.at(clusters[row], node_table[NODE_CLUSTER], node_table[column] * node_table[NODE_OPEN].astype(np.int64))
     mig, mig_first = encode_geometries(geometries)
     return FleetArrays(
         nodes=node_table,

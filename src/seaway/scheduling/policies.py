@@ -85,8 +85,8 @@ BUILT_IN: dict[str, PolicyFactory] = {
     "fgd": one_level("fgd", lambda options: profile_of("fgd", options, Fgd(options.mix))),
     "seaway": one_level("seaway", lambda options: profile_of("seaway", options, Seaway(options.mix))),
     "spread": two_levels("spread", Spread, ClusterRule.EMPTIEST),
-    "volcano-divided": one_level("volcano-divided", lambda _: VolcanoDivided()),
-    "volcano-duplicated": one_level("volcano-duplicated", lambda _: VolcanoDuplicated()),
+    "volcano-divided": lambda _: VolcanoDivided(),
+    "volcano-duplicated": lambda _: VolcanoDuplicated(),
 }
 
 

@@ -224,8 +224,10 @@ def _use(column: Int32, pairs: tuple[tuple[int, int], ...], used: list[int]) -> 
 
 
 def _count_in(snapshot: Snapshot, n: int, sign: int) -> None:
-    """Add (1) or take away (-1) a node's CPU and memory in its cluster's sums."""
+    """Add (1) or take away (-1) an open node's CPU and memory in its cluster's sums."""
     arrays = snapshot.arrays
+    if not arrays.nodes[NODE_OPEN, n]:
+        return
     cluster = arrays.nodes[NODE_CLUSTER, n]
     for row, column in CLUSTER_PAIRS + CLUSTER_FREE_PAIRS:
         arrays.clusters[row, cluster] += sign * int(arrays.nodes[column, n])

@@ -15,10 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import highspy
 import numpy as np
 
-from seaway.domain.errors import InvariantError
 from seaway.domain.job import Job
 from seaway.scheduling.columns import (
     CELLS,
@@ -34,7 +32,7 @@ from seaway.scheduling.columns import (
     NODE_DEVICE_END,
     NODE_DEVICE_FIRST,
 )
-from seaway.scheduling.kernels.knapsack import fill_cells, filling_of_cells, own_fillings
+from seaway.scheduling.kernels.knapsack import take_or_leave
 from seaway.scheduling.mix import Typical, typical_jobs
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.state import Float64, Int32, Int64, UInt8
@@ -43,12 +41,17 @@ FULL = CELLS - 1
 WHOLE = 1000.0
 """Worth of an idle device."""
 
-MOST_TYPES = 256
+MOST_TYPES = 96
 """Kinds of job that tables are made from; of more, an even sample."""
 
-OWN_SHARE = 0.1
-"""Share of a device's worth that counts fillings by one kind of job alone. It puts an order into
-fillings of equal price; 0.05 to 0.15 gives the same figures."""
+OFFERS = 64
+"""Jobs of the mix that a device's worth looks ahead to."""
+
+AGREEMENTS = 10
+"""How often worth and prices are worked out in turn."""
+
+COARSE = 2
+"""Hundredths in a unit of the tables in which memory and cores are told apart."""
 
 STEPS = 512
 """Steps of the tables of how much of a worth is served."""
@@ -58,8 +61,6 @@ ENOUGH = 16.0
 
 HOSTING_SHARE = 0.8
 """Weight of what the next job of several devices would bring; 0.4 to 1.2 gives the same figures."""
-
-IMPROVES = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,48 +158,50 @@ def _worth_of_size(figures: MixFigures, memory: Int64, core: Int64) -> Float64:
         line = np.arange(CELLS)
         return (np.minimum(line[:, None], line[None, :]) * (WHOLE / FULL)).reshape(-1)
     asked, inverse = np.unique(np.stack([memory[fits], core[fits]], axis=1), axis=0, return_inverse=True)
-    devices = np.bincount(inverse.reshape(-1), figures.share[fits] * figures.gpus[fits]).astype(np.float64)
-    prices = cutting_stock_prices(asked, devices)
-    filled, _ = fill_cells(asked, prices, CELLS)
-    best = filled * (WHOLE / max(filled[-1], 1e-9))
-    shares = np.bincount(inverse.reshape(-1), figures.share[fits])
-    worth: Float64 = (1 - OWN_SHARE) * best + OWN_SHARE * own_fillings(asked, shares / shares.sum(), CELLS)
-    return worth
+    devices = np.bincount(inverse.reshape(-1), figures.share[fits] * figures.gpus[fits])
+    shares = (devices / devices.sum()).astype(np.float64)
+    if np.array_equal(asked[:, 0], asked[:, 1]):
+        line = consistent_worth(np.stack([asked[:, 0], np.zeros_like(asked[:, 0])], axis=1), shares, CELLS, 1)
+        cells = np.minimum(np.arange(CELLS)[:, None], np.arange(CELLS)[None, :])
+        return line[cells].reshape(-1)
+    coarse = -(-asked // COARSE)
+    table = consistent_worth(coarse, shares, FULL // COARSE + 1, FULL // COARSE + 1)
+    cells = np.arange(CELLS) // COARSE
+    return table.reshape(FULL // COARSE + 1, -1)[cells[:, None], cells[None, :]].reshape(-1)
 
 
-def cutting_stock_prices(asked: Int64, devices: Float64) -> Float64:
-    """Price pieces by the devices they cost when all are cut with the fewest devices.
+def consistent_worth(asked: Int64, shares: Float64, rows: int, columns: int) -> Float64:
+    """Work out what is free on a device is worth, at prices that agree with it.
+
+    A device is worth what it earns from the next `OFFERS` jobs of the mix, each of which it may take or
+    leave (the table may; the policy never declines). A job's price is what the worth of an idle device
+    drops by when it comes; the two are worked out in turn.
 
     Parameters
     ----------
     asked
-        Hundredths of memory and cores that each piece takes, shape (I, 2).
-    devices
-        How many of each are wanted, shape (I,).
+        Units of the first and of the second resource that each kind of job takes, shape (I, 2).
+    shares
+        How often each comes, shape (I,); sums to 1.
+    rows, columns
+        Units of an idle device, plus 1.
 
     Returns
     -------
     Float64
-        Devices that one more of each piece costs, shape (I,).
+        Shape (rows * columns,), `WHOLE` when idle.
     """
-    solver = highspy.Highs()
-    solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("threads", 1)
-    for wanted in devices:
-        solver.addRow(float(wanted), highspy.kHighsInf, 0, [], [])
-    for i, piece in enumerate(asked):
-        solver.addCol(1.0, 0.0, highspy.kHighsInf, 1, [i], [float(FULL // max(int(piece.max()), 1))])
-    while True:
-        solver.run()
-        if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            raise InvariantError(f"the cutting-stock programme has no optimum: {solver.getModelStatus()}")
-        prices: Float64 = np.maximum(np.array(solver.getSolution().row_dual, np.float64), 0.0)
-        filled, last = fill_cells(asked, prices, CELLS)
-        if filled[-1] <= 1 + IMPROVES:
-            return prices
-        counts = filling_of_cells(asked, last, CELLS)
-        used = np.flatnonzero(counts)
-        solver.addCol(1.0, 0.0, highspy.kHighsInf, len(used), used.astype(np.int32), counts[used].astype(np.float64))
+    largest = np.maximum(asked[:, 0] / max(rows - 1, 1), asked[:, 1] / max(columns - 1, 1))
+    used = [axis for axis, units in enumerate((rows, columns)) if units > 1]
+    size = np.mean([asked[:, axis] / ((rows, columns)[axis] - 1) for axis in used], axis=0)
+    prices = (size + 1 / np.floor(1 / np.maximum(largest, 1e-9))) / 2
+    idle = rows * columns - 1
+    for _ in range(AGREEMENTS):
+        worth = take_or_leave(asked, prices, shares, OFFERS, rows, columns)
+        drop = worth[idle] - worth[idle - asked[:, 0] * columns - asked[:, 1]]
+        prices = (prices + drop * (shares @ size) / max(shares @ drop, 1e-9)) / 2
+    table: Float64 = take_or_leave(asked, prices, shares, OFFERS, rows, columns)
+    return table * (WHOLE / max(table[idle], 1e-9))
 
 
 def served_tables(figures: MixFigures) -> tuple[Float64, Float64]:

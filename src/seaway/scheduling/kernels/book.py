@@ -109,7 +109,7 @@ def refresh_node(fleet: FleetArrays, n: int) -> None:
     room_memory, room_core, whole = -1, -1, 0
     memory, memory_free, core, core_free = 0, 0, 0, 0
     for d in range(nodes[NODE_DEVICE_FIRST, n], nodes[NODE_DEVICE_END, n]):
-        if not devices[DEVICE_OPEN, d]:
+        if not devices[DEVICE_OPEN, d] or not nodes[NODE_OPEN, n]:
             continue
         memory += devices[DEVICE_MEMORY, d]
         memory_free += devices[DEVICE_MEMORY_FREE, d]
@@ -225,8 +225,9 @@ def book_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, sign: i
     cluster = fleet.nodes[NODE_CLUSTER, n]
     fleet.nodes[NODE_CPU_FREE, n] -= cpu
     fleet.nodes[NODE_MEMORY_FREE, n] -= memory
-    fleet.clusters[CLUSTER_CPU_FREE, cluster] -= cpu
-    fleet.clusters[CLUSTER_MEMORY_FREE, cluster] -= memory
+    if fleet.nodes[NODE_OPEN, n]:
+        fleet.clusters[CLUSTER_CPU_FREE, cluster] -= cpu
+        fleet.clusters[CLUSTER_MEMORY_FREE, cluster] -= memory
 
 
 @compiled

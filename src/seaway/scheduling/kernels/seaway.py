@@ -52,7 +52,7 @@ NEAR_SHIFT = 8
 """Scores that differ by less than 2**8 steps, 16 thousandths of a device, count as equal."""
 
 BASE = 1 << 40
-"""Added to every score, so that none is negative."""
+"""Added to scores that are remembered, so that none is negative."""
 
 REPRICE_CHANGES = 64
 """Prices of kinds are worked out anew after so many changes of the fleet."""
@@ -272,11 +272,15 @@ def reprice(params: SeawayParams, fleet: FleetArrays) -> None:
 
 @compiled
 def priced_score(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, score: int) -> int:
-    """Take the price of the kind of node `n` off a score, and make near scores equal."""
+    """Return a remembered score less the price of the kind of node `n`, with near scores made equal.
+
+    It counts steps of 16 thousandths of a device; the value of a node hardly ever rises, so that it is
+    below 0 as a rule.
+    """
     asked = demands.amounts[k, DEMAND_GPUS] * WHOLE_MILLI
     if demands.amounts[k, DEMAND_GPU_CORE] > 0:
         asked = demands.amounts[k, DEMAND_GPUS] * demands.amounts[k, DEMAND_GPU_CORE]
-    return (score - int(params.price[params.kind[n]] * asked * FINE)) >> NEAR_SHIFT
+    return (score - BASE - int(params.price[params.kind[n]] * asked * FINE)) >> NEAR_SHIFT
 
 
 @specialises(row_score, SeawayParams)
@@ -290,7 +294,7 @@ def _search(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: 
     slot = slot_of(params.cache, k)
     refresh_row(params, fleet, demands, k, slot)
     row = params.cache.rows[slot]
-    best, at = UNFIT, -1
+    best, at = -BASE, -1
     for n in range(row.shape[0]):
         if row[n] != UNFIT and clusters[fleet.nodes[NODE_CLUSTER, n]]:
             score = priced_score(params, fleet, demands, k, n, row[n])
@@ -316,10 +320,10 @@ def _device_key(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays,
 
 @compiled
 def value_column(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int) -> Int64:
-    """Score every node for demand `k`, shape (N,); -1 where it does not fit."""
+    """Score every node for demand `k`, shape (N,); far below all others where it does not fit."""
     lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
     reprice(lent_params, lent)
-    scores = np.full(fleet.nodes.shape[1], UNFIT, np.int64)
+    scores = np.full(fleet.nodes.shape[1], -BASE, np.int64)
     for n in range(scores.shape[0]):
         if node_fits(lent, asked, k, n):
             score = value_score(lent_params, lent, asked, k, n)

@@ -39,7 +39,7 @@ class Seaway:
         self._params: WeakKeyDictionary[Snapshot, SeawayParams] = WeakKeyDictionary()
 
     def score(self, cycle: Cycle) -> Scores:
-        """Score every node, shape (N,); -1 where the replica does not fit."""
+        """Score every node, shape (N,), by the value it keeps, in 16 thousandths of a device."""
         snapshot = cycle.snapshot
         return value_column(self._known(snapshot), snapshot.arrays, snapshot.demands.arrays, cycle.line)
 
