@@ -19,6 +19,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "engine-100k": engine.engine_100k,
     "start": engine.start,
     "quality": quality.quality,
+    "unseen": quality.unseen,
     "placement": quality.placement,
     "network": quality.network,
 }

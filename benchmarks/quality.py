@@ -9,6 +9,7 @@ from typing import Any
 
 from benchmarks.data import ORDERS, SEEDS, benchmark, instance, openb
 from benchmarks.record import Result, SkippedError
+from benchmarks.unseen import VARIANTS, variant
 from seaway.scheduling.fluid import fluid_problem, solve_fluid
 from seaway.scheduling.mix import typical_jobs
 from seaway.scheduling.policies import Level, PolicyOptions, make_policy, policy_names
@@ -18,6 +19,12 @@ from seaway.simulation.replay import replay, until_asked
 from seaway.simulation.trace import Trace
 
 WHOLE = 1000
+
+NOTES = [
+    "GPU allocation in % of capacity, mean over the arrivals at which what was asked for rounds to 100 %",
+    "bound: linear programme with CPU pooled by kind of node, memory and CPU-only jobs left out",
+    "recovered: how much of the distance from fgd to the bound seaway makes good, %",
+]
 BEST_PACKING = (207, 199, 202, 197, 204)
 """Most jobs ever placed at once on placement-16x4, seeds 0-4, with all of them known in advance."""
 
@@ -26,24 +33,26 @@ CLUSTER_LEVEL = ("greedy", "bestfit", "random", "utilization", "spread")
 
 def quality(seed: int) -> Result:
     """GPU allocated at 100 % arrived on openb: bestfit, fgd, seaway, the bound, the share recovered."""
-    rows: list[dict[str, Any]] = []
-    for order in ORDERS:
-        trace = openb(order)
-        figures = {name: _allocated(trace, name, seed) for name in ("bestfit", "fgd", "seaway")}
-        most = bound_pct(trace)
-        recovered = 100 * (figures["seaway"] - figures["fgd"]) / (most - figures["fgd"])
-        row = {"trace": order.name, **figures, "bound": most, "recovered_pct": recovered}
-        rows.append({key: round(value, 2) if isinstance(value, float) else value for key, value in row.items()})
-    mean = {key: round(fmean(row[key] for row in rows), 2) for key in rows[0] if key != "trace"}
-    return Result(
-        "quality",
-        [*rows, {"trace": "mean", **mean}],
-        [
-            "GPU allocation in % of capacity, mean over the arrivals at which the milli asked for round to 100 %",
-            "bound: linear programme with CPU pooled by kind of node, memory and CPU-only jobs left out",
-            "recovered: how much of the distance from fgd to the bound seaway makes good, %",
-        ],
-    )
+    rows = [_recovered(order.name, openb(order), seed) for order in ORDERS]
+    return Result("quality", [*rows, _mean(rows)], NOTES)
+
+
+def unseen(seed: int) -> Result:
+    """Measure the same on job mixes that nobody tuned for: openb's list bent in several ways."""
+    rows = [_recovered(name, variant(name, seed), seed) for name in VARIANTS]
+    return Result("unseen", [*rows, _mean(rows)], NOTES)
+
+
+def _recovered(name: str, trace: Trace, seed: int) -> dict[str, Any]:
+    figures = {policy: _allocated(trace, policy, seed) for policy in ("bestfit", "fgd", "seaway")}
+    figures["bound"] = bound_pct(trace)
+    figures["recovered_pct"] = 100 * (figures["seaway"] - figures["fgd"]) / (figures["bound"] - figures["fgd"])
+    return {"trace": name, **{key: round(figure, 2) for key, figure in figures.items()}}
+
+
+def _mean(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    means = {key: round(fmean(row[key] for row in rows), 2) for key in rows[0] if key != "trace"}
+    return {"trace": "mean", **means}
 
 
 def bound_pct(trace: Trace) -> float:
