@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,16 +54,16 @@ def typical_jobs(jobs: Iterable[Job], share: float = TYPICAL_SHARE) -> list[Typi
     Memory of the node is left out, as published; among equals the one that asks for more comes
     first.
     """
-    groups: Counter[tuple[int, int, int, int, int, str]] = Counter()
-    demands: dict[tuple[int, int, int, int, int, str], Demand] = {}
+    groups: Counter[tuple[object, ...]] = Counter()
+    demands: dict[tuple[object, ...], Demand] = {}
     for job in jobs:
         request = job.demand.request.filled()
-        rules = "|".join(sorted(job.demand.devices.models))
         memory = (request.gpu_memory_mib, request.gpu_memory_percent)
-        key = (request.cpu_milli, request.gpu_milli, *memory, request.gpus, rules)
+        key = (request.cpu_milli, request.gpu_milli, *memory, request.gpus, *_rules_of(job.demand))
         groups[key] += job.replicas
         demands.setdefault(key, job.demand)
-    ranked = sorted(groups.items(), key=lambda entry: (entry[1], entry[0]), reverse=True)
+    ranked: list[tuple[Any, int]] = list(groups.items())
+    ranked.sort(key=lambda entry: (entry[1], entry[0]), reverse=True)
     total, covered = sum(groups.values()), 0
     typical: list[Typical] = []
     for key, count in ranked:
@@ -71,6 +72,15 @@ def typical_jobs(jobs: Iterable[Job], share: float = TYPICAL_SHARE) -> list[Typi
         typical.append(Typical(demands[key], count))
         covered += count
     return typical
+
+
+def _rules_of(demand: Demand) -> tuple[str, ...]:
+    """Write down where a demand may go, so that it can be compared and sorted."""
+    devices, nodes = demand.devices, demand.nodes
+    names = (devices.models, devices.use_types, devices.avoid_types, devices.vendors, devices.use_uuids)
+    places = (nodes.clusters, nodes.regions, nodes.hardware)
+    network = f"{demand.gateway} {demand.network}" if demand.network.any else ""
+    return (*("|".join(sorted(each)) for each in (*names, *places)), str(nodes.node_labels), network)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,15 +27,17 @@ from seaway.scheduling.columns import (
     DEMAND_GPUS,
     DEMAND_MASK,
     DEMAND_MEMORY,
+    DEMAND_NETWORK,
     DEVICE_CORE,
     DEVICE_MEMORY,
+    NODE_CLUSTER,
     NODE_DEVICE_END,
     NODE_DEVICE_FIRST,
 )
 from seaway.scheduling.kernels.knapsack import take_or_leave
 from seaway.scheduling.mix import Typical, typical_jobs
 from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import Float64, Int32, Int64, UInt8
+from seaway.scheduling.state import DemandArrays, Float64, Int32, Int64, UInt8
 
 FULL = CELLS - 1
 WHOLE = 1000.0
@@ -82,7 +84,7 @@ class MixFigures:
     kind
         Which rules allow each node, shape (N,).
     allowed
-        Which kinds of node each may use by its rules, shape (kinds, T).
+        Which kinds of node each may use by its rules and its bounds on the network, shape (kinds, T).
     """
 
     share: Float64
@@ -111,8 +113,8 @@ def mix_figures(snapshot: Snapshot, jobs: Sequence[Job]) -> MixFigures:
     if arrays.devices.shape[1]:
         sizes = np.maximum(arrays.devices[[DEVICE_MEMORY, DEVICE_CORE]][:, first].T.astype(np.int64), 1)
         masks = amounts[:, DEMAND_MASK]
-        allowed = (demands.node_ok[masks].T & demands.device_ok[masks][:, first].T) * has_device[:, None]
-        allowed = allowed.astype(np.uint8)
+        allowed = demands.node_ok[masks].T & demands.device_ok[masks][:, first].T
+        allowed &= _reachable(demands, amounts)[nodes[NODE_CLUSTER]] & has_device[:, None]
     kinds, kind = np.unique(allowed, axis=0, return_inverse=True)
     by_size, size = np.unique(sizes, axis=0, return_inverse=True)
     counts = np.array([each.count for each in typical], np.float64)
@@ -127,6 +129,13 @@ def mix_figures(snapshot: Snapshot, jobs: Sequence[Job]) -> MixFigures:
         kind=kind.reshape(-1).astype(np.int32),
         allowed=kinds,
     )
+
+
+def _reachable(demands: DemandArrays, amounts: Int64) -> UInt8:
+    """Mark the clusters whose links are good enough for each demand, shape (C, T)."""
+    network = amounts[:, DEMAND_NETWORK]
+    good = demands.cluster_ok[np.maximum(network, 0)].T
+    return np.where(network < 0, 1, good).astype(np.uint8)
 
 
 def _sample(typical: list[Typical]) -> list[Typical]:
@@ -156,15 +165,14 @@ def _worth_of_size(figures: MixFigures, memory: Int64, core: Int64) -> Float64:
     """Table the worth of each cell for one size of device."""
     fits = (memory <= FULL) & (core <= FULL) & (memory + core > 0)
     if not fits.any():
-        line = np.arange(CELLS)
-        return (np.minimum(line[:, None], line[None, :]) * (WHOLE / FULL)).reshape(-1)
+        even: Float64 = np.minimum(*np.indices((CELLS, CELLS))).reshape(-1) * (WHOLE / FULL)
+        return even
     asked, inverse = np.unique(np.stack([memory[fits], core[fits]], axis=1), axis=0, return_inverse=True)
     devices = np.bincount(inverse.reshape(-1), figures.share[fits] * figures.gpus[fits])
     shares = (devices / devices.sum()).astype(np.float64)
     if np.array_equal(asked[:, 0], asked[:, 1]):
-        line = consistent_worth(np.stack([asked[:, 0], np.zeros_like(asked[:, 0])], axis=1), shares, CELLS, 1)
-        cells = np.minimum(np.arange(CELLS)[:, None], np.arange(CELLS)[None, :])
-        return line[cells].reshape(-1)
+        alone = consistent_worth(np.stack([asked[:, 0], np.zeros_like(asked[:, 0])], axis=1), shares, CELLS, 1)
+        return alone[np.minimum(*np.indices((CELLS, CELLS)))].reshape(-1)
     coarse = -(-asked // COARSE)
     table = consistent_worth(coarse, shares, FULL // COARSE + 1, FULL // COARSE + 1)
     cells = np.arange(CELLS) // COARSE
@@ -202,7 +210,8 @@ def consistent_worth(asked: Int64, shares: Float64, rows: int, columns: int) -> 
         drop = worth[idle] - worth[idle - asked[:, 0] * columns - asked[:, 1]]
         prices = (prices + drop * (shares @ size) / max(shares @ drop, 1e-9)) / 2
     table: Float64 = take_or_leave(asked, prices, shares, OFFERS, rows, columns)
-    return table * (WHOLE / max(table[idle], 1e-9))
+    table *= WHOLE / max(float(table[idle]), 1e-9)
+    return table
 
 
 def served_tables(figures: MixFigures) -> tuple[Float64, Float64]:
