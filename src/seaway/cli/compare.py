@@ -8,9 +8,10 @@ from functools import partial
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from seaway.bootstrap.profiles import policy_of
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
-from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.scheduling.policies import PolicyOptions
 from seaway.simulation.outcome import Outcome
 from seaway.simulation.replay import replay
 from seaway.simulation.timeline import replay_with_departures
@@ -36,7 +37,7 @@ def compare(
         for name in policies:
             task = bar.add_task(name, total=len(jobs))
             progress = partial(_advance, bar, task)
-            outcomes.append(run(fleet, jobs, partial(make_policy, name, options), progress))
+            outcomes.append(run(fleet, jobs, partial(policy_of, name, options), progress))
     return outcomes
 
 

@@ -55,7 +55,7 @@ def replay(
         str,
         typer.Option(
             metavar="NAME,...",
-            help="Which policies, see [bold]seaway policies[/bold].",
+            help="Which policies, see [bold]seaway policies[/bold], or profile files (.toml) that join plugins.",
             rich_help_panel=POLICIES,
         ),
     ],
@@ -213,10 +213,10 @@ def policy_list(text: str) -> list[str]:
 
 def check_policies(names: list[str], options: PolicyOptions) -> None:
     """Make each policy once, so that a wrong name is told before any file is read."""
-    from seaway.scheduling.policies import make_policy
+    from seaway.bootstrap.profiles import policy_of
 
     for name in names:
         try:
-            make_policy(name, options)
+            policy_of(name, options)
         except RejectedError as error:
             raise RejectedError(error.message, where="--policy") from None

@@ -62,12 +62,12 @@ def profile_of(name: str, options: PolicyOptions, *scores: Plugin) -> Profile:
 
 
 def two_levels(name: str, score: Callable[[], Plugin], rule: ClusterRule) -> PolicyFactory:
-    """Offer a heuristic at both levels: `score` for nodes, `rule` for clusters."""
+    """Make a heuristic for both levels: `score` for nodes, `rule` for clusters."""
     return lambda options: profile_of(name, options, score() if options.level == "node" else Clusterwise(rule))
 
 
 def one_level(name: str, make: Callable[[PolicyOptions], Profile | Policy]) -> PolicyFactory:
-    """Offer a policy that has no form for the level of clusters."""
+    """Make a policy that has no form for the level of clusters."""
 
     def factory(options: PolicyOptions) -> Profile | Policy:
         if options.level != "node":
@@ -77,16 +77,46 @@ def one_level(name: str, make: Callable[[PolicyOptions], Profile | Policy]) -> P
     return factory
 
 
-BUILT_IN: dict[str, PolicyFactory] = {
-    "greedy": two_levels("greedy", Greedy, ClusterRule.FIRST),
-    "bestfit": two_levels("bestfit", BestFit, ClusterRule.FULLEST),
-    "random": two_levels("random", Random, ClusterRule.DRAWN),
-    "utilization": two_levels("utilization", Utilization, ClusterRule.MATCHING),
-    "fgd": one_level("fgd", lambda options: profile_of("fgd", options, Fgd(options.mix))),
-    "seaway": one_level("seaway", lambda options: profile_of("seaway", options, Seaway(options.mix))),
-    "spread": two_levels("spread", Spread, ClusterRule.EMPTIEST),
-    "volcano-divided": lambda _: VolcanoDivided(),
-    "volcano-duplicated": lambda _: VolcanoDuplicated(),
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A policy that users may choose.
+
+    Attributes
+    ----------
+    make
+        What makes it.
+    says
+        What it does, one clause.
+    """
+
+    make: PolicyFactory
+    says: str
+
+
+BUILT_IN: dict[str, Offer] = {
+    "seaway": Offer(
+        one_level("seaway", lambda options: profile_of("seaway", options, Seaway(options.mix))),
+        "our own: where what the node is worth to the job mix drops least",
+    ),
+    "fgd": Offer(
+        one_level("fgd", lambda options: profile_of("fgd", options, Fgd(options.mix))),
+        "fragmentation gradient descent: where GPU that the job mix cannot use grows least",
+    ),
+    "bestfit": Offer(two_levels("bestfit", BestFit, ClusterRule.FULLEST), "where least is left"),
+    "greedy": Offer(two_levels("greedy", Greedy, ClusterRule.FIRST), "the first that fits"),
+    "random": Offer(two_levels("random", Random, ClusterRule.DRAWN), "any that fits"),
+    "spread": Offer(two_levels("spread", Spread, ClusterRule.EMPTIEST), "where most is left"),
+    "utilization": Offer(
+        two_levels("utilization", Utilization, ClusterRule.MATCHING),
+        "where free shares are most like what is asked for",
+    ),
+    "volcano-divided": Offer(
+        lambda _: VolcanoDivided(),
+        "to compare with: each replica to the cluster with most free GPU, blind to devices and links",
+    ),
+    "volcano-duplicated": Offer(
+        lambda _: VolcanoDuplicated(), "to compare with: a copy of the whole job to every cluster that could hold it"
+    ),
 }
 
 
@@ -104,7 +134,7 @@ def make_policy(name: str, options: PolicyOptions = PolicyOptions()) -> Profile 
         When no policy has that name, or it does not have the asked-for level.
     """
     if name in BUILT_IN:
-        return BUILT_IN[name](options)
+        return BUILT_IN[name].make(options)
     for point in entry_points(group=ENTRY_POINTS):
         if point.name == name:
             factory: PolicyFactory = point.load()

@@ -16,6 +16,7 @@ from seaway.scheduling.plugins.fgd import Fgd
 from seaway.scheduling.plugins.greedy import Greedy
 from seaway.scheduling.plugins.priority_sort import PrioritySort
 from seaway.scheduling.plugins.random import Random
+from seaway.scheduling.plugins.seaway import Seaway
 from seaway.scheduling.plugins.spread import Spread
 from seaway.scheduling.plugins.utilization import Utilization
 from seaway.scheduling.policies import PolicyOptions
@@ -34,6 +35,7 @@ BUILT_IN: dict[str, Callable[[PolicyOptions], PluginFactory]] = {
     "Greedy": lambda _: Greedy,
     "PrioritySort": lambda _: PrioritySort,
     "Random": lambda _: Random,
+    "Seaway": lambda options: lambda: Seaway(options.mix),
     "Spread": lambda _: Spread,
     "Utilization": lambda _: Utilization,
 }

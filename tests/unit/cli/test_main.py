@@ -6,6 +6,7 @@ import pytest
 from seaway import __version__
 from seaway.cli.main import main
 from seaway.scheduling.policies import policy_names
+from seaway.scheduling.registry import plugin_names
 
 
 def output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -21,9 +22,10 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert output(capsys, "--version") == f"seaway {__version__}\n"
 
 
-def test_policies_are_listed_one_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """`seaway policies` lists every name that --policy takes."""
-    assert output(capsys, "policies").splitlines() == policy_names()
+def test_every_policy_and_plugin_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """`seaway policies` lists every name that --policy takes, and every plugin for profile files."""
+    words = output(capsys, "policies").replace(",", " ").split()
+    assert {*policy_names(), *plugin_names()} <= set(words)
 
 
 def test_help_teaches_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
