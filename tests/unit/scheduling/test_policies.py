@@ -12,7 +12,7 @@ HEURISTICS = ("greedy", "bestfit", "random", "utilization", "spread")
 
 def test_names_are_known_to_users() -> None:
     """The heuristics and the reference modes go by the names that the documentation uses."""
-    assert {*HEURISTICS, "fgd", "volcano-divided", "volcano-duplicated"} <= set(policy_names())
+    assert {*HEURISTICS, "fgd", "seaway", "volcano-divided", "volcano-duplicated"} <= set(policy_names())
 
 
 @pytest.mark.parametrize("name", HEURISTICS)
@@ -22,7 +22,14 @@ def test_heuristics_have_two_levels(name: str) -> None:
     assert make_policy(name, PolicyOptions(level="cluster")).name == name
 
 
-@pytest.mark.parametrize("name", ["fgd", "volcano-divided", "volcano-duplicated"])
+@pytest.mark.parametrize("name", ["volcano-divided", "volcano-duplicated"])
+def test_reference_modes_stand_beside_either_level(name: str) -> None:
+    """A reference mode chooses clusters whatever the level, so that it can be compared at both."""
+    assert make_policy(name).name == name
+    assert make_policy(name, PolicyOptions(level="cluster")).name == name
+
+
+@pytest.mark.parametrize("name", ["fgd", "seaway"])
 def test_other_policies_reject_the_level(name: str) -> None:
     """A policy without a form for clusters says so instead of ignoring the option."""
     with pytest.raises(RejectedError, match=rf"{name}.*no level 'cluster'"):
