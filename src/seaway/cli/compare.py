@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from seaway.bootstrap.profiles import policy_of
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
+from seaway.scheduling.kernels.compile import never_compiled
 from seaway.scheduling.policies import PolicyOptions
 from seaway.simulation.outcome import Outcome
 from seaway.simulation.replay import replay
@@ -27,12 +28,15 @@ def compare(
 ) -> list[Outcome]:
     """Replay jobs by each policy in turn, each on an empty fleet.
 
-    Progress goes to standard error, and only where that is a terminal.
+    Progress goes to standard error, and only where that is a terminal; that the engine is being compiled
+    is said there in any case.
     """
     run = replay_with_departures if departures else replay
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     outcomes = []
+    if never_compiled():
+        console.print("Compiling the engine: about a minute, once on this machine.", style="dim")
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         for name in policies:
             task = bar.add_task(name, total=len(jobs))

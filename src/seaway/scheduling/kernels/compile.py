@@ -29,8 +29,15 @@ def _cache_folder() -> str:
     return str(root.expanduser() / "kernels" / digest.hexdigest()[:16])
 
 
-if not os.environ.get("NUMBA_CACHE_DIR"):
-    setattr(numba.config, "CACHE_DIR", _cache_folder())  # noqa: B010 (set at run time, unknown to its types)
+CACHE_FOLDER = os.environ.get("NUMBA_CACHE_DIR") or _cache_folder()
+"""Where compiled kernels are kept between processes."""
+
+setattr(numba.config, "CACHE_DIR", CACHE_FOLDER)  # noqa: B010  (known at run time only, so no type has it)
+
+
+def never_compiled() -> bool:
+    """Tell whether nothing was compiled on this machine yet, so that the first decisions take a minute."""
+    return not any(Path(CACHE_FOLDER).rglob("*.nbi"))
 
 
 def compiled(function: F) -> F:
