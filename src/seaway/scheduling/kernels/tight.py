@@ -34,7 +34,7 @@ from seaway.scheduling.columns import (
 from seaway.scheduling.kernels.book import gpu_left_milli
 from seaway.scheduling.kernels.borrow import borrowed
 from seaway.scheduling.kernels.compile import compiled, specialises
-from seaway.scheduling.kernels.fit import WHOLE_MILLI, WHOLE_PERCENT
+from seaway.scheduling.kernels.fit import WHOLE_PERCENT
 from seaway.scheduling.kernels.policy import device_key, left_bound, node_score, prepare, search
 from seaway.scheduling.kernels.scan import scan
 from seaway.scheduling.state import DemandArrays, FleetArrays, Int64, UInt8
@@ -49,11 +49,14 @@ class TightParams(NamedTuple):
     Attributes
     ----------
     most_core_per_gib
-        Largest ratio of cores to memory of any node, thousandths of a device by GiB: how much one
-        GiB can weigh at the most.
+        Largest ratio of cores to memory of any device, thousandths of a device by GiB: how much one
+        GiB can weigh at the most. Closed devices count: they may open again.
+    most_core
+        Cores of the largest device, thousandths: how much all its memory can weigh at the most.
     """
 
     most_core_per_gib: int
+    most_core: int
 
 
 @compiled
@@ -117,7 +120,7 @@ def _left_bound(params: TightParams, fleet: FleetArrays, demands: DemandArrays, 
     gpus = amounts[k, DEMAND_GPUS]
     memory = amounts[k, DEMAND_GPU_MEMORY] * params.most_core_per_gib // 1024 + 1
     if amounts[k, DEMAND_GPU_MEMORY] == 0:
-        memory = WHOLE_MILLI * amounts[k, DEMAND_GPU_PERCENT] // WHOLE_PERCENT
+        memory = params.most_core * amounts[k, DEMAND_GPU_PERCENT] // WHOLE_PERCENT + 1
     most = (amounts[k, DEMAND_GPU_CORE] + memory) * gpus // 2 + 1 if gpus else 0
     return left_score(left - amounts[k, DEMAND_CPU] - CPU_PER_GPU_MILLI * most)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from seaway.scheduling.columns import (
+    DEVICE_CORE,
+    DEVICE_MEMORY,
     NODE_DEVICE_END,
     NODE_DEVICE_FIRST,
-    NODE_GPU_CORE,
-    NODE_GPU_MEMORY,
 )
 from seaway.scheduling.framework import Cycle, Scores
 from seaway.scheduling.kernels.tight import TightParams, left_column, left_of_devices
@@ -39,7 +39,9 @@ class BestFit:
 
     def params(self, snapshot: Snapshot) -> TightParams:
         """Return the policy for the compiled path."""
-        nodes = snapshot.arrays.nodes
-        memory = np.maximum(nodes[NODE_GPU_MEMORY].astype(np.int64), 1)
-        per_gib = -(-nodes[NODE_GPU_CORE].astype(np.int64) * MIB_PER_GIB // memory)
-        return TightParams(most_core_per_gib=int(per_gib.max(initial=0)) + 1)
+        core, memory = snapshot.arrays.devices[[DEVICE_CORE, DEVICE_MEMORY]].astype(np.int64)
+        per_gib = -(-core * MIB_PER_GIB // np.maximum(memory, 1))
+        return TightParams(
+            most_core_per_gib=int(per_gib.max(initial=0)) + 1,
+            most_core=int(core.max(initial=0)),
+        )
