@@ -10,15 +10,11 @@ from typing import Any
 from benchmarks.data import ORDERS, SEEDS, benchmark, instance, openb
 from benchmarks.record import Result, SkippedError
 from benchmarks.unseen import VARIANTS, variant
-from seaway.scheduling.fluid import fluid_problem, solve_fluid
-from seaway.scheduling.mix import typical_jobs
 from seaway.scheduling.policies import Level, PolicyOptions, make_policy, policy_names
-from seaway.scheduling.snapshot import Snapshot
+from seaway.simulation.bound import bound_pct
 from seaway.simulation.outcome import Outcome
 from seaway.simulation.replay import replay, until_asked
 from seaway.simulation.trace import Trace
-
-WHOLE = 1000
 
 NOTES = [
     "GPU allocation in % of capacity, mean over the arrivals at which what was asked for rounds to 100 %",
@@ -45,7 +41,7 @@ def unseen(seed: int) -> Result:
 
 def _recovered(name: str, trace: Trace, seed: int) -> dict[str, Any]:
     figures = {policy: _allocated(trace, policy, seed) for policy in ("bestfit", "fgd", "seaway")}
-    figures["bound"] = bound_pct(trace)
+    figures["bound"] = bound_pct(trace.fleet, trace.jobs) or 0.0
     figures["recovered_pct"] = 100 * (figures["seaway"] - figures["fgd"]) / (figures["bound"] - figures["fgd"])
     return {"trace": name, **{key: round(figure, 2) for key, figure in figures.items()}}
 
@@ -53,15 +49,6 @@ def _recovered(name: str, trace: Trace, seed: int) -> dict[str, Any]:
 def _mean(rows: list[dict[str, Any]]) -> dict[str, Any]:
     means = {key: round(fmean(row[key] for row in rows), 2) for key in rows[0] if key != "trace"}
     return {"trace": "mean", **means}
-
-
-def bound_pct(trace: Trace) -> float:
-    """Return the bound on the GPU allocation once 100 % was asked for, % of capacity."""
-    snapshot = Snapshot(trace.fleet)
-    capacity = trace.fleet.device_count * WHOLE
-    arrived = until_asked(trace.fleet, trace.jobs, 1.0)
-    kinds = typical_jobs([job for job in arrived if job.demand.request.gpus], share=1.0)
-    return 100 * solve_fluid(fluid_problem(snapshot, kinds)).value / capacity
 
 
 def placement(seed: int) -> Result:

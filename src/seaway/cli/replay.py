@@ -14,6 +14,9 @@ from seaway.domain.errors import RejectedError
 if TYPE_CHECKING:
     from seaway.scheduling.policies import PolicyOptions
 
+BOUND = "gpu_allocated_bound_pct_at_100"
+"""Name of the bound in JSON."""
+
 TRACE, POLICIES, OUTPUT = "The trace", "The policies", "What comes out"
 
 
@@ -126,6 +129,14 @@ def replay(
     output: Annotated[
         Output, typer.Option("--output", "-o", help="How to print the figures.", rich_help_panel=OUTPUT)
     ] = Output.TABLE,
+    bound: Annotated[
+        bool,
+        typer.Option(
+            "--bound",
+            help="Say too what full knowledge could have had in use at most when 100 % had been asked for.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
     curve: Annotated[
         Path | None,
         typer.Option(
@@ -167,8 +178,9 @@ def replay(
     """
     from seaway.cli.compare import compare
     from seaway.cli.curves import draw, picture_file, write_curves
-    from seaway.cli.tables import show_comparison
+    from seaway.cli.tables import show_bound, show_comparison
     from seaway.scheduling.policies import PolicyOptions
+    from seaway.simulation.bound import bound_pct
     from seaway.simulation.replay import until_asked
     from seaway.simulation.trace import TraceFiles, read_trace
 
@@ -184,10 +196,13 @@ def replay(
     options = PolicyOptions(level.value, seed, trace.mix, plain)
     coming = trace.jobs if arrived is None else until_asked(trace.fleet, trace.jobs, arrived)
     outcomes = compare(trace.fleet, coming, names, options, departures=departures)
+    most = {BOUND: bound_pct(trace.fleet, trace.jobs)} if bound else {}
     if output is Output.JSON:
-        typer.echo(json.dumps([outcome.record() for outcome in outcomes], indent=2))
+        typer.echo(json.dumps([outcome.record() | most for outcome in outcomes], indent=2))
     else:
         show_comparison(outcomes)
+        if bound:
+            show_bound(most[BOUND])
     if curve:
         write_curves(outcomes, curve)
     if plot:

@@ -88,6 +88,12 @@ def show_comparison(outcomes: Sequence[Outcome], console: Console | None = None)
         first = end
 
 
+def show_bound(bound_pct: float | None) -> None:
+    """Print what no policy could exceed."""
+    said = "unknown: the fleet has no GPU" if bound_pct is None else f"{bound_pct:.2f} %"
+    Console().print(f"\nallocated at 100 % asked for, at most (linear programme): {said}", highlight=False)
+
+
 def column_of(record: Record) -> dict[str, str]:
     """Write out the figures that are shown, by name."""
     return {name: _cell(record, name, written) for rows in SECTIONS.values() for _, name, written in rows}

@@ -3,7 +3,8 @@
 A linear programme with the CPU of alike nodes pooled and the memory of nodes left out, so that its
 value is an upper bound; what one more job of a kind, or one more device, would be worth (its dual
 values) prices jobs and devices. Jobs that share a device go into it by patterns, which are found as
-they are needed (column generation); a job of several devices takes whole ones.
+they are needed (column generation). Of a device only the cores count, so that the bound holds where memory
+is asked for apart; devices in MIG mode are taken for ordinary ones.
 
 References
 ----------
@@ -19,7 +20,15 @@ import highspy
 import numpy as np
 
 from seaway.domain.errors import InvariantError
-from seaway.scheduling.columns import DEMAND_CPU, DEMAND_GPUS, NODE_CPU, NODE_DEVICE_END, NODE_DEVICE_FIRST
+from seaway.scheduling.columns import (
+    DEMAND_CPU,
+    DEMAND_GPU_CORE,
+    DEMAND_GPUS,
+    DEVICE_CORE,
+    NODE_CPU,
+    NODE_DEVICE_END,
+    NODE_DEVICE_FIRST,
+)
 from seaway.scheduling.kernels.fit import WHOLE_MILLI
 from seaway.scheduling.kernels.knapsack import fill_values, filling
 from seaway.scheduling.mix import NodeKinds, Typical, node_kinds
@@ -38,9 +47,11 @@ class FluidProblem:
     ----------
     cpu, gpus, count
         CPU milli and devices that a job of each kind asks for, and how many there are, shape (I,).
+    core
+        Cores of each device that it asks for, thousandths of one device, shape (I,).
     share
-        Thousandths of a device that it asks for on each kind of node, `seaway.scheduling.mix.UNFIT`
-        where it may not go, shape (kinds, I).
+        The same as a share of the devices that each kind of node has, at least 1,
+        `seaway.scheduling.mix.UNFIT` where it may not go, shape (kinds, I).
     group_kind, group_devices, group_cpu, group_nodes
         Groups of alike nodes: their kind, the devices and the CPU milli of one node, and how many
         nodes, shape (G,).
@@ -48,6 +59,7 @@ class FluidProblem:
 
     cpu: Int64
     gpus: Int64
+    core: Int64
     count: Float64
     share: Int64
     group_kind: Int64
@@ -63,9 +75,9 @@ class FluidProblem:
             and self.cpu[job] <= self.group_cpu[group]
         )
 
-    def work(self, job: int, group: int) -> int:
-        """Thousandths of devices that a job occupies on a node of a group."""
-        return int(self.share[self.group_kind[group], job] * self.gpus[job])
+    def work(self, job: int) -> int:
+        """Return the cores that a job takes altogether, thousandths of a device."""
+        return int(self.core[job] * self.gpus[job])
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +111,26 @@ def fluid_problem(snapshot: Snapshot, jobs: list[Typical], scale: float = 1.0) -
     return FluidProblem(
         cpu=amounts[:, DEMAND_CPU],
         gpus=amounts[:, DEMAND_GPUS],
+        core=amounts[:, DEMAND_GPU_CORE],
         count=np.array([job.count for job in jobs], np.float64) * scale,
-        share=kinds.share,
+        share=_core_shares(snapshot, kinds, amounts),
         group_kind=groups[:, 0],
         group_devices=groups[:, 1],
         group_cpu=groups[:, 2],
         group_nodes=counts.astype(np.int64),
     )
+
+
+def _core_shares(snapshot: Snapshot, kinds: NodeKinds, amounts: Int64) -> Int64:
+    """Return what each job asks of the cores of each kind's devices, shape (kinds, I)."""
+    devices = snapshot.arrays.devices[DEVICE_CORE].astype(np.int64)
+    if not len(devices):
+        return kinds.share
+    first = np.minimum(snapshot.arrays.nodes[NODE_DEVICE_FIRST, kinds.example], len(devices) - 1)
+    total = np.maximum(devices[first], 1)[:, None]
+    asked = np.maximum(-(-amounts[None, :, DEMAND_GPU_CORE] * WHOLE_MILLI // total), 1)
+    shares: Int64 = np.where(kinds.share <= WHOLE_MILLI, asked, kinds.share)
+    return shares
 
 
 class _Programme:
@@ -133,7 +158,7 @@ class _Programme:
 
     def _shares_device(self, job: int, group: int) -> bool:
         p = self.problem
-        return bool(p.gpus[job] == 1 and p.share[p.group_kind[group], job] < WHOLE_MILLI)
+        return bool(p.share[p.group_kind[group], job] < WHOLE_MILLI)
 
     def _sizes_of(self, group: int) -> Int64:
         p = self.problem
@@ -161,9 +186,9 @@ class _Programme:
                 place, amount = self.device_row + g, float(p.gpus[i])
                 if self._shares_device(i, g):
                     share = p.share[p.group_kind[g], i]
-                    place, amount = int(self.size_row[g] + np.searchsorted(self.sizes[g], share)), 1.0
+                    place = int(self.size_row[g] + np.searchsorted(self.sizes[g], share))
                 rows, amounts = [row, self.cpu_row + g, place], [1.0, float(p.cpu[i]), amount]
-                self.solver.addCol(float(p.work(i, g)), 0.0, highspy.kHighsInf, 3, rows, amounts)
+                self.solver.addCol(float(p.work(i)), 0.0, highspy.kHighsInf, 3, rows, amounts)
 
     def add_pattern(self, group: int, counts: Int64) -> bool:
         """Let devices of a group be cut by a pattern; return whether it is new."""

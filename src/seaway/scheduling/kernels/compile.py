@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TypeVar, cast
 
 import numba
@@ -20,13 +21,18 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def _cache_folder() -> str:
-    """Name the folder in which compiled kernels are kept between processes."""
+    """Make the folder in which compiled kernels are kept between processes; a temporary one if need be."""
     root = Path(os.environ.get("SEAWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "seaway")
     digest = hashlib.sha256(numba.__version__.encode())
     here = Path(__file__).resolve().parent
     for file in [*sorted(here.glob("*.py")), here.parent / "columns.py", here.parent / "state.py"]:
         digest.update(file.read_bytes())
-    return str(root.expanduser() / "kernels" / digest.hexdigest()[:16])
+    folder = root.expanduser() / "kernels" / digest.hexdigest()[:16]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        folder = Path(gettempdir()) / f"seaway-kernels-{os.getuid()}-{digest.hexdigest()[:16]}"
+    return str(folder)
 
 
 CACHE_FOLDER = os.environ.get("NUMBA_CACHE_DIR") or _cache_folder()
