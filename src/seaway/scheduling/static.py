@@ -11,6 +11,7 @@ from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.state import UInt8
 
 Rules = TypeVar("Rules", bound=Hashable)
+Tables = TypeVar("Tables")
 
 
 class Static(Generic[Rules]):
@@ -40,3 +41,24 @@ class Static(Generic[Rules]):
         if found is None:
             found = known[rules] = self._answer(snapshot, rules)
         return found
+
+
+class Kept(Generic[Tables]):
+    """Keeps tables that were worked out for a snapshot, until its fleet changes.
+
+    Parameters
+    ----------
+    make
+        Works them out.
+    """
+
+    def __init__(self, make: Callable[[Snapshot], Tables]) -> None:
+        self._make = make
+        self._known: WeakKeyDictionary[Snapshot, tuple[int, Tables]] = WeakKeyDictionary()
+
+    def __call__(self, snapshot: Snapshot) -> Tables:
+        """Return the tables of a snapshot."""
+        known = self._known.get(snapshot)
+        if known is None or known[0] != snapshot.demands.changes:
+            known = self._known[snapshot] = snapshot.demands.changes, self._make(snapshot)
+        return known[1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from seaway.scheduling.kernels.rows import row_cache
 from seaway.scheduling.mix import NodeKinds, node_kinds, typical_jobs
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.state import Int64
+from seaway.scheduling.static import Kept
 
 ROWS = 256
 """How many kinds of request keep their scores at once."""
@@ -41,7 +41,7 @@ class Fgd:
 
     def __init__(self, mix: Sequence[Job]) -> None:
         self._typical = typical_jobs(mix)
-        self._params: WeakKeyDictionary[Snapshot, FgdParams] = WeakKeyDictionary()
+        self._known = Kept(self.params)
 
     def score(self, cycle: Cycle) -> Scores:
         """Score every node, shape (N,), 0-100; -1 where the replica does not fit."""
@@ -74,12 +74,6 @@ class Fgd:
             weight=np.array([weight], np.int64),
             cache=row_cache(len(snapshot.nodes), len(snapshot.demands), ROWS),
         )
-
-    def _known(self, snapshot: Snapshot) -> FgdParams:
-        params = self._params.get(snapshot)
-        if params is None:
-            params = self._params[snapshot] = self.params(snapshot)
-        return params
 
 
 def _most_devices(snapshot: Snapshot) -> int:

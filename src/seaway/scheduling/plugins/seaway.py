@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from seaway.scheduling.framework import Cycle, Scores
 from seaway.scheduling.kernels.rows import row_cache
 from seaway.scheduling.kernels.seaway import SeawayParams, value_column, value_of_devices
 from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.static import Kept
 from seaway.scheduling.worth import bound_groups, device_worths, hosting_table, mix_figures, served_tables
 
 ROWS = 256
@@ -36,7 +36,7 @@ class Seaway:
 
     def __init__(self, mix: Sequence[Job]) -> None:
         self._mix = mix
-        self._params: WeakKeyDictionary[Snapshot, SeawayParams] = WeakKeyDictionary()
+        self._known = Kept(self.params)
 
     def score(self, cycle: Cycle) -> Scores:
         """Score every node, shape (N,), by the value it keeps, in 16 thousandths of a device."""
@@ -72,9 +72,3 @@ class Seaway:
             priced=np.full(1, -1, np.int64),
             cache=row_cache(len(snapshot.nodes), len(snapshot.demands), ROWS),
         )
-
-    def _known(self, snapshot: Snapshot) -> SeawayParams:
-        params = self._params.get(snapshot)
-        if params is None:
-            params = self._params[snapshot] = self.params(snapshot)
-        return params
