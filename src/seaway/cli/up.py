@@ -49,16 +49,25 @@ def up(
 
 
 def explain_some(fleet: Fleet, jobs: tuple[Job, ...], options: PolicyOptions, console: Console) -> None:
-    """Print why one job went where it did, and why another could not be placed."""
+    """Carry a plan out, and print why one job went where it did, and why another could not be placed."""
     from seaway.cli.tables import show_explanation
+    from seaway.scheduling.binding import carry_out
     from seaway.scheduling.engine import decide
-    from seaway.scheduling.policies import make_policy
+    from seaway.scheduling.policies import make_profile
     from seaway.scheduling.queue import JobQueue
     from seaway.scheduling.snapshot import Snapshot
+    from seaway.simulation.kubelets import Kubelets
 
     snapshot = Snapshot(fleet)
     queue = JobQueue(snapshot, jobs)
-    plan = decide(snapshot, queue, make_policy(POLICIES[-1], options), explained=range(len(jobs)))
+    kubelets = Kubelets(fleet, jobs)
+    profile = make_profile(POLICIES[-1], options).joined_by(kubelets)
+    plan = decide(snapshot, queue, profile, explained=range(len(jobs)))
+    bound = carry_out(plan, profile)
+    console.print(f"\n{kubelets.running.total()} replicas run on {len(kubelets.running)} nodes.", highlight=False)
+    for each in bound:
+        if not each.status.passes:
+            console.print(f"{each.placement.job} was not admitted: {each.status.reason}", style="red")
     reasons = list(plan.explanations.values())
     for chosen in (telling(reasons, fits=True), telling(reasons, fits=False)):
         if chosen:

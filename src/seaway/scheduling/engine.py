@@ -92,14 +92,12 @@ def decide(snapshot: Snapshot, queue: JobQueue, policy: Profile | Policy, *, exp
 def placer_for(snapshot: Snapshot, profile: Profile) -> Placer:
     """Return what places jobs on `snapshot` by `profile`: machine code where that is possible.
 
-    It is kept with the snapshot, so that what it remembers serves the next decision too.
+    What remembers scores is kept with the snapshot, so that it serves the next decision too.
     """
-    placer = snapshot.placers.get(profile)
-    if placer is None:
+    if profile not in snapshot.placers:
         only = profile.compiled(RULES_OF_FIT)
-        placer = CompiledPlacer(snapshot, only, profile.seed) if only else PlainPlacer(snapshot, profile)
-        snapshot.placers[profile] = placer
-    return placer
+        snapshot.placers[profile] = CompiledPlacer(snapshot, only, profile.seed) if only else None
+    return snapshot.placers[profile] or PlainPlacer(profile)
 
 
 def _runs(queue: JobQueue, explained: Collection[int]) -> Iterator[tuple[int, int]]:

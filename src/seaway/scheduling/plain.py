@@ -34,7 +34,6 @@ from seaway.scheduling.kernels.decide import GivenDevices, book_given, forget_ba
 from seaway.scheduling.kernels.draw import mixed
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.state import Int64
 from seaway.scheduling.statement import Statement
 
@@ -47,13 +46,11 @@ class PlainPlacer:
 
     Parameters
     ----------
-    snapshot
-        The fleet.
     profile
         The plugins.
     """
 
-    def __init__(self, snapshot: Snapshot, profile: Profile) -> None:
+    def __init__(self, profile: Profile) -> None:
         self._profile = profile
 
     def place(self, statement: Statement, first: int, end: int) -> None:

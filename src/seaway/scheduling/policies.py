@@ -125,6 +125,20 @@ def policy_names() -> list[str]:
     return [*BUILT_IN, *sorted(point.name for point in entry_points(group=ENTRY_POINTS))]
 
 
+def make_profile(name: str, options: PolicyOptions = PolicyOptions()) -> Profile:
+    """Make a policy that consists of plugins.
+
+    Raises
+    ------
+    RejectedError
+        As `make_policy`, and when the policy is a class of its own.
+    """
+    policy = make_policy(name, options)
+    if not isinstance(policy, Profile):
+        raise RejectedError(f"policy {name!r} does not consist of plugins, so that none can join it")
+    return policy
+
+
 def make_policy(name: str, options: PolicyOptions = PolicyOptions()) -> Profile | Policy:
     """Make a policy.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
@@ -24,7 +24,7 @@ from seaway.scheduling.framework import (
 Point = TypeVar("Point")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Weighted:
     """A plugin and the weight of its score, at least 1."""
 
@@ -32,9 +32,9 @@ class Weighted:
     weight: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Profile:
-    """An ordered, weighted set of plugins.
+    """An ordered, weighted set of plugins. Two that were made apart are two, as their plugins may remember.
 
     Attributes
     ----------
@@ -68,6 +68,10 @@ class Profile:
             raise RejectedError(f"profile {self.name!r} has a weight below 1")
         if not any(isinstance(weighted.plugin, Score) for weighted in self.plugins):
             raise RejectedError(f"profile {self.name!r} has no plugin that scores nodes")
+
+    def joined_by(self, *plugins: Plugin) -> Profile:
+        """Return the same profile with more plugins after its own."""
+        return replace(self, plugins=(*self.plugins, *(Weighted(plugin) for plugin in plugins)))
 
     def at(self, point: type[Point]) -> Iterator[Point]:
         """Return the plugins that take part in an extension point, in order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ class Snapshot:
     demands
         What was asked for so far.
     placers
-        What the engine keeps for each profile between decisions.
+        What the engine keeps for each profile between decisions; None for one that is not compiled.
     """
 
     def __init__(self, fleet: Fleet) -> None:
@@ -54,7 +55,7 @@ class Snapshot:
         self.arrays: FleetArrays = encode_fleet(fleet, self.geometries)
         self.demands = DemandTable(fleet)
         self._sharing = False
-        self.placers: dict[Any, Any] = {}
+        self.placers: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         refresh_all(self.arrays)
 
     def cluster_index(self, name: str) -> int:
@@ -88,7 +89,7 @@ class Snapshot:
         self._sharing = True
         twin = object.__new__(Snapshot)
         twin.__dict__.update(self.__dict__)
-        twin.placers = {}
+        twin.placers = WeakKeyDictionary()
         twin.arrays = copied(self.arrays)
         twin.nodes, twin.devices, twin.links = list(self.nodes), list(self.devices), list(self.links)
         twin.node_index, twin.device_index = dict(self.node_index), dict(self.device_index)

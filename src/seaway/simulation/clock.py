@@ -18,7 +18,7 @@ from seaway.simulation.outcome import Speed
 PolicyMaker = Callable[[], Profile | Policy]
 """Makes a policy that has seen nothing yet."""
 
-WARM_UP_JOBS = 64
+WARM_UP_JOBS = 512
 
 
 def warm_up(snapshot: Snapshot, queue: JobQueue, make: PolicyMaker) -> None:

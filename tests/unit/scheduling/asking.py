@@ -56,7 +56,7 @@ def refusals(snapshot: Snapshot, job: Job) -> list[str]:
 def place(snapshot: Snapshot, *jobs: Job) -> list[Placement]:
     """Place `jobs` one after the other; return where those replicas went that found a node."""
     statement = Statement(snapshot, JobQueue(snapshot, jobs))
-    PlainPlacer(snapshot, PROFILE).place(statement, 0, len(jobs))
+    PlainPlacer(PROFILE).place(statement, 0, len(jobs))
     plan: Plan = statement.commit()
     return list(plan.placements())
 
