@@ -35,6 +35,8 @@ class Snapshot:
         The links as they were measured last.
     node_index, device_index
         Where a node (by cluster and name) and a device (by uuid) stand in the columns.
+    removed
+        Where nodes stand that were taken out and may come back.
     arrays
         What is there and what is free, see `seaway.scheduling.state.FleetArrays`.
     demands
@@ -51,6 +53,7 @@ class Snapshot:
         self.links: list[Link] = list(fleet.links)
         self.node_index = {(cluster.name, node.name): n for n, (cluster, node) in enumerate(fleet.nodes)}
         self.device_index = {device.uuid: d for d, device in enumerate(self.devices)}
+        self.removed: dict[tuple[str, str], int] = {}
         self.geometries: dict[tuple[MigProfile, ...], int] = {}
         self.arrays: FleetArrays = encode_fleet(fleet, self.geometries)
         self.demands = DemandTable(fleet)
@@ -93,7 +96,7 @@ class Snapshot:
         twin.arrays = copied(self.arrays)
         twin.nodes, twin.devices, twin.links = list(self.nodes), list(self.devices), list(self.links)
         twin.node_index, twin.device_index = dict(self.node_index), dict(self.device_index)
-        twin.geometries = dict(self.geometries)
+        twin.removed, twin.geometries = dict(self.removed), dict(self.geometries)
         return twin
 
     def part_demands(self) -> None:

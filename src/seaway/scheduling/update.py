@@ -69,52 +69,78 @@ def put_node(snapshot: Snapshot, cluster: str, node: Node) -> int:
     Raises
     ------
     RejectedError
-        When there is no such cluster, or a device of the node is on another node.
+        When there is no such cluster, a figure is too large, or a device of the node stands twice or
+        is on another node; the snapshot is as it was then.
     """
-    snapshot.part_demands()
     at = snapshot.cluster_index(cluster)
-    n = snapshot.node_index.get((cluster, node.name))
-    for device in node.devices:
-        holder = snapshot.device_index.get(device.uuid)
-        if holder is not None and int(snapshot.arrays.devices[DEVICE_NODE, holder]) != n:
-            raise RejectedError(f"device {device.uuid!r} of node {node.name!r} is already on another node")
+    n = snapshot.node_index.get((cluster, node.name), snapshot.removed.get((cluster, node.name)))
+    _check_node(snapshot, n, node)
+    snapshot.part_demands()
     if n is None:
         return _append(snapshot, at, node)
-    if all(device.uuid in snapshot.device_index for device in node.devices):
+    if {device.uuid for device in node.devices} <= _rows_of(snapshot, n).keys():
         _overwrite(snapshot, n, node)
+        snapshot.removed.pop((cluster, node.name), None)
+        snapshot.node_index[cluster, node.name] = n
         return n
+    snapshot.removed.pop((cluster, node.name), None)
     return _exchange(snapshot, n, at, node)
 
 
 def remove_node(snapshot: Snapshot, cluster: str, name: str) -> None:
     """Take a node out: it has nothing to give any more, and what it held can still be released.
 
+    A node that comes back by the same name holds what was not released in the meantime.
+
     Raises
     ------
     RejectedError
         When there is no such node.
     """
-    snapshot.part_demands()
     n = snapshot.node_index.get((cluster, name))
     if n is None:
         raise RejectedError(f"cluster {cluster!r} has no node {name!r}")
+    snapshot.part_demands()
     _overwrite(snapshot, n, Node(name, 0, 0, ready=False))
-    del snapshot.node_index[cluster, name]
+    snapshot.removed[cluster, name] = snapshot.node_index.pop((cluster, name))
 
 
 def put_links(snapshot: Snapshot, links: Iterable[Link]) -> None:
     """Judge the network by new measurements; bandwidth promised to running jobs stays promised."""
-    snapshot.part_demands()
     known = list(links)
     gateways = {gateway.name: g for g, gateway in enumerate(snapshot.fleet.gateways)}
     for link in known:
         for end in (link.source, link.target):
             if end not in gateways:
                 raise RejectedError(f"link {link.source!r} to {link.target!r} names the unknown gateway {end!r}")
+    snapshot.part_demands()
     promised = encode_bandwidth(snapshot.links, gateways) - snapshot.arrays.bandwidth
     snapshot.arrays.bandwidth[:] = encode_bandwidth(known, gateways) - promised
     snapshot.links = known
     snapshot.demands.use_links(known)
+
+
+def _check_node(snapshot: Snapshot, n: int | None, node: Node) -> None:
+    """Reject a node that cannot be written, before anything is."""
+    encode_node(np.zeros(NODE_ROWS, np.int32), node)
+    seen: set[str] = set()
+    for device in node.devices:
+        encode_device(np.zeros(DEVICE_ROWS, np.int32), device, dict(snapshot.geometries))
+        if device.uuid in seen:
+            raise RejectedError(f"device {device.uuid!r} of node {node.name!r} appears more than once")
+        seen.add(device.uuid)
+        holder = _holder(snapshot, device.uuid)
+        if holder not in {None, n}:
+            raise RejectedError(f"device {device.uuid!r} of node {node.name!r} is already on another node")
+
+
+def _holder(snapshot: Snapshot, uuid: str) -> int | None:
+    """Return the node that has a device now; None for a device that is on none."""
+    d = snapshot.device_index.get(uuid)
+    if d is None:
+        return None
+    n = int(snapshot.arrays.devices[DEVICE_NODE, d])
+    return n if any(device.uuid == uuid for device in snapshot.nodes[n].devices) else None
 
 
 def _append(snapshot: Snapshot, cluster: int, node: Node) -> int:
@@ -163,6 +189,7 @@ def _overwrite(snapshot: Snapshot, n: int, node: Node) -> None:
             continue
         rows[d] = device
         snapshot.devices[d] = device
+        snapshot.device_index[device.uuid] = d
         _write_device(snapshot, d, device)
     cluster = snapshot.clusters[int(arrays.nodes[NODE_CLUSTER, n])]
     snapshot.nodes[n] = node
@@ -175,14 +202,14 @@ def _overwrite(snapshot: Snapshot, n: int, node: Node) -> None:
 
 def _exchange(snapshot: Snapshot, n: int, cluster: int, node: Node) -> int:
     """Move a node that got other devices to the end, with all that is placed on it."""
-    old = {snapshot.devices[d].uuid: d for d in _devices_of(snapshot, n)}
+    old = {device.uuid: _row_before(snapshot, n, device.uuid) for device in node.devices}
     fresh = _append(snapshot, cluster, node)
     arrays = snapshot.arrays
     _count_in(snapshot, fresh, -1)
     _use(arrays.nodes[:, fresh], NODE_PAIRS, _used(arrays.nodes[:, n], NODE_PAIRS))
     _count_in(snapshot, fresh, 1)
     for d in _devices_of(snapshot, fresh):
-        source = old.get(snapshot.devices[d].uuid)
+        source = old[snapshot.devices[d].uuid]
         if source is not None:
             _use(arrays.devices[:, d], DEVICE_PAIRS, _used(arrays.devices[:, source], DEVICE_PAIRS))
             arrays.devices[DEVICE_MIG_USED, d] = arrays.devices[DEVICE_MIG_USED, source]
@@ -192,9 +219,29 @@ def _exchange(snapshot: Snapshot, n: int, cluster: int, node: Node) -> int:
     for d in _devices_of(snapshot, n):
         arrays.devices[DEVICE_OPEN, d] = 0
     arrays.nodes[NODE_MOVED, n] = fresh
+    snapshot.nodes[n] = Node(node.name, 0, 0, ready=False)
     refresh_changed(arrays, n)
     refresh_changed(arrays, fresh)
     return fresh
+
+
+def _row_before(snapshot: Snapshot, n: int, uuid: str) -> int | None:
+    """Return the row of a device that node `n` has or had; None without one."""
+    own = _rows_of(snapshot, n).get(uuid)
+    if own is not None:
+        return own
+    d = snapshot.device_index.get(uuid)
+    if d is None:
+        return None
+    at = int(snapshot.arrays.devices[DEVICE_NODE, d])
+    while snapshot.arrays.nodes[NODE_MOVED, at] >= 0:
+        at = int(snapshot.arrays.nodes[NODE_MOVED, at])
+    return d if at == n else None
+
+
+def _rows_of(snapshot: Snapshot, n: int) -> dict[str, int]:
+    """Return the rows of node `n` by the devices that they stand for."""
+    return {snapshot.devices[d].uuid: d for d in _devices_of(snapshot, n)}
 
 
 def _devices_of(snapshot: Snapshot, n: int) -> range:
@@ -236,7 +283,7 @@ def _count_in(snapshot: Snapshot, n: int, sign: int) -> None:
 def _kind(node: Node) -> object:
     """All of a node that policies may have built tables on."""
     return (
-        [(d.uuid, d.model, d.memory_mib, d.core_milli, d.mode) for d in node.devices],
+        [(d.uuid, d.model, d.vendor, d.memory_mib, d.core_milli, d.mode) for d in node.devices],
         node.labels,
         node.taints,
     )

@@ -1,0 +1,210 @@
+"""What holds of a snapshot that follows a fleet through any history of jobs, nodes and links."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from seaway.domain.cluster import Fleet
+from seaway.domain.job import Job
+from seaway.scheduling.columns import (
+    CLUSTER_CPU,
+    CLUSTER_CPU_FREE,
+    CLUSTER_GPU_CORE,
+    CLUSTER_GPU_CORE_FREE,
+    CLUSTER_GPU_MEMORY,
+    CLUSTER_GPU_MEMORY_FREE,
+    CLUSTER_MEMORY,
+    CLUSTER_MEMORY_FREE,
+    DEVICE_CORE_FREE,
+    DEVICE_MEMORY_FREE,
+    DEVICE_MIG,
+    DEVICE_NODE,
+    DEVICE_OPEN,
+    DEVICE_SLOTS_FREE,
+    NODE_CLUSTER,
+    NODE_CPU,
+    NODE_CPU_FREE,
+    NODE_DEVICE_END,
+    NODE_DEVICE_FIRST,
+    NODE_GPU_CORE,
+    NODE_GPU_CORE_FREE,
+    NODE_GPU_MEMORY,
+    NODE_GPU_MEMORY_FREE,
+    NODE_MEMORY,
+    NODE_MEMORY_FREE,
+    NODE_OPEN,
+)
+from seaway.scheduling.engine import decide
+from seaway.scheduling.kernels.book import refresh_all
+from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.state import FleetArrays, copied
+from seaway.testing.builders import job
+from tests.property.fleet_changes import Change, History, Place, changes, fleets
+from tests.property.strategies import jobs
+from tests.unit.scheduling.asking import refusals
+
+EXAMPLES = settings().max_examples // 2
+
+SUMS = (
+    (CLUSTER_CPU, NODE_CPU),
+    (CLUSTER_CPU_FREE, NODE_CPU_FREE),
+    (CLUSTER_MEMORY, NODE_MEMORY),
+    (CLUSTER_MEMORY_FREE, NODE_MEMORY_FREE),
+    (CLUSTER_GPU_MEMORY, NODE_GPU_MEMORY),
+    (CLUSTER_GPU_MEMORY_FREE, NODE_GPU_MEMORY_FREE),
+    (CLUSTER_GPU_CORE, NODE_GPU_CORE),
+    (CLUSTER_GPU_CORE_FREE, NODE_GPU_CORE_FREE),
+)
+
+MIX = [
+    job("third", cpu_milli=2_000, gpus=1, gpu_memory_mib=17_000, gpu_milli=300),
+    job("most", cpu_milli=5_000, gpus=1, gpu_memory_percent=70, gpu_milli=700, replicas=2),
+    job("pair", cpu_milli=8_000, gpus=2, replicas=2),
+    job("plain", cpu_milli=1_000),
+]
+"""What policies learn from: nothing that is bound to some nodes, for prices of such nodes hang on when
+they were worked out last."""
+
+
+def same_columns(one: FleetArrays, other: FleetArrays, tables: tuple[str, ...]) -> None:
+    """Check that tables of two fleets are equal."""
+    for table in tables:
+        np.testing.assert_array_equal(getattr(one, table), getattr(other, table), err_msg=table)
+
+
+def history(fleet: Fleet, past: list[Change]) -> History:
+    """Live through a history with best fit."""
+    told = History.of(fleet, make_policy("bestfit"))
+    told.live(past)
+    return told
+
+
+@settings(max_examples=EXAMPLES)
+@given(fleet=fleets(), past=changes())
+def test_snapshot_in_the_end_is_that_of_the_fleet_in_the_end(fleet: Fleet, past: list[Change]) -> None:
+    """Once everything is released, each node, device, cluster and link is as if the fleet had always been so."""
+    told = history(fleet, past)
+    told.release_all()
+    snapshot, fresh = told.snapshot, Snapshot(told.fleet())
+    assert snapshot.node_index.keys() == fresh.node_index.keys()
+    nodes = np.delete(np.arange(len(fresh.arrays.nodes)), [NODE_DEVICE_FIRST, NODE_DEVICE_END])
+    for at, n in fresh.node_index.items():
+        found = snapshot.arrays.nodes[nodes, snapshot.node_index[at]]
+        np.testing.assert_array_equal(found, fresh.arrays.nodes[nodes, n], err_msg=str(at))
+    devices = np.delete(np.arange(len(fresh.arrays.devices)), [DEVICE_NODE, DEVICE_MIG])
+    for uuid, d in fresh.device_index.items():
+        found = snapshot.arrays.devices[devices, snapshot.device_index[uuid]]
+        np.testing.assert_array_equal(found, fresh.arrays.devices[devices, d], err_msg=uuid)
+    assert snapshot.arrays.devices[DEVICE_OPEN].sum() == fresh.arrays.devices[DEVICE_OPEN].sum()
+    same_columns(snapshot.arrays, fresh.arrays, ("clusters", "bandwidth"))
+
+
+@settings(max_examples=EXAMPLES)
+@given(fleet=fleets(), past=changes(), queue=jobs(most=3))
+def test_rules_are_judged_by_the_fleet_in_the_end(fleet: Fleet, past: list[Change], queue: list[Job]) -> None:
+    """Once everything is released, each node takes or refuses a job as if the fleet had always been so."""
+    told = history(fleet, past)
+    told.release_all()
+    fresh = Snapshot(told.fleet())
+    for each in queue:
+        verdicts, expected = refusals(told.snapshot, each), refusals(fresh, each)
+        for at, n in fresh.node_index.items():
+            assert bool(verdicts[told.snapshot.node_index[at]]) == bool(expected[n])
+
+
+@settings(max_examples=EXAMPLES)
+@given(fleet=fleets(), past=changes())
+def test_derived_figures_stay_true(fleet: Fleet, past: list[Change]) -> None:
+    """After every change rooms, blocks and sums of clusters, of what is open, are what working them out anew gives."""
+    told = History.of(fleet, make_policy("bestfit"))
+    for change in past:
+        told.go(change)
+        anew = copied(told.snapshot.arrays)
+        refresh_all(anew)
+        same_columns(told.snapshot.arrays, anew, ("nodes", "devices", "blocks", "clusters"))
+        for sum_, figure in SUMS:
+            figures = anew.nodes[figure] * anew.nodes[NODE_OPEN]
+            sums = np.bincount(anew.nodes[NODE_CLUSTER], figures, len(fleet.clusters))
+            np.testing.assert_array_equal(anew.clusters[sum_], sums)
+
+
+@settings(max_examples=EXAMPLES)
+@given(fleet=fleets(), past=changes())
+def test_nothing_that_did_not_shrink_is_given_twice(fleet: Fleet, past: list[Change]) -> None:
+    """No node and no device is over its capacity but one that shrank under what runs on it."""
+    told = History.of(fleet, make_policy("bestfit"))
+    for change in past:
+        told.go(change)
+        arrays = told.snapshot.arrays
+        for at, n in told.snapshot.node_index.items():
+            assert at in told.shrunk or arrays.nodes[NODE_CPU_FREE, n] >= 0
+        for uuid, d in told.snapshot.device_index.items():
+            if uuid not in told.shrunk:
+                assert (arrays.devices[[DEVICE_MEMORY_FREE, DEVICE_SLOTS_FREE], d] >= 0).all()
+                assert arrays.devices[DEVICE_MIG, d] >= 0 or arrays.devices[DEVICE_CORE_FREE, d] >= 0
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+@pytest.mark.parametrize("name", ["fgd", "seaway", "bestfit"])
+@settings(max_examples=EXAMPLES // 2)
+@given(fleet=fleets(), past=changes())
+def test_what_is_remembered_decides_as_what_is_worked_out_anew(
+    name: str, plain: bool, fleet: Fleet, past: list[Change]
+) -> None:
+    """A policy that lived through a history decides as one that sees the fleet for the first time."""
+    options = PolicyOptions(mix=MIX, plain=plain)
+    told = History.of(fleet, make_policy(name, options))
+    for change in past:
+        if not isinstance(change, Place) or change.undone:
+            told.go(change)
+            continue
+        twin = told.snapshot.copy()
+        plan = told.place(change.jobs)
+        anew = decide(twin, JobQueue(twin, change.jobs), make_policy(name, options))
+        np.testing.assert_array_equal(plan.lines, anew.lines)
+        np.testing.assert_array_equal(plan.slices, anew.slices)
+        same_columns(told.snapshot.arrays, twin.arrays, ("nodes", "devices", "blocks", "clusters", "bandwidth"))
+
+
+def state(snapshot: Snapshot) -> list[object]:
+    """Return all that a snapshot knows, in memory of its own."""
+    demands = snapshot.demands.arrays
+    lists = (snapshot.nodes, snapshot.devices, snapshot.links)
+    indices = (snapshot.node_index, snapshot.device_index, snapshot.removed)
+    return [
+        *(table.copy() for table in snapshot.arrays),
+        *(table.copy() for table in (demands.node_ok, demands.device_ok, demands.cluster_ok)),
+        *(list(each) for each in lists),
+        *(dict(each) for each in indices),
+    ]
+
+
+def same_state(snapshot: Snapshot, before: list[object]) -> None:
+    """Check that a snapshot knows what it knew before."""
+    for old, now in zip(before, state(snapshot), strict=True):
+        np.testing.assert_equal(now, old)
+
+
+@settings(max_examples=EXAMPLES)
+@given(fleet=fleets(), past=changes(), queue=jobs(most=4), one=changes(), other=changes())
+def test_copies_keep_to_themselves(
+    fleet: Fleet, past: list[Change], queue: list[Job], one: list[Change], other: list[Change]
+) -> None:
+    """Whatever happens to a snapshot, its copy stays as it was, and the other way round."""
+    told = history(fleet, past)
+    later = [each for change in [*one, *other] if isinstance(change, Place) for each in change.jobs]
+    JobQueue(told.snapshot, [*queue, *later])  # so that no line is added to what both share
+    twin = History.of(told.fleet(), told.policy)
+    twin.snapshot = told.snapshot.copy()
+    before = state(twin.snapshot)
+    told.place(queue)
+    told.live(one)
+    same_state(twin.snapshot, before)
+    before = state(told.snapshot)
+    twin.place(queue)
+    twin.live(other)
+    same_state(told.snapshot, before)

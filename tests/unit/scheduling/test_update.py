@@ -1,0 +1,244 @@
+"""A fleet changes under the jobs that run on it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Job
+from seaway.domain.network import Link
+from seaway.domain.node import Node
+from seaway.scheduling.columns import BLOCK_NODES, NODE_CPU_FREE
+from seaway.scheduling.engine import decide
+from seaway.scheduling.plan import Plan
+from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.state import copied
+from seaway.scheduling.update import put_links, put_node, remove_node
+from seaway.testing.builders import cluster, fleet, gpu, job, node
+
+HALF = job("half", gpus=1, gpu_memory_percent=50, gpu_milli=500, cpu_milli=1_000)
+WHOLE = job("whole", gpus=1, cpu_milli=1_000)
+
+
+def snapshot_of(*nodes: Node) -> Snapshot:
+    """Make a snapshot of one cluster, ``c``."""
+    return Snapshot(fleet(cluster(*nodes, name="c")))
+
+
+def place(snapshot: Snapshot, *jobs: Job) -> Plan:
+    """Decide jobs by best fit."""
+    return decide(snapshot, JobQueue(snapshot, jobs), make_policy("bestfit"))
+
+
+def where(snapshot: Snapshot, *jobs: Job) -> list[str]:
+    """Decide jobs and return the devices that they got."""
+    return [slice_.uuid for placed in place(snapshot, *jobs).placements() for slice_ in placed.slices]
+
+
+def release(plan: Plan, *rows: int) -> None:
+    """Release some lines of a plan, or all."""
+    plan.snapshot.release(plan.lines, plan.slices, np.array(rows or range(len(plan.lines))))
+
+
+def test_new_node_takes_jobs() -> None:
+    """A node that joins is as good as one that was there from the start."""
+    snapshot = snapshot_of(node(name="a"))
+    put_node(snapshot, "c", node(gpu(uuid="x"), name="b"))
+    assert where(snapshot, WHOLE) == ["x"]
+
+
+def test_policies_that_keep_tables_see_new_nodes_on_both_paths() -> None:
+    """Tables that were made for a smaller fleet are made anew, by machine code and by plugins."""
+    for plain in (False, True):
+        for name in ("fgd", "seaway", "bestfit"):
+            snapshot = snapshot_of(node(name="a"))
+            policy = make_policy(name, PolicyOptions(mix=[WHOLE], plain=plain))
+            assert not decide(snapshot, JobQueue(snapshot, [WHOLE]), policy).placed.any()
+            put_node(snapshot, "c", node(gpu(), name="b"))
+            assert decide(snapshot, JobQueue(snapshot, [WHOLE]), policy).placed.all()
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [
+        node(gpu(uuid="x"), name="a", ready=False),
+        node(gpu(uuid="x", healthy=False), name="a"),
+        node(gpu(uuid="x", cordoned=True), name="a"),
+        node(name="a"),
+    ],
+    ids=["cordoned node", "ill device", "cordoned device", "lost device"],
+)
+def test_what_is_closed_takes_nothing_and_what_opens_again_does(closed: Node) -> None:
+    """Nothing lands on a node or device that is closed, and it takes jobs again once it opens."""
+    snapshot = snapshot_of(node(gpu(uuid="x"), name="a"))
+    put_node(snapshot, "c", closed)
+    assert not where(snapshot, WHOLE)
+    put_node(snapshot, "c", node(gpu(uuid="x"), name="a"))
+    assert where(snapshot, WHOLE) == ["x"]
+
+
+def test_node_keeps_what_runs_on_it() -> None:
+    """Changing a node's figures leaves what is placed on it: only the rest can be given."""
+    snapshot = snapshot_of(node(gpu(uuid="x"), name="a", cpu_milli=4_000))
+    plan = place(snapshot, HALF)
+    n = put_node(snapshot, "c", node(gpu(uuid="x"), name="a", cpu_milli=500))
+    assert snapshot.arrays.nodes[NODE_CPU_FREE, n] == -500
+    release(plan)
+    assert snapshot.arrays.nodes[NODE_CPU_FREE, n] == 500
+
+
+def test_added_devices_leave_the_others_as_they_are() -> None:
+    """A node that gets another device keeps what is placed on it, and that can still be released."""
+    snapshot = snapshot_of(node(gpu(uuid="x"), name="a"))
+    plan = place(snapshot, HALF)
+    put_node(snapshot, "c", node(gpu(uuid="x"), gpu(uuid="y"), name="a"))
+    assert where(snapshot, HALF, WHOLE, HALF) == ["x", "y"]
+    release(plan)
+    assert where(snapshot, HALF) == ["x"]
+
+
+def test_device_that_returns_holds_what_it_held() -> None:
+    """A device that was away while another was added is not taken for an idle one."""
+    snapshot = snapshot_of(node(gpu(uuid="x"), name="a"))
+    place(snapshot, HALF)
+    put_node(snapshot, "c", node(gpu(uuid="y"), name="a"))
+    put_node(snapshot, "c", node(gpu(uuid="x"), gpu(uuid="y"), name="a"))
+    assert where(snapshot, WHOLE, WHOLE, HALF) == ["y", "x"]
+
+
+def test_removed_node_takes_nothing_and_can_still_be_released() -> None:
+    """A node that is gone has nothing to give, and releasing what it held does not change that."""
+    snapshot = snapshot_of(node(gpu(), name="a"))
+    plan = place(snapshot, HALF)
+    remove_node(snapshot, "c", "a")
+    assert not where(snapshot, HALF)
+    release(plan)
+    assert not where(snapshot, HALF)
+    with pytest.raises(RejectedError, match="has no node 'a'"):
+        remove_node(snapshot, "c", "a")
+
+
+def test_removed_node_comes_back_with_what_was_not_released() -> None:
+    """A node that was gone for a while, with the same devices, still holds what runs on it."""
+    snapshot = snapshot_of(node(gpu(uuid="x"), name="a"))
+    plan = place(snapshot, HALF)
+    remove_node(snapshot, "c", "a")
+    put_node(snapshot, "c", node(gpu(uuid="x"), name="a"))
+    assert not where(snapshot, WHOLE)
+    release(plan)
+    assert where(snapshot, WHOLE) == ["x"]
+
+
+def test_device_moves_between_nodes_but_is_never_on_two() -> None:
+    """A device is rejected on a second node while the first has it, and taken once that has it no more."""
+    snapshot = snapshot_of(node(gpu(uuid="x"), name="a"), node(name="b"))
+    place(snapshot, HALF)
+    with pytest.raises(RejectedError, match="'x' of node 'b' is already on another node"):
+        put_node(snapshot, "c", node(gpu(uuid="x"), name="b"))
+    put_node(snapshot, "c", node(name="a"))
+    put_node(snapshot, "c", node(gpu(uuid="x"), name="b"))
+    assert [placed.node for placed in place(snapshot, WHOLE).placements()] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (node(gpu(uuid="y"), gpu(uuid="y"), name="a"), "'y' of node 'a' appears more than once"),
+        (node(gpu(uuid="x"), name="a", cpu_milli=2**31), "node 'a' has a figure of 2147483648"),
+        (node(gpu(uuid="x", memory_mib=2**31), name="a"), "device 'x' has a figure of 2147483648"),
+    ],
+)
+def test_rejected_node_changes_nothing(wrong: Node, message: str) -> None:
+    """A node that cannot be written leaves the snapshot as it was."""
+    snapshot = snapshot_of(node(gpu(uuid="x"), name="a"))
+    before = copied(snapshot.arrays)
+    with pytest.raises(RejectedError, match=message):
+        put_node(snapshot, "c", wrong)
+    np.testing.assert_equal(snapshot.arrays, before)
+
+
+def test_unknown_names_are_rejected() -> None:
+    """A cluster or gateway that the fleet does not have is named, with those it has."""
+    snapshot = snapshot_of(node(name="a"))
+    with pytest.raises(RejectedError, match=r"unknown cluster 'd'.*has: c"):
+        put_node(snapshot, "d", node(name="b"))
+    with pytest.raises(RejectedError, match="unknown gateway 'here'"):
+        put_links(snapshot, [Link("here", "there", 1)])
+
+
+TALKER = job("talker", replicas=3, gateway="user", min_bandwidth_mbps=60)
+TIE = Link("user", "gw", 1, bandwidth_mbps=100)
+
+
+def linked() -> Snapshot:
+    """Make a cluster behind a gateway, with one node that holds anything."""
+    return Snapshot(fleet(cluster(node(), name="c", gateway="gw"), links=[TIE]))
+
+
+def free_mbps(snapshot: Snapshot) -> int:
+    """Return what the link from the user to the cluster can still promise."""
+    ends = [gateway.name for gateway in snapshot.fleet.gateways]
+    return int(snapshot.arrays.bandwidth[ends.index("user"), ends.index("gw")])
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
+def test_bandwidth_stays_until_the_last_replica_goes(order: tuple[int, ...]) -> None:
+    """A job takes a link's bandwidth once, and gives it back with the last of its replicas there."""
+    snapshot = linked()
+    plan = place(snapshot, TALKER)
+    assert free_mbps(snapshot) == 40
+    for row in order[:2]:
+        release(plan, row)
+        assert free_mbps(snapshot) == 40
+    release(plan, order[2])
+    assert free_mbps(snapshot) == 100
+
+
+def test_bandwidth_of_another_job_is_not_shared() -> None:
+    """Releasing one job leaves what another one took of the same link."""
+    snapshot = linked()
+    one = replace(TALKER, demand=replace(TALKER.demand, network=replace(TALKER.demand.network, min_bandwidth_mbps=30)))
+    plan = place(snapshot, replace(one, name="a"), replace(one, name="b"))
+    assert free_mbps(snapshot) == 40
+    release(plan, 0, 1, 2)
+    assert free_mbps(snapshot) == 70
+
+
+def test_promised_bandwidth_outlives_new_measurements() -> None:
+    """New measurements change what there is; what is promised to running jobs stays promised."""
+    snapshot = linked()
+    plan = place(snapshot, TALKER)
+    put_links(snapshot, [replace(TIE, bandwidth_mbps=1_000, used_mbps=50)])
+    assert free_mbps(snapshot) == 890
+    put_links(snapshot, [])
+    assert free_mbps(snapshot) == -60
+    put_links(snapshot, [TIE])
+    release(plan)
+    assert free_mbps(snapshot) == 100
+
+
+def test_links_that_get_worse_refuse_new_jobs() -> None:
+    """Bounds are judged by the links as they were measured last."""
+    snapshot = linked()
+    near = job("near", gateway="user", max_latency_ns=5)
+    assert place(snapshot, near).placed.all()
+    put_links(snapshot, [replace(TIE, latency_ns=6)])
+    assert not place(snapshot, near).placed.any()
+
+
+def test_bestfit_passes_over_no_device_that_opens_later() -> None:
+    """What best fit knows of the fleet's devices holds for those too that were closed when it began."""
+    small = gpu(uuid="small", memory_mib=1_000)
+    full = [node(gpu(), name=f"node-{n}", cpu_milli=64_000) for n in range(BLOCK_NODES)]
+    snapshot = snapshot_of(*full, node(replace(small, healthy=False), name="late", cpu_milli=66_000))
+    policy = make_policy("bestfit")
+    decide(snapshot, JobQueue(snapshot, [job("first")]), policy)
+    put_node(snapshot, "c", node(small, name="late", cpu_milli=66_000))
+    slice_ = job("slice", gpus=1, gpu_memory_mib=900, gpu_milli=10, cpu_milli=1_000)
+    plan = decide(snapshot, JobQueue(snapshot, [slice_]), policy)
+    assert [placed.node for placed in plan.placements()] == ["late"]
