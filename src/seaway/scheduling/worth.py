@@ -62,9 +62,6 @@ STEPS = 512
 ENOUGH = 16.0
 """Multiple of the mean need up to which those tables reach; beyond, all is served."""
 
-HOSTING_SHARE = 0.8
-"""Weight of what the next job of several devices would bring; 0.4 to 1.2 gives the same figures."""
-
 
 @dataclass(frozen=True, slots=True)
 class MixFigures:
@@ -247,7 +244,7 @@ def served_tables(figures: MixFigures) -> tuple[Float64, Float64]:
 
 
 def hosting_table(figures: MixFigures, most: int) -> tuple[Int64, Float64]:
-    """Table what the next job of several devices would bring to a node.
+    """Table what jobs of several devices that a node could host would bring, each kind by itself.
 
     Parameters
     ----------
@@ -260,15 +257,17 @@ def hosting_table(figures: MixFigures, most: int) -> tuple[Int64, Float64]:
         The steps of CPU, shape (S,), and the table by kind and steps met, and number of idle devices,
         shape (kinds * (S + 1), most + 1).
     """
-    several = np.flatnonzero((figures.gpus > 1) & (figures.gpus <= most))
-    steps = np.unique(figures.cpu[several])
-    table = np.zeros((len(figures.allowed), len(steps) + 1, most + 1))
     work = np.minimum(np.maximum(figures.cell_memory, figures.cell_core).min(axis=0, initial=FULL), FULL)
+    several = np.flatnonzero((figures.gpus > 1) & (figures.gpus <= most))
+    steps = np.unique([times * figures.cpu[t] for t in several for times in range(1, most // figures.gpus[t] + 1)])
+    steps = steps.astype(np.int64)
+    table = np.zeros((len(figures.allowed), len(steps) + 1, most + 1))
     for t in several:
-        met = np.searchsorted(steps, figures.cpu[t], side="right")
-        brings = HOSTING_SHARE * figures.share[t] * WHOLE / FULL * work[t] * figures.gpus[t]
-        for kind in np.flatnonzero(figures.allowed[:, t]):
-            table[kind, met:, figures.gpus[t] :] += brings
+        brings = figures.share[t] * WHOLE / FULL * work[t] * figures.gpus[t]
+        for times in range(1, most // figures.gpus[t] + 1):
+            met = np.searchsorted(steps, times * figures.cpu[t], side="right")
+            for kind in np.flatnonzero(figures.allowed[:, t]):
+                table[kind, met:, times * figures.gpus[t] :] += brings
     return steps, table.reshape(-1, most + 1)
 
 

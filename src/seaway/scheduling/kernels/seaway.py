@@ -4,10 +4,10 @@ A node is worth what the job mix could still make of it:
 
     value = S psi(CPU, memory; S) + H(CPU, idle devices),   S = sum over devices of D(memory, cores)
 
-D is the best filling of what is free on a device at the prices of the mix; psi the share of that worth
-which the node's CPU and memory can serve; H what the next job of several devices would bring if it came
-here. The score of a placement is the value afterwards less the value before, less a price for kinds of
-node that jobs with narrow rules will need. Tables come from `seaway.scheduling.worth`.
+D is what a device with so much free earns from the jobs that come next; psi the share of that worth which
+the node's CPU and memory can serve; H what the jobs of several devices that it could host would bring. The
+score of a placement is the value afterwards less the value before, less a price for kinds of node that jobs
+with narrow rules will need. Tables come from `seaway.scheduling.worth`.
 """
 
 from __future__ import annotations
