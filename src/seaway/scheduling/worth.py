@@ -1,13 +1,12 @@
 """What a node is worth to a job mix: the tables behind Seaway's own policy.
 
-Jobs of one device are priced by how much of a device they cost when the mix is packed as tightly as
-patterns allow (the dual values of a cutting-stock programme, in memory and cores at once); what is free
-on a device is worth the best filling at those prices.
+What is free on a device is worth what it earns from the jobs that come next, each taken or left, at prices
+that agree with it; `docs/adr/0006-what-a-node-is-worth.md` has the formulae and what they are good for.
 
 References
 ----------
-Gilmore, Gomory: A Linear Programming Approach to the Cutting-Stock Problem. Operations Research 9(6),
-1961, doi:10.1287/opre.9.6.849.
+Kleywegt, Papastavrou: The Dynamic and Stochastic Knapsack Problem. Operations Research 46(1), 1998,
+doi:10.1287/opre.46.1.17 (a knapsack that may take or leave what comes).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The unbounded knapsack: the most valuable way to fill one device."""
+"""Knapsacks: the best filling of a device, and what it earns from jobs that come one by one."""
 
 from __future__ import annotations
 
