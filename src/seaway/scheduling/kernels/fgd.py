@@ -167,6 +167,18 @@ def score_on_device(
 
 
 @compiled
+def alike(fleet: FleetArrays, d: int, other: int, row: int) -> bool:
+    """Tell whether device `d` is of the size of device `other`, which may be -1, and the same in line `row`."""
+    devices = fleet.devices
+    return (
+        other >= 0
+        and devices[row, d] == devices[row, other]
+        and devices[DEVICE_MEMORY, d] == devices[DEVICE_MEMORY, other]
+        and devices[DEVICE_CORE, d] == devices[DEVICE_CORE, other]
+    )
+
+
+@compiled
 def frag_score(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
     """Score node `n`, which fits demand `k`, 0-100."""
     steps = params.cpu_steps.shape[0] + 1
@@ -183,10 +195,9 @@ def frag_score(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: 
         return several_score(params, fleet, demands, k, n, before, rest, whole)
     best, last = -1, -1
     for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
-        free = fleet.devices[DEVICE_FREE_MILLI, d]
-        if free != last and device_fits(fleet, demands, k, d):
+        if not alike(fleet, d, last, DEVICE_FREE_MILLI) and device_fits(fleet, demands, k, d):
             best = max(best, score_on_device(params, fleet, demands, k, n, d, before, rest, whole))
-            last = free
+            last = d
     return best
 
 

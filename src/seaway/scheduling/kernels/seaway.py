@@ -38,7 +38,7 @@ from seaway.scheduling.columns import (
 )
 from seaway.scheduling.kernels.borrow import borrowed
 from seaway.scheduling.kernels.compile import compiled, specialises
-from seaway.scheduling.kernels.fgd import steps_met
+from seaway.scheduling.kernels.fgd import alike, steps_met
 from seaway.scheduling.kernels.fit import WHOLE_MILLI, device_fits, node_fits
 from seaway.scheduling.kernels.policy import device_key, row_score, search
 from seaway.scheduling.kernels.rows import UNFIT, RowCache, refresh_row, slot_of
@@ -232,11 +232,10 @@ def value_score(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays,
         return fine_score(before, value_of_several(params, fleet, demands, k, n, worth, idle))
     best, last = -1, -1
     for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
-        cell = fleet.devices[DEVICE_CELL, d]
-        if cell != last and device_fits(fleet, demands, k, d):
+        if not alike(fleet, d, last, DEVICE_CELL) and device_fits(fleet, demands, k, d):
             after = value_on_device(params, fleet, demands, k, n, d, worth, idle)
             best = max(best, fine_score(before, after))
-            last = cell
+            last = d
     return best
 
 
