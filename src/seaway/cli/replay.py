@@ -61,7 +61,7 @@ def replay(
             help="Which policies, see [bold]seaway policies[/bold], or profile files (.toml) that join plugins.",
             rich_help_panel=POLICIES,
         ),
-    ],
+    ] = "seaway",
     links: Annotated[
         Path | None,
         typer.Option(
