@@ -128,11 +128,6 @@ class NodeRules:
     regions: frozenset[str] = frozenset()
     hardware: frozenset[str] = frozenset()
 
-    @classmethod
-    def with_labels(cls, labels: Mapping[str, str]) -> NodeRules:
-        """Rules that ask for `labels` and nothing else."""
-        return cls(node_labels=tuple(sorted(labels.items())))
-
 
 @dataclass(frozen=True, slots=True)
 class Demand:

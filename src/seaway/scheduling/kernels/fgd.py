@@ -42,7 +42,7 @@ from seaway.scheduling.kernels.compile import compiled, specialises
 from seaway.scheduling.kernels.fit import WHOLE_MILLI, WHOLE_PERCENT, device_fits, node_fits
 from seaway.scheduling.kernels.policy import device_key, row_score, search
 from seaway.scheduling.kernels.rows import RowCache, search_row
-from seaway.scheduling.kernels.tight import device_left
+from seaway.scheduling.kernels.tight import device_left, next_tightest
 from seaway.scheduling.state import DemandArrays, FleetArrays, Int32, Int64, UInt8
 
 
@@ -218,16 +218,11 @@ def several_score(
     line = kind * (params.cpu_steps.shape[0] + 1) + steps_met(params.cpu_steps, cpu)
     last = -1
     for _ in range(demands.amounts[k, DEMAND_GPUS]):
-        best, best_key = -1, 0
-        for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
-            key = device_left(fleet, demands, k, d) * fleet.devices.shape[1] + d
-            if key > last and (best < 0 or key < best_key) and device_fits(fleet, demands, k, d):
-                best, best_key = d, key
-        if best < 0:
+        d, last = next_tightest(fleet, demands, k, n, last)
+        if d < 0:
             break
-        last = best_key
-        free = fleet.devices[DEVICE_FREE_MILLI, best]
-        after = max(free - share_asked(fleet, demands, k, best), 0)
+        free = fleet.devices[DEVICE_FREE_MILLI, d]
+        after = max(free - share_asked(fleet, demands, k, d), 0)
         rest += unusable(params, line, after) - unusable(params, line, free)
         whole += (after == WHOLE_MILLI) - (free == WHOLE_MILLI)
     return gain_score(params, before - with_wholes(params, line, rest, whole))

@@ -42,7 +42,7 @@ from seaway.scheduling.kernels.fgd import alike, steps_met
 from seaway.scheduling.kernels.fit import WHOLE_MILLI, device_fits, node_fits
 from seaway.scheduling.kernels.policy import device_key, row_score, search
 from seaway.scheduling.kernels.rows import UNFIT, RowCache, refresh_row, slot_of
-from seaway.scheduling.kernels.tight import device_left
+from seaway.scheduling.kernels.tight import device_left, next_tightest
 from seaway.scheduling.state import DemandArrays, FleetArrays, Float64, Int32, Int64, UInt8
 
 FINE = 16
@@ -202,18 +202,13 @@ def value_of_several(
     table = params.worth[params.size[n]]
     last = -1
     for _ in range(demands.amounts[k, DEMAND_GPUS]):
-        best, best_key = -1, 0
-        for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
-            key = device_left(fleet, demands, k, d) * fleet.devices.shape[1] + d
-            if key > last and (best < 0 or key < best_key) and device_fits(fleet, demands, k, d):
-                best, best_key = d, key
-        if best < 0:
+        d, last = next_tightest(fleet, demands, k, n, last)
+        if d < 0:
             break
-        last = best_key
-        cell = fleet.devices[DEVICE_CELL, best]
-        asked_memory, asked_core = cell_cost(fleet, demands, k, best)
+        cell = fleet.devices[DEVICE_CELL, d]
+        asked_memory, asked_core = cell_cost(fleet, demands, k, d)
         worth += table[cell_after(cell, asked_memory, asked_core)] - table[cell]
-        idle -= fleet.devices[DEVICE_FREE_MILLI, best] == WHOLE_MILLI
+        idle -= fleet.devices[DEVICE_FREE_MILLI, d] == WHOLE_MILLI
     return node_value(params, n, cpu, memory, worth, idle)
 
 

@@ -34,7 +34,7 @@ from seaway.scheduling.columns import (
 from seaway.scheduling.kernels.book import gpu_left_milli
 from seaway.scheduling.kernels.borrow import borrowed
 from seaway.scheduling.kernels.compile import compiled, specialises
-from seaway.scheduling.kernels.fit import WHOLE_PERCENT
+from seaway.scheduling.kernels.fit import WHOLE_PERCENT, device_fits
 from seaway.scheduling.kernels.policy import device_key, left_bound, node_score, prepare, search
 from seaway.scheduling.kernels.scan import scan
 from seaway.scheduling.state import DemandArrays, FleetArrays, Int64, UInt8
@@ -97,6 +97,28 @@ def device_left(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> in
         devices[DEVICE_MEMORY_FREE, d],
         devices[DEVICE_MEMORY, d],
     )
+
+
+@compiled
+def next_tightest(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, last: int) -> tuple[int, int]:
+    """Find the device of node `n` with least left that fits demand `k`, after those found before.
+
+    Parameters
+    ----------
+    last
+        What came with the device found before; -1 for the first.
+
+    Returns
+    -------
+    tuple of int
+        The device, -1 when no more fit, and what to go on with.
+    """
+    best, best_key = -1, -1
+    for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
+        key = device_left(fleet, demands, k, d) * fleet.devices.shape[1] + d
+        if key > last and (best < 0 or key < best_key) and device_fits(fleet, demands, k, d):
+            best, best_key = d, key
+    return best, best_key
 
 
 @specialises(search, TightParams)
