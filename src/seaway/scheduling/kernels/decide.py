@@ -74,12 +74,16 @@ def take_devices(
 ) -> int:
     """Take the devices of one replica on node `n`, which has to fit; return the end of its slices.
 
-    One device after the other, each time the best that still fits; only a device in MIG mode may
-    serve one replica twice.
+    One device after the other, each time the best that still fits. Only a device in MIG mode may serve one
+    replica twice, and then does as long as it fits: how devices rank is settled before the first is taken.
     """
     end = first + demands.amounts[k, DEMAND_GPUS]
     numa = numa_node(fleet, demands, k, n)
+    best = -1
     for at in range(first, end):
+        if best >= 0 and fleet.devices[DEVICE_MIG, best] >= 0 and device_fits(fleet, demands, k, best):
+            take_slice(fleet, demands, k, best, slices[at])
+            continue
         best, best_key = -1, 0
         for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
             if (numa >= 0 and fleet.devices[DEVICE_NUMA, d] != numa) or not device_fits(fleet, demands, k, d):
@@ -87,7 +91,7 @@ def take_devices(
             taken = False
             for earlier in range(first, at):
                 taken |= slices[earlier, SLICE_DEVICE] == d
-            if taken and fleet.devices[DEVICE_MIG, d] < 0:
+            if taken:
                 continue
             key = device_key(params, fleet, demands, k, d, draw)
             if best < 0 or key < best_key:

@@ -1,0 +1,32 @@
+"""The devices that one replica gets."""
+
+from __future__ import annotations
+
+import pytest
+
+from seaway.scheduling.engine import decide
+from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.testing.builders import fleet, gpu, job, mig_gpu, node
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+@pytest.mark.parametrize("name", ["bestfit", "spread", "random", "greedy"])
+def test_instances_of_a_replica_share_a_device_while_it_fits(name: str, plain: bool) -> None:
+    """How devices rank is settled before the first is taken, so that one in MIG mode serves until it is full."""
+    snapshot = Snapshot(fleet(node(mig_gpu(), mig_gpu(), mig_gpu())))
+    jobs = [job("trio", gpus=4, gpu_memory_mib=9_000, gpu_milli=100)]
+    plan = decide(snapshot, JobQueue(snapshot, jobs), make_policy(name, PolicyOptions(plain=plain)))
+    [placement] = plan.placements()
+    devices = [slice_.uuid for slice_ in placement.slices]
+    assert devices[0] == devices[1] == devices[2] != devices[3]
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+def test_other_devices_serve_a_replica_once(plain: bool) -> None:
+    """A replica that asks for several devices gets different ones where they are not in MIG mode."""
+    snapshot = Snapshot(fleet(node(gpu(), gpu(), gpu())))
+    jobs = [job("pair", gpus=2, gpu_memory_mib=1_000), job("trio", gpus=3, gpu_memory_mib=1_000)]
+    plan = decide(snapshot, JobQueue(snapshot, jobs), make_policy("spread", PolicyOptions(plain=plain)))
+    assert [len({slice_.uuid for slice_ in each.slices}) for each in plan.placements()] == [2, 3]
