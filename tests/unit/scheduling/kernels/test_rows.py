@@ -1,0 +1,74 @@
+"""Scores that are remembered between decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from seaway.domain.job import Job
+from seaway.scheduling import encode
+from seaway.scheduling.columns import PLAN_NODE
+from seaway.scheduling.engine import decide
+from seaway.scheduling.plan import Plan
+from seaway.scheduling.plugins import fgd, seaway
+from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from tests.unit.scheduling.kernels.trace_form import fleet_of, trace_job
+
+KINDS = [
+    trace_job(cpu=cpu, milli=milli, gpus=gpus)
+    for cpu in (100, 200)
+    for milli, gpus in ((100, 1), (190, 1), (300, 1), (500, 1), (1_000, 1), (1_000, 2), (0, 0))
+]
+FLEET = fleet_of([(16_000, 4, "A"), (4_000, 2, "A"), (8_000, 3, "A"), (2_000, 0, "")] * 30)
+
+
+def jobs(count: int) -> list[Job]:
+    """Make a queue of jobs of many kinds, in no order."""
+    order = np.random.default_rng(5).integers(len(KINDS), size=count)
+    return [KINDS[kind] for kind in order]
+
+
+def churned(name: str) -> Iterator[Plan]:
+    """Decide parts of a queue, and release some of what was placed in between."""
+    snapshot = Snapshot(FLEET)
+    policy = make_policy(name, PolicyOptions(mix=KINDS))
+    queue = JobQueue(snapshot, jobs(600))
+    for first in range(0, 600, 40):
+        plan = decide(snapshot, queue.part(first, first + 40), policy)
+        yield plan
+        snapshot.release(plan.lines.copy(), plan.slices, np.arange(0, len(plan.lines), 3))
+
+
+@pytest.mark.parametrize("name", ["fgd", "seaway"])
+@pytest.mark.parametrize("slots", [1, 3])
+def test_few_rows_for_many_demands_decide_the_same(name: str, slots: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache that has to give its rows away all the time decides as one with a row for every demand."""
+    expected = [plan.lines[:, PLAN_NODE] for plan in churned(name)]
+    for module in (fgd, seaway):
+        monkeypatch.setattr(module, "ROWS", slots)
+    np.testing.assert_equal([plan.lines[:, PLAN_NODE] for plan in churned(name)], expected)
+
+
+@pytest.mark.parametrize("name", ["fgd", "seaway"])
+@pytest.mark.parametrize("length", [1, 2, 7, 64])
+def test_log_that_was_overrun_decides_the_same(name: str, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that fell further behind than the log reaches is worked out anew."""
+    expected = [plan.lines[:, PLAN_NODE] for plan in churned(name)]
+    monkeypatch.setattr(encode, "LOG_LENGTH", length)
+    np.testing.assert_equal([plan.lines[:, PLAN_NODE] for plan in churned(name)], expected)
+
+
+@pytest.mark.parametrize("name", ["fgd", "seaway"])
+def test_demands_that_come_later_get_rows(name: str) -> None:
+    """A cache grows with the demands that a snapshot gets to know."""
+    snapshot, policy = Snapshot(FLEET), make_policy(name, PolicyOptions(mix=KINDS[:1]))
+    for milli in range(10, 500, 10):
+        late = JobQueue(snapshot, [trace_job(milli=milli)])
+        twin = snapshot.copy()
+        plan = decide(snapshot, late, policy)
+        anew = decide(twin, late, make_policy(name, PolicyOptions(mix=KINDS[:1])))
+        np.testing.assert_array_equal(plan.lines, anew.lines)
