@@ -232,6 +232,9 @@ def solve_fluid(problem: FluidProblem) -> FluidSolution:
     solver = programme.solver
     while True:
         solver.run()
+        if solver.getModelStatus() == highspy.HighsModelStatus.kModelEmpty:  # no job fits any node
+            free = np.zeros(programme.groups)
+            return FluidSolution(0.0, np.zeros(len(problem.cpu)), free, free)
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             raise InvariantError(f"the fluid problem has no optimum: {solver.getModelStatus()}")
         duals = np.array(solver.getSolution().row_dual)

@@ -30,7 +30,7 @@ def add_up(line: Any) -> Any:  # noqa: ANN401
 
 
 @compiled
-def exercise(pair: Pair, wide: Any) -> int:  # noqa: ANN401
+def exercise(pair: Pair, wide: Any) -> Any:  # noqa: ANN401
     """Write sums of lines, and the number, through borrowed tables, and read back."""
     lent, target = borrowed(pair), borrowed(wide)
     for row in range(lent.table.shape[0]):
