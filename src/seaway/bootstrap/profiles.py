@@ -26,6 +26,7 @@ from seaway.scheduling.registry import Wanted, profile_from
 
 SUFFIX = ".toml"
 KNOWN = {"name", "weight", "settings"}
+KNOWN_ABOVE = {"name", "plugin"}
 
 
 def policy_of(text: str, options: PolicyOptions) -> Profile | Policy:
@@ -43,6 +44,7 @@ def policy_of(text: str, options: PolicyOptions) -> Profile | Policy:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise RejectedError(str(error), where=text) from error
+    _only_known(content, KNOWN_ABOVE, text)
     plugins = content.get("plugin")
     if not isinstance(plugins, list) or not plugins:
         raise RejectedError("names no plugin; begin each with a line [[plugin]]", where=text)
@@ -56,11 +58,16 @@ def policy_of(text: str, options: PolicyOptions) -> Profile | Policy:
 def _wanted(entry: object, where: str) -> Wanted:
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         raise RejectedError('needs a name = "..."', where=where)
-    for key in entry.keys() - KNOWN:
-        raise RejectedError(f"unknown key {key!r}; there are: {', '.join(sorted(KNOWN))}", where=where)
+    _only_known(entry, KNOWN, where)
     weight, settings = entry.get("weight", 1), entry.get("settings", {})
     if not isinstance(weight, int) or isinstance(weight, bool) or weight < 1:
         raise RejectedError("weight has to be a whole number from 1 up", where=where)
     if not isinstance(settings, dict):
         raise RejectedError("settings have to be a table, like { price = 2 }", where=where)
     return Wanted(entry["name"], weight, settings)
+
+
+def _only_known(table: dict[str, object], known: set[str], where: str) -> None:
+    for key in table:
+        if key not in known:
+            raise RejectedError(f"unknown key {key!r}; there are: {', '.join(sorted(known))}", where=where)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Literal
 
 from seaway.domain.errors import RejectedError
@@ -12,6 +11,7 @@ from seaway.domain.job import Job
 from seaway.scheduling.engine import Policy
 from seaway.scheduling.framework import Plugin
 from seaway.scheduling.kernels.clusterwise import ClusterRule
+from seaway.scheduling.offers import load_offer, offered
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.plugins.bestfit import BestFit
 from seaway.scheduling.plugins.clusterwise import Clusterwise
@@ -122,7 +122,7 @@ BUILT_IN: dict[str, Offer] = {
 
 def policy_names() -> list[str]:
     """Return the names that `make_policy` knows, our own first."""
-    return [*BUILT_IN, *sorted(point.name for point in entry_points(group=ENTRY_POINTS))]
+    return [*BUILT_IN, *offered(ENTRY_POINTS)]
 
 
 def make_profile(name: str, options: PolicyOptions = PolicyOptions()) -> Profile:
@@ -149,8 +149,7 @@ def make_policy(name: str, options: PolicyOptions = PolicyOptions()) -> Profile 
     """
     if name in BUILT_IN:
         return BUILT_IN[name].make(options)
-    for point in entry_points(group=ENTRY_POINTS):
-        if point.name == name:
-            factory: PolicyFactory = point.load()
-            return factory(options)
-    raise RejectedError(f"unknown policy {name!r}; there are: {', '.join(policy_names())}")
+    factory: PolicyFactory | None = load_offer(ENTRY_POINTS, name)
+    if factory is None:
+        raise RejectedError(f"unknown policy {name!r}; there are: {', '.join(policy_names())}")
+    return factory(options)

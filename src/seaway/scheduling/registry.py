@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from typing import Any
 
 from seaway.domain.errors import RejectedError
 from seaway.scheduling.framework import Plugin
+from seaway.scheduling.offers import load_offer, offered
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.plugins.bestfit import BestFit
 from seaway.scheduling.plugins.cluster_score import ClusterScore, ClusterWeights
@@ -63,7 +63,7 @@ class Wanted:
 
 def plugin_names() -> list[str]:
     """Return the names that `make_plugin` knows, our own first."""
-    return [*BUILT_IN, *sorted(point.name for point in entry_points(group=ENTRY_POINTS))]
+    return [*BUILT_IN, *offered(ENTRY_POINTS)]
 
 
 def make_plugin(wanted: Wanted, options: PolicyOptions) -> Plugin:
@@ -72,7 +72,7 @@ def make_plugin(wanted: Wanted, options: PolicyOptions) -> Plugin:
     Raises
     ------
     RejectedError
-        When there is none of that name, or it does not know a setting.
+        When there is none of that name, it cannot be loaded, or it does not know a setting.
     """
     factory = _factory(wanted.name, options)
     try:
@@ -98,8 +98,7 @@ def profile_from(name: str, wanted: Sequence[Wanted], options: PolicyOptions) ->
 def _factory(name: str, options: PolicyOptions) -> PluginFactory:
     if name in BUILT_IN:
         return BUILT_IN[name](options)
-    for point in entry_points(group=ENTRY_POINTS):
-        if point.name == name:
-            factory: PluginFactory = point.load()
-            return factory
-    raise RejectedError(f"unknown plugin {name!r}; there are: {', '.join(plugin_names())}")
+    factory: PluginFactory | None = load_offer(ENTRY_POINTS, name)
+    if factory is None:
+        raise RejectedError(f"unknown plugin {name!r}; there are: {', '.join(plugin_names())}")
+    return factory

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,7 @@ def figures(jobs: list[Job], *nodes: Node) -> MixFigures:
     return mix_figures(Snapshot(fleet(*(nodes or [node(gpu(memory_mib=1_000))]))), jobs)
 
 
-def slice_(milli: int, **rules: set[str]) -> Job:
+def slice_(milli: int, **rules: Any) -> Job:  # noqa: ANN401
     """Make a job that asks for as much of a device's memory as of its cores."""
     return job(gpus=1, gpu_milli=milli, gpu_memory_percent=milli // 10, **rules)
 

@@ -1,0 +1,81 @@
+"""Plugins by name, and profiles put together from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seaway.domain.errors import RejectedError
+from seaway.scheduling.plugins import RULES_OF_FIT
+from seaway.scheduling.policies import PolicyOptions, make_policy, policy_names
+from seaway.scheduling.registry import BUILT_IN, Wanted, make_plugin, plugin_names, profile_from
+
+OPTIONS = PolicyOptions(seed=3, plain=True)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_plugins_go_by_the_names_they_give_themselves(name: str) -> None:
+    """The name in a profile file is the one that explanations show."""
+    assert make_plugin(Wanted(name), OPTIONS).name == name
+
+
+def test_profile_begins_with_the_rules_of_fit() -> None:
+    """Whatever plugins are chosen, the rules of fit stand before them, and options are passed on."""
+    profile = profile_from("mine", [Wanted("Spread", 2), Wanted("PrioritySort")], OPTIONS)
+    names = [each.plugin.name for each in profile.plugins]
+    assert names == [*RULES_OF_FIT, "Spread", "PrioritySort"]
+    assert [weight for _, weight in profile.scores()] == [2]
+    assert (profile.name, profile.seed, profile.plain) == ("mine", 3, True)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ([Wanted("Bestfit")], r"unknown plugin 'Bestfit'; there are: BestFit, ClusterScore"),
+        ([Wanted("BestFit", settings={"depth": 3})], r"plugin 'BestFit' cannot be told depth"),
+        ([Wanted("ClusterScore", settings={"cost": 3})], r"plugin 'ClusterScore' cannot be told cost"),
+        ([Wanted("ClusterScore", settings={"price": -3})], r"from 0 up"),
+        ([Wanted("BestFit"), Wanted("BestFit")], r"'mine' has the plugin 'BestFit' more than once"),
+        ([Wanted("BestFit", weight=0)], r"'mine' has a weight below 1"),
+        ([Wanted("PrioritySort")], r"'mine' has no plugin that scores nodes"),
+    ],
+)
+def test_what_cannot_be_made_is_rejected(wanted: list[Wanted], message: str) -> None:
+    """A slip is answered with one line that names the plugin and what there is."""
+    with pytest.raises(RejectedError, match=message):
+        profile_from("mine", wanted, OPTIONS)
+
+
+def offer(folder: Path, name: str, **groups: str) -> None:
+    """Write what an installed package leaves behind: its entry points."""
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = [f"[seaway.{group}]\n{line}\n" for group, line in groups.items()]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    "value", ["no_such_module:Plugin", "seaway.scheduling.plugins.greedy:NoSuchClass"], ids=["module", "class"]
+)
+def test_offers_that_cannot_be_loaded_are_rejected(value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that is broken is named; the others still serve."""
+    offer(tmp_path, "broken", plugins=f"Broken = {value}", policies=f"broken = {value}")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "Broken" in plugin_names()
+    assert "broken" in policy_names()
+    with pytest.raises(RejectedError, match=rf"'Broken', offered as '{value}', cannot be loaded"):
+        make_plugin(Wanted("Broken"), OPTIONS)
+    with pytest.raises(RejectedError, match=rf"'broken', offered as '{value}', cannot be loaded"):
+        make_policy("broken")
+    assert make_policy("bestfit").name == "bestfit"
+
+
+def test_our_own_names_stand_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package cannot put itself in the place of a plugin of ours; an offer of its own is a plugin like any."""
+    greedy = "seaway.scheduling.plugins.greedy:Greedy"
+    offer(tmp_path, "other", plugins=f"BestFit = {greedy}\nMine = {greedy}")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert make_plugin(Wanted("BestFit"), OPTIONS).name == "BestFit"
+    assert make_plugin(Wanted("Mine"), OPTIONS).name == "Greedy"
