@@ -115,6 +115,8 @@ def _check_device_score(plugin: DeviceScore, cycle: Cycle) -> None:
         count = int(nodes[NODE_DEVICE_END, n] - nodes[NODE_DEVICE_FIRST, n])
         keys = np.asarray(plugin.device_keys(cycle, n))
         assert keys.shape == (count,), "a device score answers for every device of the node"
+        assert keys.dtype == np.int64, "a device score is a whole number"
+        assert np.array_equal(keys, plugin.device_keys(cycle, n)), "a device score is the same when asked again"
 
 
 def _check_queue_sort(plugin: QueueSort, cycle: Cycle) -> None:
