@@ -60,7 +60,7 @@ def engine_100k(seed: int) -> Result:
 def start(seed: int) -> Result:
     """Time from a fresh process to its first decision, kernels cached; bound: 3 s."""
     rows = []
-    for policy in ("bestfit", "fgd"):
+    for policy in ("bestfit", "fgd", "seaway"):
         command = [sys.executable, "-m", "benchmarks.first_decision", policy, str(seed)]
         subprocess.run(command, check=True)
         took = [_seconds(partial(subprocess.run, command, check=True)) for _ in range(ROUNDS)]

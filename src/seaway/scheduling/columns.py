@@ -70,16 +70,17 @@ CELLS: Final = 101
 
 # Blocks of `BLOCK_NODES` neighbouring nodes, shape (BLOCK_ROWS, B): the best that any of them has.
 BLOCK_NODES: Final = 64
-BLOCK_CPU: Final = 0
-BLOCK_MEMORY: Final = 1
-BLOCK_ROOM_MEMORY: Final = 2
-BLOCK_ROOM_CORE: Final = 3
-BLOCK_ROOM_WHOLE: Final = 4
-BLOCK_LEFT: Final = 5
-"""The smallest `NODE_LEFT` of the block; the lines after it, of nodes with more and more room for
-cores: line ``BLOCK_LEFT + i`` counts those with at least ``i * ROOM_STEP`` on one device."""
+BLOCK_MEMORY: Final = 0
+BLOCK_ROOM_MEMORY: Final = 1
+BLOCK_ROOM_CORE: Final = 2
+BLOCK_ROOM_WHOLE: Final = 3
 ROOM_STEPS: Final = 8
 ROOM_STEP: Final = 125
+BLOCK_CPU: Final = 4
+"""Most free CPU of a node; the lines after it, of nodes with more and more room for cores: line
+``BLOCK_CPU + i`` counts those with at least ``i * ROOM_STEP`` on one device."""
+BLOCK_LEFT: Final = BLOCK_CPU + ROOM_STEPS + 1
+"""The smallest `NODE_LEFT`, and the lines after it likewise."""
 BLOCK_ROWS: Final = BLOCK_LEFT + ROOM_STEPS + 1
 
 # Clusters, shape (CLUSTER_ROWS, C), sums over nodes that are open.

@@ -144,25 +144,32 @@ def refresh_node(fleet: FleetArrays, n: int) -> None:
 
 
 @compiled
+def room_step(core: int) -> int:
+    """Return the step of room that `core` free cores on one device reach."""
+    return min(max(core, 0) // ROOM_STEP, ROOM_STEPS)
+
+
+@compiled
 def refresh_block(fleet: FleetArrays, b: int) -> None:
     """Derive the best of block `b` from its nodes; a closed node has nothing to offer."""
     nodes = fleet.nodes
     blocks = fleet.blocks
-    cpu, memory, room_memory, room_core, whole = -1, -1, -1, -1, -1
+    memory, room_memory, room_core, whole = -1, -1, -1, -1
     for step in range(ROOM_STEPS + 1):
         blocks[BLOCK_LEFT + step, b] = NOTHING
+        blocks[BLOCK_CPU + step, b] = -1
     for n in range(b * BLOCK_NODES, min((b + 1) * BLOCK_NODES, nodes.shape[1])):
         if nodes[NODE_OPEN, n]:
-            cpu = max(cpu, nodes[NODE_CPU_FREE, n])
             memory = max(memory, nodes[NODE_MEMORY_FREE, n])
             room_memory = max(room_memory, nodes[NODE_ROOM_MEMORY, n])
             room_core = max(room_core, nodes[NODE_ROOM_CORE, n])
             whole = max(whole, nodes[NODE_ROOM_WHOLE, n])
-            step = BLOCK_LEFT + min(max(nodes[NODE_ROOM_CORE, n], 0) // ROOM_STEP, ROOM_STEPS)
-            blocks[step, b] = min(blocks[step, b], nodes[NODE_LEFT, n])
-    for step in range(BLOCK_LEFT + ROOM_STEPS, BLOCK_LEFT, -1):
-        blocks[step - 1, b] = min(blocks[step - 1, b], blocks[step, b])
-    blocks[BLOCK_CPU, b] = cpu
+            step = room_step(nodes[NODE_ROOM_CORE, n])
+            blocks[BLOCK_LEFT + step, b] = min(blocks[BLOCK_LEFT + step, b], nodes[NODE_LEFT, n])
+            blocks[BLOCK_CPU + step, b] = max(blocks[BLOCK_CPU + step, b], nodes[NODE_CPU_FREE, n])
+    for step in range(ROOM_STEPS, 0, -1):
+        blocks[BLOCK_LEFT + step - 1, b] = min(blocks[BLOCK_LEFT + step - 1, b], blocks[BLOCK_LEFT + step, b])
+        blocks[BLOCK_CPU + step - 1, b] = max(blocks[BLOCK_CPU + step - 1, b], blocks[BLOCK_CPU + step, b])
     blocks[BLOCK_MEMORY, b] = memory
     blocks[BLOCK_ROOM_MEMORY, b] = room_memory
     blocks[BLOCK_ROOM_CORE, b] = room_core

@@ -32,10 +32,8 @@ from seaway.scheduling.columns import (
     NODE_ROOM_CORE,
     NODE_ROOM_MEMORY,
     NODE_ROOM_WHOLE,
-    ROOM_STEP,
-    ROOM_STEPS,
 )
-from seaway.scheduling.kernels.book import NOTHING
+from seaway.scheduling.kernels.book import NOTHING, room_step
 from seaway.scheduling.kernels.compile import compiled
 from seaway.scheduling.kernels.fit import node_fits, node_may_fit, wholes
 from seaway.scheduling.kernels.policy import ANY_SCORE, left_bound, node_score, prepare
@@ -47,7 +45,8 @@ def block_may_fit(fleet: FleetArrays, demands: DemandArrays, k: int, b: int) -> 
     """Tell whether some node of block `b` might fit demand `k`: false is certain."""
     amounts = demands.amounts
     blocks = fleet.blocks
-    if blocks[BLOCK_CPU, b] < amounts[k, DEMAND_CPU] or blocks[BLOCK_MEMORY, b] < amounts[k, DEMAND_MEMORY]:
+    cpu = blocks[BLOCK_CPU + room_step(amounts[k, DEMAND_GPU_CORE]), b]
+    if cpu < amounts[k, DEMAND_CPU] or blocks[BLOCK_MEMORY, b] < amounts[k, DEMAND_MEMORY]:
         return False
     if not amounts[k, DEMAND_GPUS]:
         return True
@@ -88,23 +87,66 @@ def least_left(fleet: FleetArrays, demands: DemandArrays, k: int, b: int) -> int
 
 
 @compiled
-def scan(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
-    """Find the node with the highest score that fits; see `seaway.scheduling.kernels.policy.search`."""
-    prepare(params, fleet, demands, k, draw)
-    best, best_score = -1, -ANY_SCORE
-    room = BLOCK_LEFT + min(demands.amounts[k, DEMAND_GPU_CORE] // ROOM_STEP, ROOM_STEPS)
+def best_in_block(
+    params: Any,
+    fleet: FleetArrays,
+    demands: DemandArrays,
+    k: int,
+    draw: int,
+    clusters: UInt8,
+    b: int,
+    best: int,
+    best_score: int,
+) -> tuple[int, int]:
+    """Look for a node of block `b` that fits and beats `best_score`; return the best and its score."""
+    for n in range(b * BLOCK_NODES, min((b + 1) * BLOCK_NODES, fleet.nodes.shape[1])):
+        if not node_may_fit(fleet, demands, k, n):
+            continue
+        score = node_score(params, fleet, demands, k, n, draw)
+        if score > best_score and clusters[fleet.nodes[NODE_CLUSTER, n]] and node_fits(fleet, demands, k, n):
+            best, best_score = n, score
+    return best, best_score
+
+
+@compiled
+def promising_block(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int) -> tuple[int, int]:
+    """Find the first of the blocks with the highest bound, and the bound; -1 when no block might fit."""
+    room = BLOCK_LEFT + room_step(demands.amounts[k, DEMAND_GPU_CORE])
+    top, at = -ANY_SCORE, -1
     for b in range(fleet.blocks.shape[1]):
         if not block_may_fit(fleet, demands, k, b):
             continue
-        if left_bound(params, fleet, demands, k, fleet.blocks[room, b]) <= best_score:
+        if left_bound(params, fleet, demands, k, fleet.blocks[room, b]) <= top:
+            continue
+        left = least_left(fleet, demands, k, b)
+        if left == NOTHING:
+            continue
+        bound = left_bound(params, fleet, demands, k, left)
+        if bound > top:
+            top, at = bound, b
+    return at, top
+
+
+@compiled
+def scan(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
+    """Find the node with the highest score that fits; see `seaway.scheduling.kernels.policy.search`.
+
+    As a rule the block with the highest bound keeps what it promises, and then no other block is opened:
+    those before it promise less, and of equals the first wins.
+    """
+    prepare(params, fleet, demands, k, draw)
+    at, top = promising_block(params, fleet, demands, k)
+    if at < 0:
+        return -1
+    best, best_score = best_in_block(params, fleet, demands, k, draw, clusters, at, -1, -ANY_SCORE)
+    if best >= 0 and best_score == top:
+        return best
+    best, best_score = -1, -ANY_SCORE
+    for b in range(fleet.blocks.shape[1]):
+        if not block_may_fit(fleet, demands, k, b):
             continue
         left = least_left(fleet, demands, k, b)
         if left == NOTHING or left_bound(params, fleet, demands, k, left) <= best_score:
             continue
-        for n in range(b * BLOCK_NODES, min((b + 1) * BLOCK_NODES, fleet.nodes.shape[1])):
-            if not node_may_fit(fleet, demands, k, n):
-                continue
-            score = node_score(params, fleet, demands, k, n, draw)
-            if score > best_score and clusters[fleet.nodes[NODE_CLUSTER, n]] and node_fits(fleet, demands, k, n):
-                best, best_score = n, score
+        best, best_score = best_in_block(params, fleet, demands, k, draw, clusters, b, best, best_score)
     return best
