@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +14,7 @@ import typer
 from seaway.domain.errors import RejectedError
 
 if TYPE_CHECKING:
+    from seaway.domain.job import Job
     from seaway.scheduling.policies import PolicyOptions
 
 BOUND = "gpu_allocated_bound_pct_at_100"
@@ -185,14 +188,16 @@ def replay(
     from seaway.simulation.trace import TraceFiles, read_trace
 
     names = policy_list(policy)
-    if arrived is not None and not arrived > 0:
-        raise RejectedError(f"{arrived} is not more than 0", where="--arrived")
-    if seed < 0:
-        raise RejectedError(f"{seed} is negative", where="--seed")
+    check_numbers(arrived, seed)
+    for file, option in ((curve, "--curve"), (plot, "--plot")):
+        if file:
+            check_writable(file, option)
     if plot:
         picture_file(plot)
     check_policies(names, PolicyOptions(level.value, seed, (), plain))
     trace = read_trace(TraceFiles(nodes, jobs, links, node_order, job_order, mix))
+    if departures:
+        check_times(trace.jobs, jobs)
     options = PolicyOptions(level.value, seed, trace.mix, plain)
     coming = trace.jobs if arrived is None else until_asked(trace.fleet, trace.jobs, arrived)
     outcomes = compare(trace.fleet, coming, names, options, departures=departures)
@@ -234,4 +239,27 @@ def check_policies(names: list[str], options: PolicyOptions) -> None:
         try:
             policy_of(name, options)
         except RejectedError as error:
-            raise RejectedError(error.message, where="--policy") from None
+            raise RejectedError(error.message, where=error.where or "--policy") from None
+
+
+def check_numbers(arrived: float | None, seed: int) -> None:
+    """Reject numbers that mean nothing."""
+    if arrived is not None and not arrived > 0:
+        raise RejectedError(f"{arrived} is not more than 0", where="--arrived")
+    if not 0 <= seed < 2**63:
+        raise RejectedError(f"{seed} is not between 0 and 2**63 - 1", where="--seed")
+
+
+def check_times(jobs: Sequence[Job], path: Path) -> None:
+    """Reject jobs none of which has a time, so that nothing could come and go."""
+    if all(not job.arrives_s and job.runs_s is None for job in jobs):
+        raise RejectedError(
+            "no job has a time: arrives_s and runs_s (or creation_time, deletion_time)", where=str(path)
+        )
+
+
+def check_writable(path: Path, option: str) -> None:
+    """Reject a file that could not be written at the end, before anything is replayed."""
+    folder = path.parent
+    if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+        raise RejectedError(f"{str(path)!r} cannot be written", where=option)

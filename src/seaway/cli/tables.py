@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from seaway.domain.explanation import Explanation
@@ -107,7 +108,7 @@ def _table(records: Sequence[Record], columns: Sequence[dict[str, str]]) -> Tabl
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
     table.add_column("", no_wrap=True)
     for record in records:
-        table.add_column(str(record["policy"]), justify="right", no_wrap=True)
+        table.add_column(escape(str(record["policy"])), justify="right", no_wrap=True)
     for title, rows in SECTIONS.items():
         known = [row for row in rows if any(row[1] in record for record in records)]
         if known:

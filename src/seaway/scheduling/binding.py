@@ -36,7 +36,8 @@ def carry_out(plan: Plan, profile: Profile) -> list[Bound]:
 
     Every PreBind plugin is asked; the first Bind plugin that does not answer WAIT does it; every PostBind
     plugin is told. When one refuses, Reserve plugins are told, and the snapshot gets back what the
-    placement held.
+    placement held. That goes for one replica: of a gang, the others stay as they are, and whoever carries plans
+    out decides whether to end them.
 
     Returns
     -------

@@ -34,7 +34,7 @@ NODE_GPU_MEMORY_FREE: Final = 12
 NODE_GPU_CORE: Final = 13
 NODE_GPU_CORE_FREE: Final = 14
 NODE_LEFT: Final = 15
-"""What is left, in CPU milli with a device worth `CPU_MILLI_PER_DEVICE`: the key of best fit."""
+"""What is left, in CPU milli with a device worth 16,000: the key of best fit."""
 NODE_MOVED: Final = 16
 """Where the node's figures went when its devices were exchanged; -1 while they are here."""
 NODE_ROWS: Final = 17

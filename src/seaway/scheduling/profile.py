@@ -23,6 +23,9 @@ from seaway.scheduling.framework import (
 
 Point = TypeVar("Point")
 
+MOST_WEIGHT = 1_000_000
+"""The largest weight of a plugin."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weighted:
@@ -64,8 +67,8 @@ class Profile:
         for name in names:
             if names.count(name) > 1:
                 raise RejectedError(f"profile {self.name!r} has the plugin {name!r} more than once")
-        if any(weighted.weight < 1 for weighted in self.plugins):
-            raise RejectedError(f"profile {self.name!r} has a weight below 1")
+        if any(not 1 <= weighted.weight <= MOST_WEIGHT for weighted in self.plugins):
+            raise RejectedError(f"profile {self.name!r} has a weight that is not between 1 and {MOST_WEIGHT:,}")
         if not any(isinstance(weighted.plugin, Score) for weighted in self.plugins):
             raise RejectedError(f"profile {self.name!r} has no plugin that scores nodes")
 

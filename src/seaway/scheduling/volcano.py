@@ -46,6 +46,9 @@ class VolcanoDivided:
         """Decide every job of the queue and bring the snapshot up to date."""
         statement = Statement(snapshot, queue)
         for j, job in enumerate(queue):
+            if not snapshot.clusters:
+                statement.refuse(j)
+                continue
             before = statement.checkpoint()
             forget_bandwidth_of(snapshot.arrays)
             for replica in range(job.replicas):

@@ -10,8 +10,11 @@ from pathlib import Path
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.job import Demand, DeviceRules, Job, ResourceRequest
 from seaway.domain.network import PPM, NetworkNeed
-from seaway.simulation.fleet_file import NS_PER_US
+from seaway.simulation.fleet_file import MOST_GPUS, NS_PER_US
 from seaway.simulation.table import Line, Table, once, read_table
+
+MOST_REPLICAS = 10_000
+"""Replicas that one job of a file may have; more is taken for a slip."""
 
 JOB_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 
@@ -118,6 +121,8 @@ def _user_gateway(line: Line, need: NetworkNeed, gateways: Collection[str]) -> s
 
 def _request(line: Line, *, by_memory: bool) -> ResourceRequest:
     gpus, milli = line.whole("num_gpu"), line.whole("gpu_milli", 0)
+    if gpus > MOST_GPUS:
+        raise line.wrong("num_gpu", f"{gpus} devices for one replica; at most {MOST_GPUS} can be right")
     memory = line.whole("gpu_memory_mib", 0) if by_memory else milli
     if milli > WHOLE_DEVICE_MILLI:
         raise line.wrong("gpu_milli", f"{milli} is more than one device has; ask for more devices with num_gpu")
@@ -134,6 +139,8 @@ def _job(name: str, demand: Demand, line: Line) -> Job:
     replicas = line.whole("replicas", 1)
     if not replicas:
         raise line.wrong("replicas", "is 0, but at least 1 is needed")
+    if replicas > MOST_REPLICAS:
+        raise line.wrong("replicas", f"{replicas} is more than {MOST_REPLICAS}, the most that one job may have")
     return Job(
         name,
         demand,

@@ -75,8 +75,12 @@ class Line:
         return int(number)
 
     def scaled(self, column: str, factor: int) -> int:
-        """Return `factor` times the number in a cell, rounded; 0 for an empty cell or a missing column."""
-        return round(self._number(column) * factor) if self.has(column) else 0
+        """Return `factor` times the number in a cell, rounded; 0 for an empty cell or a missing column.
+
+        A number above 0 gives at least 1, since 0 says that there is none.
+        """
+        number = self._number(column) if self.has(column) else Decimal(0)
+        return max(round(number * factor), 1) if number else 0
 
     def flag(self, column: str) -> bool:
         """Return whether a cell says yes; an empty cell or a missing column says no."""

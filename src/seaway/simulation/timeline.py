@@ -22,6 +22,7 @@ from seaway.scheduling.columns import (
 from seaway.scheduling.kernels.freed import fitting
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.policies import make_policy
+from seaway.scheduling.profile import Profile
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.state import Int64
@@ -222,8 +223,10 @@ class _Run:
         """Return which kinds may fit now that something has ended on the nodes `freed`, shape (X,).
 
         A job that waits fitted nowhere before, so it can only fit there, unless it waits for the
-        bandwidth of a link.
+        bandwidth of a link. That holds for profiles; another policy may look elsewhere now.
         """
+        if not isinstance(self._policy, Profile):
+            return kinds
         lines = np.array([kind[1] for kind in kinds], np.int64)
         demands = self._snapshot.demands.arrays
         may_fit = fitting(self._snapshot.arrays, demands, lines, freed) != 0

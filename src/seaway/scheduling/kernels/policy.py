@@ -22,7 +22,7 @@ def search(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, draw:
     Parameters
     ----------
     draw
-        64 random bits of this decision.
+        63 random bits of this decision.
     clusters
         1 where a cluster may be used, shape (C,).
     """

@@ -16,6 +16,12 @@ from seaway.scheduling.kernels.fit import node_fits
 from seaway.scheduling.kernels.policy import row_score
 from seaway.scheduling.state import DemandArrays, FleetArrays, Int64, UInt8
 
+CACHE_BYTES = 32 * 2**20
+"""Memory for rows: 3,400 kinds of request on 1,200 nodes, 330 on 12,500."""
+
+FEWEST_ROWS = 64
+MOST_ROWS = 4096
+
 UNFIT = -1
 """In a row: the node cannot hold the demand."""
 
@@ -47,8 +53,12 @@ class RowCache(NamedTuple):
     turn: Int64
 
 
-def row_cache(nodes: int, demands: int, slots: int) -> RowCache:
-    """Make an empty cache for `nodes` nodes and `demands` demands, `slots` of them at once."""
+def row_cache(nodes: int, demands: int, slots: int = 0) -> RowCache:
+    """Make an empty cache for `nodes` nodes and `demands` demands, `slots` of them at once.
+
+    Without `slots`, as many as `CACHE_BYTES` hold.
+    """
+    slots = slots or min(MOST_ROWS, max(FEWEST_ROWS, CACHE_BYTES // (8 * max(nodes, 1))))
     return RowCache(
         rows=np.full((slots, nodes), UNFIT, np.int64),
         seen=np.full(slots, -1, np.int64),

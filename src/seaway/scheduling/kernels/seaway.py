@@ -54,9 +54,6 @@ NEAR_SHIFT = 8
 BASE = 1 << 40
 """Added to scores that are remembered, so that none is negative."""
 
-REPRICE_CHANGES = 64
-"""Prices of kinds are worked out anew after so many changes of the fleet."""
-
 
 class SeawayParams(NamedTuple):
     """Tables of what nodes are worth to the job mix.
@@ -87,7 +84,7 @@ class SeawayParams(NamedTuple):
     free
         Free cores of each kind, shape (kinds,); scratch.
     priced
-        When prices were last worked out, in units of `REPRICE_CHANGES`, shape (1,), int64.
+        How many changes the fleet had logged when prices were last worked out, shape (1,), int64.
     cache
         Scores worked out before.
     """
@@ -236,15 +233,14 @@ def value_score(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays,
 
 @compiled
 def reprice(params: SeawayParams, fleet: FleetArrays) -> None:
-    """Work out the price of each kind from how scarce it is, if enough has changed.
+    """Work out the price of each kind from how scarce it is now, if anything has changed.
 
     A set of kinds is as scarce as the share of the work that only it can serve, over the share of the
     free devices that it has; a kind costs as its scarcest set does.
     """
-    now = fleet.head[0] // REPRICE_CHANGES
-    if params.priced[0] == now or params.group.shape[0] == 0:
+    if params.priced[0] == fleet.head[0] or params.group.shape[0] == 0:
         return
-    params.priced[0] = now
+    params.priced[0] = fleet.head[0]
     kinds = params.price.shape[0]
     for kind in range(kinds):
         params.free[kind] = 0.0

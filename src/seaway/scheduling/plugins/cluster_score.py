@@ -18,6 +18,9 @@ from seaway.scheduling.snapshot import Snapshot
 FULL = 100
 """The best that a cluster can score."""
 
+MOST_WEIGHT = 1_000_000
+"""The largest weight of one side."""
+
 REGION_LABEL = "region"
 """Label of a job that names the region it would like best."""
 
@@ -47,7 +50,9 @@ class ClusterWeights:
     price: int = 1
 
     def __post_init__(self) -> None:
-        """Reject weights that weigh nothing."""
+        """Reject weights that are no whole numbers, or weigh nothing."""
+        if not all(type(weight) is int and weight <= MOST_WEIGHT for weight in astuple(self)):
+            raise RejectedError(f"weights of the cluster score are whole numbers, at most {MOST_WEIGHT:,}")
         if min(astuple(self)) < 0 or not any(astuple(self)):
             raise RejectedError("weights of the cluster score are whole numbers from 0 up, at least one above 0")
 

@@ -17,9 +17,6 @@ from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.state import Int64
 from seaway.scheduling.static import Kept
 
-ROWS = 256
-"""How many kinds of request keep their scores at once."""
-
 WHOLE = 1000
 
 
@@ -72,7 +69,7 @@ class Fgd:
             whole=_whole_table(kinds, amounts, counts, cpu_steps, _most_devices(snapshot)),
             steps=_score_steps(weight),
             weight=np.array([weight], np.int64),
-            cache=row_cache(len(snapshot.nodes), len(snapshot.demands), ROWS),
+            cache=row_cache(len(snapshot.nodes), len(snapshot.demands)),
         )
 
 

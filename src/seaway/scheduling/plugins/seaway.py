@@ -15,9 +15,6 @@ from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.static import Kept
 from seaway.scheduling.worth import bound_groups, device_worths, hosting_table, mix_figures, served_tables
 
-ROWS = 256
-"""How many kinds of request keep their scores at once."""
-
 
 class Seaway:
     """Scores a node by how little of its value to the job mix a replica would cost.
@@ -70,5 +67,5 @@ class Seaway:
             price=np.zeros(len(figures.allowed)),
             free=np.zeros(len(figures.allowed)),
             priced=np.full(1, -1, np.int64),
-            cache=row_cache(len(snapshot.nodes), len(snapshot.demands), ROWS),
+            cache=row_cache(len(snapshot.nodes), len(snapshot.demands)),
         )
