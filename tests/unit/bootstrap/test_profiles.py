@@ -65,7 +65,7 @@ BAD = {
     '[[plugin]]\nname = "BestFit"\nsettings = 3': "plugin 1: settings have to be a table, like { price = 2 }",
     '[[plugin]]\nname = "Bestfit"': "unknown plugin 'Bestfit'; there are: BestFit, ",
     '[[plugin]]\nname = "BestFit"\nsettings = { a = 1 }': "plugin 'BestFit' cannot be told a",
-    '[[plugin]]\nname = "ClusterScore"\nsettings = { price = "x" }': "plugin 'ClusterScore' cannot be told price",
+    '[[plugin]]\nname = "ClusterScore"\nsettings = { price = "x" }': "weights of the cluster score are whole numbers",
     '[[plugin]]\nname = "BestFit"\n[[plugin]]\nname = "BestFit"': "has the plugin 'BestFit' more than once",
     '[[plugin]]\nname = "PrioritySort"': "has no plugin that scores nodes",
     "[[plugin": "",

@@ -111,18 +111,18 @@ def test_a_fleet_without_gpus_has_a_curve_of_blanks_and_no_picture(
         (["--policy", "fgd", "--level", "cluster"], "error: --policy: policy 'fgd' has no level 'cluster'"),
         (["--policy", "bestfit", "--arrived", "-1"], "error: --arrived: -1.0 is not more than 0"),
         (["--policy", "bestfit", "--arrived", "nan"], "error: --arrived: nan is not more than 0"),
-        (["--policy", "random", "--seed", "-1"], "error: --seed: -1 is negative"),
+        (["--policy", "random", "--seed", "-1"], "error: --seed: -1 is not between 0 and 2**63 - 1"),
         (
             ["--policy", "bestfit", "--plot", "curve.bmp"],
             "error: --plot: curve.bmp: the name has to end in .png",
         ),
         (
             ["--policy", "bestfit", "--curve", "/no/such/curve.csv"],
-            "error: /no/such/curve.csv: cannot be written",
+            "error: --curve: '/no/such/curve.csv' cannot be written",
         ),
         (
             ["--policy", "bestfit", "--plot", "/no/such/curve.png"],
-            "error: /no/such/curve.png: cannot be written",
+            "error: --plot: '/no/such/curve.png' cannot be written",
         ),
         (["--policy", "bestfit", "--links", "none.csv"], "error: none.csv: cannot be read: No such file"),
     ],

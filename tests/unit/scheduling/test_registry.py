@@ -37,7 +37,7 @@ def test_profile_begins_with_the_rules_of_fit() -> None:
         ([Wanted("ClusterScore", settings={"cost": 3})], r"plugin 'ClusterScore' cannot be told cost"),
         ([Wanted("ClusterScore", settings={"price": -3})], r"from 0 up"),
         ([Wanted("BestFit"), Wanted("BestFit")], r"'mine' has the plugin 'BestFit' more than once"),
-        ([Wanted("BestFit", weight=0)], r"'mine' has a weight below 1"),
+        ([Wanted("BestFit", weight=0)], r"'mine' has a weight that is not between 1 and"),
         ([Wanted("PrioritySort")], r"'mine' has no plugin that scores nodes"),
     ],
 )

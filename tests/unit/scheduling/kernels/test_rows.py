@@ -11,8 +11,8 @@ from seaway.domain.job import Job
 from seaway.scheduling import encode
 from seaway.scheduling.columns import PLAN_NODE
 from seaway.scheduling.engine import decide
+from seaway.scheduling.kernels import rows
 from seaway.scheduling.plan import Plan
-from seaway.scheduling.plugins import fgd, seaway
 from seaway.scheduling.policies import PolicyOptions, make_policy
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
@@ -48,8 +48,7 @@ def churned(name: str) -> Iterator[Plan]:
 def test_few_rows_for_many_demands_decide_the_same(name: str, slots: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache that has to give its rows away all the time decides as one with a row for every demand."""
     expected = [plan.lines[:, PLAN_NODE] for plan in churned(name)]
-    for module in (fgd, seaway):
-        monkeypatch.setattr(module, "ROWS", slots)
+    monkeypatch.setattr(rows, "MOST_ROWS", slots)
     np.testing.assert_equal([plan.lines[:, PLAN_NODE] for plan in churned(name)], expected)
 
 
