@@ -1,0 +1,1 @@
+"""What the application needs of the world outside, as protocols; `seaway.adapters` fills them."""

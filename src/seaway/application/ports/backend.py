@@ -1,0 +1,112 @@
+"""A cluster, as far as Seaway's control loop is concerned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from seaway.domain.cluster import Cluster
+from seaway.domain.deployment import Copy, Deployment
+from seaway.domain.network import Gateway, Link
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Have a cluster remove whatever it has of one attempt."""
+
+    job_id: str
+    attempt: int
+    cluster: str
+
+
+Command = Deployment | Removal
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a cluster said to a command.
+
+    Attributes
+    ----------
+    done
+        The command is carried out, or was before.
+    refused
+        The cluster will not, and asking again will not help; `reason` says why. With neither, the
+        command may be tried again later.
+    """
+
+    done: bool
+    refused: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What happened in a cluster since it was asked last.
+
+    Attributes
+    ----------
+    cursor
+        To ask from the next time.
+    complete
+        Whether this is everything there is, rather than what changed: what is not in it is not there.
+    copies
+        Copies as they are now.
+    inventory
+        The cluster with its nodes and devices as they are now; None when nothing about them changed.
+    """
+
+    cursor: str
+    complete: bool
+    copies: tuple[Copy, ...] = ()
+    inventory: Cluster | None = None
+
+
+class Backend(Protocol):
+    """One cluster. Every method may be called from any thread.
+
+    Every call ends after a time of the backend's own choosing. A cluster that does not answer raises
+    `UnavailableError`; whether a command that ended so was carried out is not known, and it is sent again.
+    """
+
+    @property
+    def cluster(self) -> str:
+        """Its name."""
+
+    def changes(self, cursor: str, wait_s: float) -> Changes:
+        """Return what changed since `cursor`; everything when it is empty or too old.
+
+        Waits up to `wait_s` seconds for a change.
+        """
+
+    def send(self, commands: Sequence[Command]) -> list[Answer]:
+        """Carry out commands, each for itself; return an answer for each, in their order.
+
+        Creating what is there already, or removing what is not, is done.
+        """
+
+    def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
+        """Return the objects that a deployment becomes, as they would be sent."""
+
+    def logs(self, copy: str, replica: int, tail: int) -> Iterator[str]:
+        """Return the last lines that a replica wrote.
+
+        Raises
+        ------
+        RejectedError
+            When there is no such copy or replica, or the backend has no logs.
+        """
+
+
+class Backends(Protocol):
+    """All clusters there are, and what lies between them."""
+
+    def clusters(self) -> Sequence[Backend]:
+        """Return the clusters, in the order that decides ties."""
+
+    def gateways(self) -> Sequence[Gateway]:
+        """Return the gateways."""
+
+    def links(self) -> Sequence[Link]:
+        """Return the links as they were measured last."""

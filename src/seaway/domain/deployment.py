@@ -1,0 +1,94 @@
+"""Deployments: what is told to a cluster, and copies: what is seen of them there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.placement import Placement
+
+
+def deployment_name(job_id: str, attempt: int) -> str:
+    """Derive the name of an attempt's objects, the same in every cluster, so that repeating does no harm."""
+    return f"sw-{job_id}-{attempt}"
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """One attempt's part in one cluster.
+
+    Attributes
+    ----------
+    job_id, attempt
+        Which job, and which of its attempts, from 1.
+    cluster
+        Where.
+    spec
+        What is to run.
+    placements
+        Node and devices of each replica that goes to this cluster.
+    """
+
+    job_id: str
+    attempt: int
+    cluster: str
+    spec: JobSpec
+    placements: tuple[Placement, ...]
+
+    @property
+    def name(self) -> str:
+        """Name of its objects."""
+        return deployment_name(self.job_id, self.attempt)
+
+
+class CopyPhase(Enum):
+    """How a copy, or one of its replicas, is doing."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    GONE = "gone"
+    """Removed; said once by a backend that is asked for changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStatus:
+    """What is seen of one replica."""
+
+    replica: int
+    phase: CopyPhase
+    node: str
+    uuids: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """What is seen of a deployment in its cluster.
+
+    Attributes
+    ----------
+    job_id, attempt
+        Read from the object itself, so that a late answer is known as one.
+    phase
+        Running when all its replicas run, succeeded when all succeeded, failed when one failed.
+    reason
+        Why it failed or does not start; empty otherwise.
+    address
+        Where a service of it answers; empty when it exposes none.
+    """
+
+    job_id: str
+    attempt: int
+    cluster: str
+    phase: CopyPhase
+    replicas: tuple[ReplicaStatus, ...] = ()
+    reason: str = ""
+    address: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of its objects."""
+        return deployment_name(self.job_id, self.attempt)

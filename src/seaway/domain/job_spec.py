@@ -1,0 +1,139 @@
+"""What a user asked for, checked and with every default written out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Demand, Job
+from seaway.domain.network import NO_NEED, NetworkNeed
+from seaway.domain.tenancy import DEFAULT, require_name
+
+NOWHERE = frozenset({""})
+"""Allows no cluster at all: none has an empty name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What each replica runs.
+
+    Attributes
+    ----------
+    image
+        The container's image.
+    command, args
+        As in Kubernetes: empty leaves the image's own.
+    env
+        Environment variables, by name.
+    ports
+        TCP ports that the container listens on.
+    """
+
+    image: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    ports: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """A job as it was submitted.
+
+    Attributes
+    ----------
+    name
+        What people call it; several jobs may have one name, their ids tell them apart.
+    demand
+        What each replica needs.
+    replicas, gang, between_replicas, priority, tenant, queue
+        As in `seaway.domain.job.Job`.
+    template
+        Which kind of workload it becomes.
+    run
+        What each replica runs.
+    runs_s
+        How long it is expected to run, seconds; None when nobody knows. A short job may be let past
+        a waiting one if it will be gone in time; simulated clusters run it for just so long.
+    time_limit_s
+        After how many seconds it is stopped; None for never.
+    retries
+        How often it is started again after it failed.
+    labels
+        Passed on to the workload.
+    """
+
+    name: str
+    demand: Demand
+    replicas: int = 1
+    gang: bool = False
+    between_replicas: NetworkNeed = NO_NEED
+    priority: int = 0
+    tenant: str = DEFAULT
+    queue: str = DEFAULT
+    template: str = "job"
+    run: Run = Run()
+    runs_s: int | None = None
+    time_limit_s: int | None = None
+    retries: int = 0
+    labels: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check the name and the figures."""
+        require_name("job", self.name)
+        for figure, least in (("replicas", 1), ("runs_s", 0), ("time_limit_s", 1), ("retries", 0)):
+            value = getattr(self, figure)
+            if value is not None and value < least:
+                raise RejectedError(f"is {value}, but has to be at least {least}", where=figure)
+
+    def job(self, job_id: str, clusters: frozenset[str] = frozenset()) -> Job:
+        """Return what the scheduler sees.
+
+        Parameters
+        ----------
+        job_id
+            Stands for the job's name, which need not be unique.
+        clusters
+            The clusters of its queue's pool; empty for all.
+        """
+        demand = self.demand
+        if clusters:
+            allowed = demand.nodes.clusters & clusters if demand.nodes.clusters else clusters
+            demand = replace(demand, nodes=replace(demand.nodes, clusters=allowed or NOWHERE))
+        return Job(
+            job_id,
+            demand,
+            self.replicas,
+            self.gang,
+            self.between_replicas,
+            self.priority,
+            self.tenant,
+            self.queue,
+            runs_s=self.runs_s,
+            labels=self.labels,
+        )
+
+    def differs_in_kind(self, other: JobSpec) -> bool:
+        """Tell whether a job that runs by the one spec has to be started anew to run by the other."""
+        return _essence(self) != _essence(other)
+
+    @property
+    def ends_within_s(self) -> int | None:
+        """Seconds after which the job is surely gone, or expected to be; None when nobody knows."""
+        known = [each for each in (self.runs_s, self.time_limit_s) if each is not None]
+        return min(known, default=None)
+
+
+def _essence(spec: JobSpec) -> tuple[Any, ...]:
+    """Take what the running copies of a job hang on: all but name, priority, queue and limits."""
+    return (
+        spec.demand,
+        spec.replicas,
+        spec.gang,
+        spec.between_replicas,
+        spec.template,
+        spec.run,
+        spec.runs_s,
+        spec.labels,
+    )
