@@ -20,12 +20,19 @@ class RejectedError(SeawayError):
         What is wrong and how to mend it, one line.
     where
         Where it stands: a file with line and column, or the path of a field.
+    also
+        What else is wrong with the same input.
     """
 
-    def __init__(self, message: str, *, where: str = "") -> None:
+    def __init__(self, message: str, *, where: str = "", also: tuple[RejectedError, ...] = ()) -> None:
         super().__init__(f"{where}: {message}" if where else message)
         self.message = message
         self.where = where
+        self.also = also
+
+
+class UnknownError(RejectedError):
+    """What the input names is not there, or is not the asker's to see."""
 
 
 class ConflictError(SeawayError):

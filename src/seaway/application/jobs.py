@@ -1,0 +1,182 @@
+"""What people do with jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from seaway.application.changes import Change, Outcome
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.store import Store
+from seaway.application.records import Attempt, IdempotencyKey, JobRecord
+from seaway.application.transitions import accepted, moved, respecified, stepped, stopped
+from seaway.application.writer import Writer
+from seaway.domain.errors import ConflictError, RejectedError, UnknownError
+from seaway.domain.ids import JobIds
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.lifecycle import JobState
+
+TRIES = 5
+"""How often a step is tried again when somebody else changed the job in between."""
+
+_Step = Callable[[JobRecord, Attempt | None, int], tuple[JobRecord, Change]]
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitKey:
+    """An idempotency key: sent again with the same body, a submit returns the job that there is."""
+
+    key: str
+    digest: str
+
+
+class StaleError(ConflictError):
+    """The job is not in the version that the change was meant for."""
+
+
+class Jobs:
+    """Takes jobs in, and changes and ends them.
+
+    Parameters
+    ----------
+    store, writer
+        Where jobs are read from, and who stores changes.
+    clock
+        For times in records.
+    random
+        For ids.
+    """
+
+    def __init__(self, store: Store, writer: Writer, clock: Clock, random: Random) -> None:
+        self._store = store
+        self._writer = writer
+        self._clock = clock
+        self._ids = JobIds(random)
+
+    async def submit(self, spec: JobSpec, actor: str, key: SubmitKey | None = None) -> tuple[JobRecord, bool]:
+        """Take in a job that the door let pass; it is stored when this returns.
+
+        Returns
+        -------
+        tuple of JobRecord and bool
+            The job, and whether it is new; not so when `key` was used for it before.
+
+        Raises
+        ------
+        ConflictError
+            When `key` was used with another body.
+        UnavailableError
+            When the job could not be stored.
+        """
+        if key and (known := await asyncio.to_thread(self._used, spec.tenant, key)):
+            return known, False
+        for _ in range(TRIES):
+            now_ns = self._clock.now_ns()
+            job = JobRecord(
+                id=self._ids.draw(now_ns),
+                spec=spec,
+                state=JobState.PENDING,
+                submitted_ns=now_ns,
+                changed_ns=now_ns,
+                submitted_by=actor,
+                reason="accepted",
+            )
+            change = accepted(job)
+            if key:
+                change.insert.append(IdempotencyKey(spec.tenant, key.key, key.digest, job.id, now_ns))
+            if await self._writer.stored_soon(change) is Outcome.STORED:
+                return job, True
+            if key and (known := await asyncio.to_thread(self._used, spec.tenant, key)):
+                return known, False
+        raise ConflictError("the job could not be stored; send it again")
+
+    def change(self, job_id: str, spec: JobSpec, actor: str, version: int | None = None) -> JobRecord:
+        """Change what a job asks for. One that runs is stopped and started anew where it has to be.
+
+        Parameters
+        ----------
+        version
+            The version that the change is meant for; None for whichever there is.
+
+        Raises
+        ------
+        StaleError
+            When the job is in another version.
+        ConflictError
+            When the job is over.
+        """
+
+        def step(job: JobRecord, attempt: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
+            if job.state.final:
+                raise ConflictError(f"the job is {job.state.value}; what is over cannot be changed, submit it anew")
+            if spec.tenant != job.spec.tenant:
+                raise RejectedError("a job stays with its tenant", where="tenant")
+            return respecified(job, attempt, spec, actor, now_ns)
+
+        return self._take(job_id, version, step)
+
+    def cancel(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
+        """End a job; its record stays. Cancelling what is cancelled changes nothing."""
+        return self._stop(job_id, JobState.CANCELLED, actor, reason or f"cancelled by {actor}", version)
+
+    def suspend(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
+        """Stop a job until somebody resumes it."""
+        return self._stop(job_id, JobState.SUSPENDED, actor, reason or f"suspended by {actor}", version)
+
+    def delete(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
+        """End a job if it is not over, and list it no longer."""
+        return self._stop(job_id, JobState.DELETED, actor, reason or f"deleted by {actor}", version)
+
+    def resume(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
+        """Send a suspended job back to its queue."""
+
+        def step(job: JobRecord, _: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
+            if job.state is not JobState.SUSPENDED:
+                raise ConflictError(f"the job is {job.state.value}; only a suspended job can be resumed")
+            after = moved(job, JobState.QUEUED, reason or f"resumed by {actor}", now_ns)
+            return after, stepped(after, actor)
+
+        return self._take(job_id, version, step)
+
+    def find(self, job_id: str) -> JobRecord:
+        """Return a job.
+
+        Raises
+        ------
+        UnknownError
+            When there is none.
+        """
+        job = self._store.job(job_id)
+        if job is None or job.state is JobState.DELETED:
+            raise UnknownError(f"there is no job {job_id!r}")
+        return job
+
+    def _stop(self, job_id: str, state: JobState, actor: str, reason: str, version: int | None) -> JobRecord:
+        def step(job: JobRecord, attempt: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
+            if job.state is state:
+                return job, Change()
+            return stopped(job, attempt, state, reason, actor, now_ns)
+
+        return self._take(job_id, version, step)
+
+    def _take(self, job_id: str, version: int | None, step: _Step) -> JobRecord:
+        """Take a step from the job as it is stored now; try again when it changes in between."""
+        for _ in range(TRIES):
+            job = self.find(job_id)
+            if version is not None and job.version != version:
+                raise StaleError(f"the job is in version {job.version} by now, not {version}; read it again")
+            attempts = self._store.attempts(job_id)
+            after, change = step(job, attempts[-1] if attempts else None, self._clock.now_ns())
+            if not change or self._writer.commit([change]) == [Outcome.STORED]:
+                return after
+        raise ConflictError("the job changes too fast; try once more")
+
+    def _used(self, tenant: str, key: SubmitKey) -> JobRecord | None:
+        used = self._store.key(tenant, key.key)
+        if used is None:
+            return None
+        if used.digest != key.digest:
+            raise ConflictError(f"the idempotency key {key.key!r} was used for another request")
+        return self._store.job(used.job_id)

@@ -1,0 +1,106 @@
+"""Every step a job can take, as the change that stores it: the rows, and the event that tells of it.
+
+An attempt is only ever changed together with its job, whose version guards both. The one exception is
+the last step of an attempt, from ending to ended, which nobody but the control loop takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from seaway.application.changes import Change
+from seaway.application.records import Attempt, Event, JobRecord, Outgoing, Verb
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.lifecycle import AttemptState, JobState, require_may_follow
+
+
+def told(job: JobRecord, actor: str, kind: str = "state", reason: str = "") -> Event:
+    """Tell what happened to a job, as it is after that."""
+    return Event(
+        at_ns=job.changed_ns,
+        kind=kind,
+        reason=reason or job.reason,
+        actor=actor,
+        tenant=job.spec.tenant,
+        job_id=job.id,
+        state=job.state.value if kind == "state" else "",
+        attempt=job.attempt,
+    )
+
+
+def moved(job: JobRecord, state: JobState, reason: str, now_ns: int, **fields: Any) -> JobRecord:  # noqa: ANN401
+    """Return a job in its next state.
+
+    Raises
+    ------
+    ConflictError
+        When the job cannot become that from where it is.
+    """
+    require_may_follow(job.state, state)
+    if state.final and job.ended_ns is None:
+        fields["ended_ns"] = now_ns
+    return replace(job, state=state, reason=reason, changed_ns=now_ns, version=job.version + 1, **fields)
+
+
+def accepted(job: JobRecord) -> Change:
+    """Store a new job."""
+    return Change(insert=[job, told(job, job.submitted_by)])
+
+
+def stepped(job: JobRecord, actor: str) -> Change:
+    """Store a job that went on to another state."""
+    return Change(update=[job], insert=[told(job, actor)])
+
+
+def placed(queued: JobRecord, scheduled: JobRecord, attempt: Attempt, actor: str) -> Change:
+    """Store a placement, and with it what has to be told to the clusters, before anything is told."""
+    change = stepped(scheduled, actor)
+    if queued.state is not JobState.QUEUED:
+        change.insert.insert(0, replace(told(scheduled, actor), state=JobState.QUEUED.value, reason="taken in"))
+    change.insert.append(attempt)
+    for cluster in attempt.clusters:
+        change.insert.append(Outgoing(attempt.job_id, attempt.number, cluster, Verb.CREATE, attempt.created_ns))
+    return change
+
+
+def ending(attempt: Attempt, reason: str, now_ns: int) -> Change:
+    """Begin to remove an attempt: what was not sent is not sent any more, and its clusters are told."""
+    change = Change(update=[replace(attempt, state=AttemptState.ENDING, reason=reason)])
+    for cluster in attempt.clusters:
+        change.delete.append(Outgoing(attempt.job_id, attempt.number, cluster, Verb.CREATE, now_ns))
+        change.put.append(Outgoing(attempt.job_id, attempt.number, cluster, Verb.DELETE, now_ns))
+    return change
+
+
+def ended(attempt: Attempt, now_ns: int) -> Change:
+    """Finish an attempt of which nothing is left."""
+    change = Change(update=[replace(attempt, state=AttemptState.ENDED, ended_ns=now_ns)])
+    for cluster in attempt.clusters:
+        for verb in Verb:
+            change.delete.append(Outgoing(attempt.job_id, attempt.number, cluster, verb, now_ns))
+    return change
+
+
+def stopped(
+    job: JobRecord, attempt: Attempt | None, state: JobState, reason: str, actor: str, now_ns: int
+) -> tuple[JobRecord, Change]:
+    """End a job, suspend it, or send it back to its queue; its live attempt, if any, is removed."""
+    after = moved(job, state, reason, now_ns)
+    change = stepped(after, actor)
+    if attempt is not None and attempt.state.live:
+        change.add(ending(attempt, reason, now_ns))
+    return after, change
+
+
+def respecified(
+    job: JobRecord, attempt: Attempt | None, spec: JobSpec, actor: str, now_ns: int
+) -> tuple[JobRecord, Change]:
+    """Change what a job asks for; where what runs no longer matches, it goes back to its queue."""
+    reason = f"changed by {actor}"
+    placed_otherwise = job.state.placed and job.spec.differs_in_kind(spec)
+    if placed_otherwise:
+        after, change = stopped(replace(job, spec=spec), attempt, JobState.QUEUED, reason, actor, now_ns)
+        return after, change
+    after = replace(job, spec=spec, changed_ns=now_ns, version=job.version + 1)
+    return after, Change(update=[after], insert=[told(after, actor, "changed", reason)])

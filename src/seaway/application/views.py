@@ -1,0 +1,198 @@
+"""What is shown of the fleet, the queue and decisions: frozen values, made from the live state on demand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from seaway.application.records import Cordon, JobRecord
+from seaway.domain.explanation import Explanation
+from seaway.domain.network import Link
+from seaway.domain.placement import Placement
+
+
+class ClusterState(Enum):
+    """Whether a cluster answers."""
+
+    UP = "up"
+    STALE = "stale"
+    """It has not answered for a while. It gets no new work."""
+    LOST = "lost"
+    """It has not answered for longer than the grace period. Its jobs are placed elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much of something there is, and how much of it is taken."""
+
+    total: int
+    used: int
+
+    @property
+    def free(self) -> int:
+        """What is left; less than nothing when a node shrank below what runs on it."""
+        return self.total - self.used
+
+
+@dataclass(frozen=True, slots=True)
+class SliceView:
+    """A share of a device, and who holds it."""
+
+    job_id: str
+    job: str
+    tenant: str
+    attempt: int
+    replica: int
+    memory_mib: int
+    core_milli: int
+    mig_profile: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceView:
+    """A device and its slices."""
+
+    cluster: str
+    node: str
+    uuid: str
+    index: int
+    model: str
+    vendor: str
+    mode: str
+    healthy: bool
+    share_limit: int
+    memory_mib: Amount
+    core_milli: Amount
+    slices: tuple[SliceView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A node and its devices.
+
+    Attributes
+    ----------
+    ready
+        Whether it takes new work: its cluster says so, and it is not cordoned.
+    cordon
+        Who keeps new work away from it, if anybody.
+    """
+
+    cluster: str
+    name: str
+    ready: bool
+    cordon: Cordon | None
+    cpu_milli: Amount
+    memory_mib: Amount
+    devices: tuple[DeviceView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """A cluster, summed up.
+
+    Attributes
+    ----------
+    silent_s
+        Seconds since it answered last.
+    strays
+        Copies there that no attempt known to Seaway accounts for.
+    """
+
+    name: str
+    state: ClusterState
+    silent_s: int
+    gateway: str
+    region: str
+    hardware: tuple[str, ...]
+    microprice_per_gpu_hour: int
+    cordon: Cordon | None
+    nodes: int
+    gpus: int
+    cpu_milli: Amount
+    memory_mib: Amount
+    gpu_milli: Amount
+    gpu_memory_mib: Amount
+    jobs: int
+    strays: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A node that could take a job's next replica, with what people weigh.
+
+    Attributes
+    ----------
+    free_slices
+        How many more replicas like this one the node could take.
+    link
+        Between the user's gateway and the cluster's; None where either is unknown.
+    microprice_per_hour
+        What one replica costs there for an hour, millionths of the currency's unit.
+    chosen
+        Whether the policy takes this one.
+    """
+
+    cluster: str
+    node: str
+    total: int
+    scores: dict[str, int]
+    free_slices: int
+    link: Link | None
+    microprice_per_hour: int
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What would happen to a job if it were submitted now.
+
+    Attributes
+    ----------
+    policy
+        Which policy decided.
+    fits
+        Whether it would start at once.
+    sentence
+        The answer in one sentence.
+    choices
+        Candidates for its first replica, best first.
+    placements
+        Where every replica would go; empty when it would wait.
+    """
+
+    policy: str
+    fits: bool
+    sentence: str
+    choices: tuple[Choice, ...]
+    placements: tuple[Placement, ...]
+    explanation: Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a job is where it is.
+
+    Attributes
+    ----------
+    sentence
+        The answer in one sentence.
+    position
+        Place in its queue, from 1; 0 when it does not wait.
+    ahead
+        Jobs that are decided before it.
+    placements
+        Where it is; empty while it waits.
+    chosen_because
+        What was noted when it was placed.
+    explanation
+        Node by node, on the fleet as it is now; None for a job that is over.
+    """
+
+    job: JobRecord
+    sentence: str
+    position: int
+    ahead: int
+    placements: tuple[Placement, ...]
+    chosen_because: str
+    explanation: Explanation | None

@@ -1,0 +1,195 @@
+"""The one writer: changes from every thread, stored in groups, one transaction for each group.
+
+A disk confirms a transaction in the time it takes for one or for a hundred changes, so what comes in
+while a group is on its way waits and goes as the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+
+from seaway.application.changes import Change, Outcome
+from seaway.application.ports.store import Store
+from seaway.application.records import Event
+from seaway.domain.errors import ConflictError, UnavailableError
+
+MOST_TOGETHER = 512
+"""Changes in one transaction."""
+
+MOST_WAITING = 20_000
+"""Changes that may wait; beyond that, whoever brings one is told to come again."""
+
+Listener = Callable[[Sequence[Change]], None]
+_Waiter = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Outcome]"] | Future[list[Outcome]]
+
+
+class Writer:
+    """Stores changes for everybody, and tells listeners what was stored, in order.
+
+    Parameters
+    ----------
+    store
+        Where to.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting: deque[tuple[Sequence[Change], _Waiter]] = deque()
+        self._some = threading.Condition()
+        self._listeners: list[Listener] = []
+        self._last_event: int | None = None
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        self._storing = threading.Lock()
+        self.stored = 0
+        self.groups = 0
+
+    def listen(self, listener: Listener) -> None:
+        """Have `listener` called with every group of changes that was stored, before whoever brought them goes on."""
+        self._listeners.append(listener)
+
+    def start(self) -> None:
+        """Start a thread of its own; without one, whoever brings changes stores them."""
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Store what waits and end the thread."""
+        with self._some:
+            self._stopping = True
+            self._some.notify_all()
+        if self._thread:
+            self._thread.join()
+
+    def commit(self, changes: Sequence[Change]) -> list[Outcome]:
+        """Store changes and wait for it.
+
+        Raises
+        ------
+        UnavailableError
+            Nothing is known to be stored.
+        """
+        if not changes:
+            return []
+        if self._thread is None:
+            return self._store_group(changes)
+        answer: Future[list[Outcome]] = Future()
+        self._bring(changes, answer)
+        return answer.result()
+
+    def require(self, change: Change) -> None:
+        """Store one change and wait for it.
+
+        Raises
+        ------
+        ConflictError
+            When a row of it was changed by somebody else.
+        """
+        if self.commit([change]) != [Outcome.STORED]:
+            raise ConflictError("it was changed at the same time; read it again and try once more")
+
+    async def stored_soon(self, change: Change) -> Outcome:
+        """Store one change; the event loop goes on meanwhile."""
+        loop = asyncio.get_running_loop()
+        if self._thread is None:
+            return self._store_group([change])[0]
+        answer: asyncio.Future[Outcome] = loop.create_future()
+        self._bring([change], (loop, answer))
+        return await answer
+
+    def _bring(self, changes: Sequence[Change], waiter: _Waiter) -> None:
+        with self._some:
+            if self._stopping:
+                raise UnavailableError("Seaway is shutting down")
+            if len(self._waiting) >= MOST_WAITING:
+                raise UnavailableError("too much waits to be stored", retry_after_s=1)
+            self._waiting.append((changes, waiter))
+            self._some.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._some:
+                while not self._waiting and not self._stopping:
+                    self._some.wait()
+                if not self._waiting:
+                    return
+                group = self._take()
+            self._serve(group)
+
+    def _take(self) -> list[tuple[Sequence[Change], _Waiter]]:
+        """Take from what waits as much as goes into one transaction, and at least one."""
+        group, size = [self._waiting.popleft()], 0
+        size = len(group[0][0])
+        while self._waiting and size + len(self._waiting[0][0]) <= MOST_TOGETHER:
+            group.append(self._waiting.popleft())
+            size += len(group[-1][0])
+        return group
+
+    def _serve(self, group: list[tuple[Sequence[Change], _Waiter]]) -> None:
+        try:
+            outcomes = self._store_group([change for changes, _ in group for change in changes])
+        except Exception as error:  # noqa: BLE001  # whatever it was, whoever waits has to hear of it
+            _answer([(waiter, error) for _, waiter in group])
+            return
+        at = 0
+        answers: list[tuple[_Waiter, list[Outcome] | Exception]] = []
+        for changes, waiter in group:
+            answers.append((waiter, outcomes[at : at + len(changes)]))
+            at += len(changes)
+        _answer(answers)
+
+    def _store_group(self, changes: Sequence[Change]) -> list[Outcome]:
+        with self._storing:
+            self._number_events(changes)
+            try:
+                outcomes = self._store.commit(changes)
+            except UnavailableError:
+                self._last_event = None  # it may have been stored after all
+                raise
+            self.groups += 1
+            self.stored += len(changes)
+            stored = [change for change, outcome in zip(changes, outcomes, strict=True) if outcome is Outcome.STORED]
+            for listener in self._listeners:
+                listener(stored)
+        return outcomes
+
+    def _number_events(self, changes: Sequence[Change]) -> None:
+        """Give every new event its number, in the order in which they are stored."""
+        if self._last_event is None:
+            self._last_event = self._store.last_event()
+        for change in changes:
+            for at, record in enumerate(change.insert):
+                if isinstance(record, Event):
+                    self._last_event += 1
+                    change.insert[at] = replace(record, id=self._last_event)
+
+
+def _answer(answers: Sequence[tuple[_Waiter, list[Outcome] | Exception]]) -> None:
+    """Tell everybody who waits; each event loop is woken once."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Outcome], list[Outcome] | Exception]]]
+    by_loop = defaultdict(list)
+    for waiter, answer in answers:
+        if isinstance(waiter, tuple):
+            by_loop[waiter[0]].append((waiter[1], answer))
+        elif isinstance(answer, Exception):
+            waiter.set_exception(answer)
+        else:
+            waiter.set_result(answer)
+    for loop, waiters in by_loop.items():
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(_resolve, waiters)
+
+
+def _resolve(waiters: Sequence[tuple[asyncio.Future[Outcome], list[Outcome] | Exception]]) -> None:
+    for future, answer in waiters:
+        if future.done():  # whoever asked went away
+            continue
+        if isinstance(answer, Exception):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer[0])
