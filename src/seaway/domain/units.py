@@ -1,0 +1,188 @@
+"""Amounts as people write them, like ``24GB``, ``500m``, ``20ms`` or ``0.1%``, and as Seaway counts them.
+
+Figures are read exactly, without binary fractions, and rounded up: who asks for a part of a unit gets the
+whole of it, and a bound that is set never becomes the 0 that sets none. White space around a figure and
+before its unit is passed over. What is no such amount raises `RejectedError`, which says what is accepted;
+so do truth values, negative figures, NaN, and figures above `LARGEST`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from math import ceil, isfinite
+
+from seaway.domain.errors import RejectedError
+
+LARGEST = 2**53
+"""The largest amount: more is a slip, and no float or JSON reader would keep it exactly."""
+
+LONGEST = 40
+"""Characters that an amount may have."""
+
+FIGURE = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+AMOUNT = re.compile(rf"\s*({FIGURE})\s*([A-Za-zµμ%/]*)\s*", re.ASCII)
+DURATION = re.compile(rf"\s*(?:{FIGURE}\s*[a-zµμ]+\s*)+", re.ASCII)
+DURATION_PART = re.compile(rf"({FIGURE})\s*([a-zµμ]+)", re.ASCII)
+
+MIB = Fraction(2**20)
+
+_DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
+_BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40, "pi": 2**50}
+MEMORY_UNITS: dict[str, Fraction] = {
+    unit + end: Fraction(size) / MIB for unit, size in {**_DECIMAL, **_BINARY}.items() for end in ("", "b")
+}
+"""MiB in each unit of memory, in lower case: k, M, G are powers of 1,000 and Ki, Mi, Gi powers of 1,024."""
+
+CPU_UNITS = {"": Fraction(1000), "m": Fraction(1)}
+
+NS_BY_UNIT = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "μs": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "min": 60 * 10**9,
+    "h": 3600 * 10**9,
+    "d": 86_400 * 10**9,
+}
+"""Nanoseconds in each unit of time."""
+
+RATE_UNITS: dict[str, Fraction] = {"": Fraction(1)} | {
+    prefix + end: size
+    for prefix, size in {
+        "": Fraction(1, 10**6),
+        "k": Fraction(1, 1000),
+        "m": Fraction(1),
+        "g": Fraction(1000),
+        "t": Fraction(10**6),
+    }.items()
+    for end in ("bps", "bit/s", "bit")
+}
+"""Mbit/s in each unit of bandwidth, in lower case; a figure alone is Mbit/s."""
+
+SHARE_UNITS = {"": Fraction(1), "%": Fraction(1, 100)}
+
+MEMORY_FORM = (
+    "an amount of memory with its unit, like 24GB (24 times 1,000 to the 3rd) or 24Gi (24 times 1,024 to the 3rd)"
+)
+CPU_FORM = "a number of CPU cores, like 2, 0.5 or 500m"
+DURATION_FORM = "a time with its unit, like 600us, 20ms, 1.5s, 10m, 2h or 1h30m"
+RATE_FORM = "a bandwidth, like 10Gbps, 500Mbps or 500 (in Mbit/s)"
+SHARE_FORM = "a share, like 0.1% or 0.001"
+PERCENT_FORM = "a share of a device, like 30% or 0.3"
+
+
+def memory_mib(value: object, *, where: str = "") -> int:
+    """Read an amount of memory, MiB.
+
+    As in Kubernetes, ``k``, ``M``, ``G``, ``T`` and ``P`` are powers of 1,000, and ``Ki``, ``Mi``, ``Gi``,
+    ``Ti`` and ``Pi`` powers of 1,024. A ``B`` may follow and changes nothing: ``24GB`` is ``24G``, 22,889
+    MiB, and ``24GiB`` is ``24Gi``, 24,576 MiB. Capitals do not matter, except that ``m`` alone is refused,
+    for it means thousandths there. So is a figure without a unit other than 0: Kubernetes takes it for
+    bytes, the vGPU layer for MiB.
+
+    Parameters
+    ----------
+    value
+        What was read from a file or typed.
+    where
+        Said in the error.
+    """
+    figure, unit = _amount(value, MEMORY_FORM, where)
+    if unit == "" and figure == 0:
+        return 0
+    factor = None if unit == "m" else MEMORY_UNITS.get(unit.lower())
+    return _whole(figure, factor, value, MEMORY_FORM, where)
+
+
+def cpu_milli(value: object, *, where: str = "") -> int:
+    """Read a number of CPU cores, thousandths of one: ``2``, ``0.5`` or ``500m``."""
+    figure, unit = _amount(value, CPU_FORM, where)
+    return _whole(figure, CPU_UNITS.get(unit), value, CPU_FORM, where)
+
+
+def duration_ns(value: object, *, where: str = "") -> int:
+    """Read a time, nanoseconds.
+
+    Units are ``ns``, ``us`` (or ``µs``), ``ms``, ``s``, ``m`` (or ``min``), ``h`` and ``d``, and may follow
+    each other, as in ``1h30m``. A figure without a unit is refused, unless it is 0.
+    """
+    if isinstance(value, str) and len(value) <= LONGEST and DURATION.fullmatch(value):
+        total = Fraction(0)
+        for figure, unit in DURATION_PART.findall(value):
+            if unit not in NS_BY_UNIT:
+                raise _wrong(value, DURATION_FORM, where)
+            total += Fraction(figure) * NS_BY_UNIT[unit]
+        return _whole(total, Fraction(1), value, DURATION_FORM, where)
+    figure, unit = _amount(value, DURATION_FORM, where)
+    return _whole(figure, Fraction(1) if unit == "" and figure == 0 else None, value, DURATION_FORM, where)
+
+
+def rate_mbps(value: object, *, where: str = "") -> int:
+    """Read a bandwidth, Mbit/s: ``10Gbps``, ``500Mbps``, ``500Mbit/s``, or a figure alone in Mbit/s.
+
+    A capital ``B`` is refused, for it may mean bytes.
+    """
+    figure, unit = _amount(value, RATE_FORM, where)
+    factor = None if "B" in unit else RATE_UNITS.get(unit.lower())
+    return _whole(figure, factor, value, RATE_FORM, where)
+
+
+def share_ppm(value: object, *, where: str = "") -> int:
+    """Read a share, parts per million: ``0.1%`` or ``0.001``; at most all."""
+    return _share(value, 1_000_000, SHARE_FORM, where)
+
+
+def percent_milli(value: object, *, where: str = "") -> int:
+    """Read a share of a device's cores, thousandths: ``30%`` or ``0.3``; at most all."""
+    return _share(value, 1000, PERCENT_FORM, where)
+
+
+def _share(value: object, parts: int, form: str, where: str) -> int:
+    figure, unit = _amount(value, form, where)
+    read = _whole(figure * parts, SHARE_UNITS.get(unit), value, form, where)
+    if read > parts:
+        hint = f"; {value}% perhaps?" if unit == "" and figure <= 100 else ""
+        raise RejectedError(f"{value!r} is more than all, which is 100% or 1{hint}", where=where)
+    return read
+
+
+def _amount(value: object, form: str, where: str) -> tuple[Fraction, str]:
+    """Split `value` into its figure and its unit; the unit is empty for a number."""
+    if isinstance(value, float) and isfinite(value) and value >= 0:
+        return Fraction(repr(value)), ""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return Fraction(value), ""
+    if isinstance(value, str) and len(value) <= LONGEST:
+        match = AMOUNT.fullmatch(value)
+        if match:
+            return Fraction(match[1]), match[2]
+    raise _wrong(value, form, where)
+
+
+def _whole(figure: Fraction, factor: Fraction | None, value: object, form: str, where: str) -> int:
+    """Return `figure` times `factor`, rounded up; None stands for a unit that is not known."""
+    if factor is None:
+        raise _wrong(value, form, where)
+    read = ceil(figure * factor)
+    if read > LARGEST:
+        raise RejectedError(f"{_shown(value)} is more than anything can be; give {form}", where=where)
+    return read
+
+
+def _wrong(value: object, form: str, where: str) -> RejectedError:
+    return RejectedError(f"{_shown(value)} does not do; give {form}", where=where)
+
+
+def _shown(value: object) -> str:
+    """Show a value, cut where it is long."""
+    if isinstance(value, int) and abs(value) > LARGEST:
+        return f"a figure of {value.bit_length()} bits"
+    if isinstance(value, Mapping | list | tuple | set):
+        return f"a {type(value).__name__}"
+    shown = repr(value)
+    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
