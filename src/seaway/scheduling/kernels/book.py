@@ -225,6 +225,19 @@ def give_slice(fleet: FleetArrays, slice_: Int32) -> None:
 
 
 @compiled
+def retake_slice(fleet: FleetArrays, slice_: Int32) -> None:
+    """Take a slice of given amounts again, whether or not it fits: undo `give_slice`."""
+    devices = fleet.devices
+    d = slice_[SLICE_DEVICE]
+    devices[DEVICE_MEMORY_FREE, d] -= slice_[SLICE_MEMORY]
+    devices[DEVICE_CORE_FREE, d] -= slice_[SLICE_CORE]
+    devices[DEVICE_SLOTS_FREE, d] -= 1
+    if slice_[SLICE_MIG] >= 0:
+        devices[DEVICE_MIG_USED, d] |= ((1 << fleet.mig[slice_[SLICE_MIG], MIG_SIZE]) - 1) << slice_[SLICE_START]
+    refresh_device(fleet, d)
+
+
+@compiled
 def book_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, sign: int) -> None:
     """Take (`sign` 1) or give back (-1) the CPU and memory of demand `k` on node `n`."""
     cpu = sign * demands.amounts[k, DEMAND_CPU]
@@ -318,6 +331,31 @@ def release_rows(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices:
     plan, slices, rows = borrowed(plan), borrowed(slices), borrowed(rows)
     for at in range(rows.shape[0] - 1, -1, -1):
         release_line(fleet, demands, plan, slices, rows[at])
+
+
+@compiled
+def retake_rows(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: Int32) -> None:
+    """Take all that the lines of a plan hold, whether or not it fits: undo `release_rows`.
+
+    Parameters
+    ----------
+    plan
+        Decisions, shape (R, PLAN_ROWS); lines without a node are passed over.
+    slices
+        Their slices, shape (S, SLICE_ROWS).
+    """
+    fleet, demands = borrowed(fleet), borrowed(demands)
+    plan, slices = borrowed(plan), borrowed(slices)
+    for row in range(plan.shape[0]):
+        n = plan[row, PLAN_NODE]
+        if n < 0:
+            continue
+        k = plan[row, PLAN_DEMAND]
+        for s in range(plan[row, PLAN_SLICE_FIRST], plan[row, PLAN_SLICE_END]):
+            retake_slice(fleet, slices[s])
+        book_node(fleet, demands, k, n, 1)
+        book_bandwidth(fleet, demands, k, n, plan[row, PLAN_BANDWIDTH])
+        note_change(fleet, n)
 
 
 @compiled

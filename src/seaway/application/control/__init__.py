@@ -1,0 +1,1 @@
+"""The control loop: collect, decide, execute, observe, over and over."""

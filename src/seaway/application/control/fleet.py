@@ -1,0 +1,219 @@
+"""The fleet as it is now: what clusters told of themselves, and what is booked on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from seaway.application.records import Attempt, Cordon
+from seaway.application.views import ClusterState
+from seaway.domain.cluster import Cluster, Fleet
+from seaway.domain.job import Job
+from seaway.domain.network import Gateway, Link
+from seaway.domain.node import Node
+from seaway.scheduling.booking import Booking, book
+from seaway.scheduling.columns import CLUSTERS_GATE
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.update import put_links, put_node, remove_node
+
+Key = tuple[str, int]
+"""Id of a job and number of an attempt."""
+
+
+@dataclass(slots=True)
+class LiveCluster:
+    """What is known of a cluster.
+
+    Attributes
+    ----------
+    cluster
+        As it told of itself; None before it ever answered.
+    state
+        Whether it answers.
+    heard_ns
+        When it answered last, by the monotonic clock.
+    strays
+        Copies there that no job known to Seaway accounts for.
+    """
+
+    name: str
+    heard_ns: int
+    cluster: Cluster | None = None
+    state: ClusterState = ClusterState.STALE
+    strays: set[str] = field(default_factory=set)
+
+
+class LiveFleet:
+    """Keeps a snapshot true to what clusters tell, and books what attempts hold on it.
+
+    Attributes
+    ----------
+    snapshot
+        For the engine.
+    clusters
+        By name, in the order that decides ties.
+    version
+        Counts up with every change that may let a job fit that did not before.
+    """
+
+    def __init__(self) -> None:
+        self.snapshot = Snapshot(Fleet(()))
+        self.clusters: dict[str, LiveCluster] = {}
+        self.version = 0
+        self._cordons: dict[tuple[str, str], Cordon] = {}
+        self._gateways: tuple[Gateway, ...] = ()
+        self._links: tuple[Link, ...] = ()
+        self._held: dict[Key, tuple[Attempt, Job, Booking]] = {}
+        self._homeless: set[tuple[str, str]] = set()
+
+    # What there is.
+
+    def know(self, names: Iterable[str], now_ns: int) -> None:
+        """Note which clusters there are; what left is forgotten."""
+        before = self.clusters
+        self.clusters = {name: before.get(name) or LiveCluster(name, now_ns) for name in names}
+        if any(live.cluster for name, live in before.items() if name not in self.clusters):
+            self.rebuild()
+
+    def connect(self, gateways: Sequence[Gateway], links: Sequence[Link]) -> None:
+        """Note gateways and links as they are now."""
+        if tuple(gateways) != self._gateways:
+            self._gateways, self._links = tuple(gateways), tuple(links)
+            self.rebuild()
+        elif tuple(links) != self._links:
+            self._links = tuple(links)
+            put_links(self.snapshot, self._with_known_ends(self._links))
+            self.version += 1
+
+    def tell(self, cluster: Cluster) -> None:
+        """Take over what a cluster tells of itself."""
+        live = self.clusters[cluster.name]
+        before, live.cluster = live.cluster, cluster
+        if before is None or _character(before) != _character(cluster):
+            self.rebuild()
+            return
+        old = {node.name: node for node in before.nodes}
+        for node in cluster.nodes:
+            if old.pop(node.name, None) != node:
+                self._put(cluster.name, node)
+        for name in old:
+            remove_node(self.snapshot, cluster.name, name)
+        self.version += 1
+        if any((cluster.name, node.name) in self._homeless for node in cluster.nodes):
+            self.rebuild()
+
+    def set_state(self, name: str, state: ClusterState) -> None:
+        """Note whether a cluster answers; one that does not gets no new work."""
+        live = self.clusters[name]
+        live.state = state
+        self._gate(live)
+        self.version += 1
+
+    def cordon(self, cordons: Iterable[Cordon]) -> None:
+        """Take over which clusters and nodes take no new work."""
+        before = self._cordons
+        self._cordons = {(each.cluster, each.node): each for each in cordons}
+        for cluster, node in before.keys() ^ self._cordons.keys():
+            live = self.clusters.get(cluster)
+            if live is None or live.cluster is None:
+                continue
+            self._gate(live)
+            for each in live.cluster.nodes:
+                if each.name == node:
+                    self._put(cluster, each)
+        self.version += 1
+
+    def cordon_of(self, cluster: str, node: str = "") -> Cordon | None:
+        """Return the cordon on a cluster, or on a node itself."""
+        return self._cordons.get((cluster, node))
+
+    def cordons(self) -> Iterable[Cordon]:
+        """Return all cordons."""
+        return self._cordons.values()
+
+    @property
+    def gateways(self) -> tuple[Gateway, ...]:
+        """The gateways."""
+        return self._gateways
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """The links as they were measured last."""
+        return self._links
+
+    def fleet(self) -> Fleet:
+        """Return all that clusters told, nodes as they are offered to the engine."""
+        told = [live.cluster for live in self.clusters.values() if live.cluster]
+        gateways = {gateway.name for gateway in self._gateways}
+        clusters = tuple(
+            replace(
+                cluster,
+                gateway=cluster.gateway if cluster.gateway in gateways else "",
+                nodes=tuple(self._offered(cluster.name, node) for node in cluster.nodes),
+            )
+            for cluster in told
+        )
+        return Fleet(clusters, self._gateways, self._with_known_ends(self._links))
+
+    # What is booked.
+
+    def hold(self, attempt: Attempt, job: Job, booking: Booking | None = None) -> None:
+        """Keep what an attempt holds: `booking` if the engine just made it, else from its placements."""
+        if booking is None:
+            booking = book(self.snapshot, job, attempt.placements)
+            self._note_homeless(attempt)
+        self._held[attempt.job_id, attempt.number] = (attempt, job, booking)
+
+    def let_go(self, key: Key) -> None:
+        """Give back what an attempt holds; one that holds nothing is passed over."""
+        held = self._held.pop(key, None)
+        if held:
+            held[2].release(self.snapshot)
+            self.version += 1
+
+    def held(self) -> Iterable[Key]:
+        """Return what holds something."""
+        return self._held.keys()
+
+    def booking(self, key: Key) -> Booking | None:
+        """Return what an attempt holds."""
+        held = self._held.get(key)
+        return held[2] if held else None
+
+    def rebuild(self) -> None:
+        """Make the snapshot anew from what clusters told and what attempts hold."""
+        self.snapshot = Snapshot(self.fleet())
+        self._homeless.clear()
+        for live in self.clusters.values():
+            self._gate(live)
+        for key, (attempt, job, _) in self._held.items():
+            self._held[key] = (attempt, job, book(self.snapshot, job, attempt.placements))
+            self._note_homeless(attempt)
+        self.version += 1
+
+    def _note_homeless(self, attempt: Attempt) -> None:
+        """Note the nodes that an attempt is on and that no cluster tells of, to book them when one does."""
+        for placement in attempt.placements:
+            if (placement.cluster, placement.node) not in self.snapshot.node_index:
+                self._homeless.add((placement.cluster, placement.node))
+
+    def _put(self, cluster: str, node: Node) -> None:
+        put_node(self.snapshot, cluster, self._offered(cluster, node))
+
+    def _offered(self, cluster: str, node: Node) -> Node:
+        return replace(node, ready=False) if (cluster, node.name) in self._cordons else node
+
+    def _gate(self, live: LiveCluster) -> None:
+        if live.cluster is None:
+            return
+        usable = live.state is ClusterState.UP and (live.name, "") not in self._cordons
+        self.snapshot.arrays.clusters_open[CLUSTERS_GATE, self.snapshot.cluster_index(live.name)] = int(usable)
+
+    def _with_known_ends(self, links: Iterable[Link]) -> tuple[Link, ...]:
+        known = {gateway.name for gateway in self._gateways}
+        return tuple(link for link in links if link.source in known and link.target in known)
+
+
+def _character(cluster: Cluster) -> Cluster:
+    """Return all of a cluster but its nodes."""
+    return replace(cluster, nodes=())

@@ -1,0 +1,277 @@
+"""What the control loop knows: everything that is stored of jobs that are not over, in memory.
+
+It changes only by what was stored, in the order in which it was stored: the loop's own changes and
+those of people alike.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+
+from seaway.application.changes import Change, Record
+from seaway.application.control.deadlines import Deadlines, Due
+from seaway.application.control.dispatch import Dispatcher
+from seaway.application.control.fleet import Key, LiveFleet
+from seaway.application.control.settings import ControlSettings
+from seaway.application.control.waiting import Entry, Waiting, entry
+from seaway.application.ports.backend import Command, Removal
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.store import Store
+from seaway.application.records import Attempt, Cordon, JobRecord, Outgoing, Verb
+from seaway.application.views import ClusterState
+from seaway.domain.deployment import Copy, Deployment
+from seaway.domain.job import Job
+from seaway.domain.lifecycle import AttemptState, JobState
+from seaway.domain.tenancy import Pool, Queue
+from seaway.scheduling.booking import Booking
+
+MIX = 1000
+"""Jobs of the past that policies learn from."""
+
+
+class Live:
+    """The control loop's memory.
+
+    Attributes
+    ----------
+    jobs
+        Every job that is not over, and those that are but still hold something.
+    attempts
+        Every attempt that holds something.
+    outgoing
+        What clusters are still to be told.
+    seen
+        What was seen of each attempt, by cluster.
+    told_ns
+        When a cluster confirmed that it took an attempt over, by the monotonic clock.
+    waiting
+        Jobs to place.
+    avoid
+        Devices that a job is kept from, because a cluster refused it there.
+    bookings
+        What attempts hold that are about to be stored.
+    recent
+        What was asked for lately.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, clock: Clock, settings: ControlSettings) -> None:
+        self.clock = clock
+        self.settings = settings
+        self.dispatcher = dispatcher
+        self.fleet = LiveFleet()
+        self.recent: deque[Job] = deque(maxlen=MIX)
+        self.taken_in = 0
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything that is stored; what clusters told of themselves is kept."""
+        self.jobs: dict[str, JobRecord] = {}
+        self.attempts: dict[Key, Attempt] = {}
+        self.by_job: defaultdict[str, set[int]] = defaultdict(set)
+        self.by_cluster: defaultdict[str, set[Key]] = defaultdict(set)
+        self.outgoing: dict[tuple[str, int, str], Outgoing] = {}
+        self.seen: defaultdict[Key, dict[str, Copy]] = defaultdict(dict)
+        self.told_ns: dict[tuple[str, int, str], int] = {}
+        self.waiting = Waiting()
+        self.deadlines = Deadlines(self.clock)
+        self.avoid: dict[str, frozenset[str]] = {}
+        self.bookings: dict[Key, Booking] = {}
+        self.queues: dict[str, Queue] = {}
+        self.pools: dict[str, Pool] = {}
+        self.seen_version = -1
+        for key in [*self.fleet.held()]:
+            self.fleet.let_go(key)
+        self.dispatcher.forget()
+
+    def load(self, store: Store) -> None:
+        """Take over everything from the store.
+
+        Raises
+        ------
+        UnavailableError
+            When the database does not answer; nothing may be relied on then until it is loaded.
+        """
+        self.clear()
+        self.queues = {queue.name: queue for queue in store.queues()}
+        self.pools = {pool.name: pool for pool in store.pools()}
+        self.fleet.cordon(store.cordons())
+        for attempt in store.held_attempts():
+            self._put_attempt(attempt)
+        for job in store.live_jobs():
+            self._put_job(job)
+        for key in self.attempts:  # jobs that are over and still hold something
+            if key[0] not in self.jobs and (over := store.job(key[0])):
+                self._put_job(over)
+        for outgoing in store.outgoing():
+            self._put_outgoing(outgoing)
+
+    # Taking over what was stored.
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Take over changes that were stored."""
+        for change in changes:
+            for record in change.delete:
+                self._drop(record)
+            for records in (change.insert, change.update, change.put):
+                for record in records:
+                    self._put(record)
+
+    def _put(self, record: Record) -> None:
+        match record:
+            case JobRecord():
+                self._put_job(record)
+            case Attempt():
+                self._put_attempt(record)
+            case Outgoing():
+                self._put_outgoing(record)
+            case Queue():
+                self.queues[record.name] = record
+                self._sort_anew()
+            case Pool():
+                self.pools[record.name] = record
+                self._sort_anew()
+            case Cordon():
+                others = [each for each in self.fleet.cordons() if (each.cluster, each.node) != _place(record)]
+                self.fleet.cordon([*others, record])
+            case _:
+                pass
+
+    def _drop(self, record: Record) -> None:
+        match record:
+            case Outgoing():
+                key = (record.job_id, record.attempt, record.cluster)
+                if key in self.outgoing and self.outgoing[key].verb is record.verb:
+                    del self.outgoing[key]
+                    self.dispatcher.drop(record)
+            case Queue():
+                self.queues.pop(record.name, None)
+            case Pool():
+                self.pools.pop(record.name, None)
+            case Cordon():
+                self.fleet.cordon([each for each in self.fleet.cordons() if _place(each) != _place(record)])
+            case _:
+                pass
+
+    def _put_job(self, job: JobRecord) -> None:
+        before = self.jobs.get(job.id)
+        if before and before.version >= job.version:
+            return
+        self.jobs[job.id] = job
+        if before is None and job.state is JobState.PENDING:
+            self.recent.append(job.spec.job(job.id))
+            self.taken_in += 1
+        self.consider(job.id)
+
+    def _put_attempt(self, attempt: Attempt) -> None:
+        key = (attempt.job_id, attempt.number)
+        if not attempt.state.holds:
+            self._end_attempt(key)
+            return
+        fresh = key not in self.attempts
+        self.attempts[key] = attempt
+        if fresh:
+            self.by_job[attempt.job_id].add(attempt.number)
+            for cluster in attempt.clusters:
+                self.by_cluster[cluster].add(key)
+            self.fleet.hold(attempt, attempt.spec.job(attempt.job_id), self.bookings.pop(key, None))
+        if attempt.state is AttemptState.ASSUMED and fresh:
+            self.deadlines.at_wall(attempt.expires_ns, self.settings.assume_s, Due.EXPIRY, (*key, ""))
+        if attempt.state is AttemptState.RUNNING and attempt.running_ns and attempt.spec.time_limit_s:
+            limit_s = attempt.spec.time_limit_s
+            self.deadlines.at_wall(attempt.running_ns + int(limit_s * 1e9), limit_s, Due.LIMIT, (*key, ""))
+
+    def _end_attempt(self, key: Key) -> None:
+        attempt = self.attempts.pop(key, None)
+        if attempt is None:
+            return
+        self.by_job[key[0]].discard(key[1])
+        for cluster in attempt.clusters:
+            self.by_cluster[cluster].discard(key)
+            self.told_ns.pop((*key, cluster), None)
+        self.seen.pop(key, None)
+        self.fleet.let_go(key)
+        self.consider(key[0])
+
+    def _put_outgoing(self, outgoing: Outgoing) -> None:
+        key = (outgoing.job_id, outgoing.attempt, outgoing.cluster)
+        self.outgoing[key] = outgoing
+        self.dispatcher.give(outgoing, self.command(outgoing))
+
+    def command(self, outgoing: Outgoing) -> Command:
+        """Return what a cluster is told."""
+        attempt = self.attempts.get((outgoing.job_id, outgoing.attempt))
+        if outgoing.verb is Verb.DELETE or attempt is None:
+            return Removal(outgoing.job_id, outgoing.attempt, outgoing.cluster)
+        return deployment(attempt, outgoing.cluster)
+
+    # Who waits.
+
+    def consider(self, job_id: str) -> None:
+        """Let a job wait if it is to be placed now; forget it if it is over and holds nothing."""
+        job = self.jobs.get(job_id)
+        self.waiting.remove(job_id)
+        if job is None:
+            return
+        if job.state.waits and not self.blocked(job):
+            self.waiting.put(self.entry(job))
+        elif job.state.final and not self.by_job.get(job_id):
+            del self.jobs[job_id]
+            self.by_job.pop(job_id, None)
+            self.avoid.pop(job_id, None)
+
+    def blocked(self, job: JobRecord) -> str:
+        """Say why a job that waits may not be tried yet; empty when it may."""
+        if job.not_before_ns is not None:
+            left_s = (job.not_before_ns - self.clock.now_ns()) / 1e9
+            if left_s > 0:
+                self.deadlines.in_seconds(min(left_s, self.settings.most_retry_s), Due.RETRY, (job.id, 0, ""))
+                return "it is tried again after a pause"
+        for number in self.by_job.get(job.id, ()):
+            for cluster in self.attempts[job.id, number].clusters:
+                if self.state_of(cluster) is not ClusterState.LOST and self._told(job.id, number, cluster):
+                    return f"attempt {number} is being removed from {cluster}"
+        return ""
+
+    def _told(self, job_id: str, number: int, cluster: str) -> bool:
+        """Tell whether something of an attempt may still be in a cluster: until its removal is confirmed."""
+        attempt = self.attempts[job_id, number]
+        return attempt.state.live or (job_id, number, cluster) in self.outgoing
+
+    def entry(self, job: JobRecord) -> Entry:
+        """Prepare a job to wait."""
+        queue = self.queues.get(job.spec.queue)
+        pool = self.pools.get(queue.pool) if queue else None
+        return entry(job, pool.clusters if pool else frozenset(), self.avoid.get(job.id, frozenset()))
+
+    def _sort_anew(self) -> None:
+        """Prepare all jobs that wait again, because queues or pools changed."""
+        for each in list(self.waiting.entries()):
+            self.consider(each.record.id)
+        self.waiting.try_all()
+
+    # Looking things up.
+
+    def state_of(self, cluster: str) -> ClusterState:
+        """Return whether a cluster answers; one that is not of the fleet any more is lost."""
+        live = self.fleet.clusters.get(cluster)
+        return live.state if live else ClusterState.LOST
+
+    def current(self, job: JobRecord) -> Attempt | None:
+        """Return a job's live attempt; None without one."""
+        attempt = self.attempts.get((job.id, job.attempt))
+        return attempt if attempt and attempt.state.live else None
+
+    def unsent(self, attempt: Attempt) -> Sequence[str]:
+        """Return the clusters that have not confirmed an attempt yet."""
+        return [cluster for cluster in attempt.clusters if (attempt.job_id, attempt.number, cluster) in self.outgoing]
+
+
+def deployment(attempt: Attempt, cluster: str) -> Deployment:
+    """Return an attempt's part in one cluster."""
+    placements = tuple(each for each in attempt.placements if each.cluster == cluster)
+    return Deployment(attempt.job_id, attempt.number, cluster, attempt.spec, placements)
+
+
+def _place(cordon: Cordon) -> tuple[str, str]:
+    return cordon.cluster, cordon.node

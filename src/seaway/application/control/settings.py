@@ -1,0 +1,53 @@
+"""What the control loop can be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ControlSettings:
+    """Delays and limits of the control loop.
+
+    Attributes
+    ----------
+    batch
+        Jobs decided, and stored, together.
+    most_tried
+        Jobs tried in one pass; the rest is tried in the next.
+    assume_s
+        How long a placement is held for a cluster that does not confirm it.
+    stale_s
+        After how many silent seconds a cluster gets no new work.
+    grace_s
+        After how many silent seconds its jobs are placed elsewhere.
+    replace_per_minute
+        Jobs taken from silent clusters in a minute, all clusters together.
+    halt_share
+        When more than this share of all clusters is silent, the fault is taken to be on this side, and
+        nothing is placed elsewhere. A fleet of one cluster has no elsewhere.
+    retry_s, most_retry_s
+        Delay before a failed job is tried again; it doubles with every failure up to the most.
+    keep_finished_s
+        How long clusters keep what is left of ended jobs, so that logs can be read.
+    reserve
+        Whether the first job of a queue that does not fit gets a reservation.
+    poll_s
+        How often the loop looks around when nothing happens.
+    sample_s
+        How often fleet and links are written down.
+    """
+
+    batch: int = 256
+    most_tried: int = 4096
+    assume_s: float = 60
+    stale_s: float = 15
+    grace_s: float = 60
+    replace_per_minute: int = 120
+    halt_share: float = 0.5
+    retry_s: float = 5
+    most_retry_s: float = 300
+    keep_finished_s: float = 3600
+    reserve: bool = True
+    poll_s: float = 1
+    sample_s: float = 60

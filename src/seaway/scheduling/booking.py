@@ -1,0 +1,130 @@
+"""Bookings: what one job holds of a snapshot, apart from the plan that it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from seaway.domain.job import Job
+from seaway.domain.placement import DeviceSlice, Placement
+from seaway.scheduling.columns import (
+    CLUSTER_GATEWAY,
+    DEMAND_BANDWIDTH,
+    DEMAND_GATEWAY,
+    NODE_CLUSTER,
+    PLAN_BANDWIDTH,
+    PLAN_DEMAND,
+    PLAN_JOB,
+    PLAN_NODE,
+    PLAN_REPLICA,
+    PLAN_ROWS,
+    PLAN_SLICE_END,
+    PLAN_SLICE_FIRST,
+    SLICE_CORE,
+    SLICE_DEVICE,
+    SLICE_MEMORY,
+    SLICE_MIG,
+    SLICE_ROWS,
+    SLICE_START,
+)
+from seaway.scheduling.encode import smallest_first
+from seaway.scheduling.kernels.book import retake_rows
+from seaway.scheduling.plan import Plan
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.state import Int32, Int64
+
+
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """What a job holds.
+
+    Attributes
+    ----------
+    lines
+        A line a replica, shape (R, PLAN_ROWS).
+    slices
+        Its slices, shape (S, SLICE_ROWS).
+    """
+
+    lines: Int64
+    slices: Int32
+
+    def copy(self) -> Booking:
+        """Return a booking that can be released on a copy of the snapshot."""
+        return Booking(self.lines.copy(), self.slices)
+
+    def release(self, snapshot: Snapshot) -> None:
+        """Give back all that it holds; a second time changes nothing."""
+        snapshot.release(self.lines, self.slices, np.arange(len(self.lines)))
+
+
+def bookings(plan: Plan) -> Iterator[Booking]:
+    """Take a committed plan apart, job by job in the order of its queue."""
+    jobs = np.arange(len(plan.queue) + 1)
+    bounds = np.searchsorted(plan.lines[:, PLAN_JOB], jobs)
+    for first, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        yield _cut(plan, first, end)
+
+
+def _cut(plan: Plan, first: int, end: int) -> Booking:
+    lines = plan.lines[first:end].copy()
+    begin, stop = int(lines[0, PLAN_SLICE_FIRST]), int(lines[-1, PLAN_SLICE_END])
+    lines[:, PLAN_SLICE_FIRST : PLAN_SLICE_END + 1] -= begin
+    return Booking(lines, plan.slices[begin:stop].copy())
+
+
+def book(snapshot: Snapshot, job: Job, placements: Sequence[Placement]) -> Booking:
+    """Take what the placements of a job hold, whether or not it fits: they are facts.
+
+    Nodes and devices that the snapshot does not have hold nothing.
+    """
+    demand = snapshot.demands.line(job.demand)
+    lines = np.zeros((len(placements), PLAN_ROWS), np.int64)
+    taken: list[tuple[int, int, int, int, int]] = []
+    paid: set[int] = set()
+    for line, placement in zip(lines, placements, strict=True):
+        n = snapshot.node_index.get((placement.cluster, placement.node), -1)
+        line[[PLAN_REPLICA, PLAN_DEMAND, PLAN_NODE, PLAN_SLICE_FIRST]] = placement.replica, demand, n, len(taken)
+        if n >= 0:
+            taken += _slices(snapshot, placement.slices)
+            line[PLAN_BANDWIDTH] = _bandwidth(snapshot, demand, n, paid)
+        line[PLAN_SLICE_END] = len(taken)
+    slices = np.array(taken, np.int32).reshape(-1, SLICE_ROWS)
+    retake_rows(snapshot.arrays, snapshot.demands.arrays, lines, slices)
+    return Booking(lines, slices)
+
+
+def _slices(snapshot: Snapshot, slices: Sequence[DeviceSlice]) -> Iterator[tuple[int, int, int, int, int]]:
+    """Write slices as lines, in the order of `seaway.scheduling.columns`."""
+    for each in slices:
+        d = snapshot.device_index.get(each.uuid)
+        if d is None:
+            continue
+        line = [0] * SLICE_ROWS
+        line[SLICE_DEVICE], line[SLICE_MEMORY], line[SLICE_CORE] = d, each.memory_mib, each.core_milli
+        line[SLICE_MIG], line[SLICE_START] = _mig_line(snapshot, d, each.mig_profile), each.mig_start
+        yield line[0], line[1], line[2], line[3], line[4]
+
+
+def _mig_line(snapshot: Snapshot, d: int, profile: str) -> int:
+    """Return the line of a MIG profile of a device; -1 without one, or when the device was cut anew since."""
+    if not profile:
+        return -1
+    sizes = smallest_first(snapshot.devices[d])
+    for at, size in enumerate(sizes):
+        if size.name == profile:
+            return int(snapshot.arrays.mig_first[snapshot.geometries[sizes]]) + at
+    return -1
+
+
+def _bandwidth(snapshot: Snapshot, demand: int, n: int, paid: set[int]) -> int:
+    """Return what a replica on node `n` takes of the link to its cluster: one replica of a cluster pays for all."""
+    amounts = snapshot.demands.arrays.amounts[demand]
+    cluster = int(snapshot.arrays.nodes[NODE_CLUSTER, n])
+    known = amounts[DEMAND_GATEWAY] >= 0 and snapshot.arrays.clusters[CLUSTER_GATEWAY, cluster] >= 0
+    if not known or cluster in paid:
+        return 0
+    paid.add(cluster)
+    return int(amounts[DEMAND_BANDWIDTH])
