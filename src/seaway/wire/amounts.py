@@ -1,0 +1,58 @@
+"""Exact amounts as people read them; `seaway.domain.units` reads every one of them back to the same integer."""
+
+from __future__ import annotations
+
+from seaway.domain.units import memory_mib
+
+MIB_PER_GIB = 1024
+GB_MIB = 10**9 / 2**20
+
+_TIMES = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+_SMALL_TIMES = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
+
+
+def memory_text(mib: int) -> str:
+    """Write memory as whole Gi or GB where that is exact, else as Mi."""
+    if mib % MIB_PER_GIB == 0:
+        return f"{mib // MIB_PER_GIB}Gi" if mib else "0"
+    gb = round(mib / GB_MIB)
+    if gb and memory_mib(f"{gb}GB") == mib:
+        return f"{gb}GB"
+    return f"{mib}Mi"
+
+
+def cpu_text(milli: int) -> str:
+    """Write CPU as whole cores where that is exact, else as thousandths."""
+    return f"{milli}m" if milli % 1000 else str(milli // 1000)
+
+
+def share_text(milli: int) -> str:
+    """Write thousandths as a percentage."""
+    return f"{milli // 10}%" if milli % 10 == 0 else f"{milli / 10}%"
+
+
+def loss_text(ppm: int) -> str:
+    """Write parts per million as a percentage."""
+    whole, rest = divmod(ppm, 10_000)
+    return f"{whole}.{rest:04d}".rstrip("0").rstrip(".") + "%"
+
+
+def rate_text(mbps: int) -> str:
+    """Write a bandwidth as whole Gbps where that is exact, else as Mbps."""
+    return f"{mbps}Mbps" if mbps % 1000 or not mbps else f"{mbps // 1000}Gbps"
+
+
+def short_time_text(ns: int) -> str:
+    """Write nanoseconds in the largest unit that is exact."""
+    size, unit = next(each for each in _SMALL_TIMES if ns % each[0] == 0)
+    return f"{ns // size}{unit}" if ns else "0"
+
+
+def time_text(seconds: int) -> str:
+    """Write seconds, like ``1h30m``."""
+    parts = []
+    for size, unit in _TIMES:
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"

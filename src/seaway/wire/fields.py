@@ -1,0 +1,174 @@
+"""Kinds of field that several messages share: amounts with units, names, texts, labels.
+
+A field with a unit keeps what was written and is checked by reading it; who wants the integer reads it
+again, which costs a look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, StringConstraints
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from seaway.domain import units
+from seaway.domain.errors import RejectedError
+from seaway.domain.tenancy import NAME
+
+LARGEST_INT32 = 2**31 - 1
+"""What a column of the engine holds."""
+
+LONGEST_TIME_S = 100 * 86_400
+"""A hundred days: about as much as counts exactly in nanoseconds."""
+
+LONGEST_BOUND_NS = 3600 * 10**9
+"""An hour: no link is slower and still one."""
+
+REMEMBERED = 4096
+"""Amounts whose reading is remembered, for each unit."""
+
+MOST_LABELS = 64
+LONGEST_TEXT = 4096
+
+
+def reader(read: Callable[[object], int], most: int, *, least: int = 0, zero: str = "") -> Callable[[Any], int]:
+    """Make a reader of amounts that refuses what is out of range and remembers texts.
+
+    Parameters
+    ----------
+    read
+        Reads one amount.
+    least, most
+        Bounds on what is read.
+    zero
+        What to say of 0 where it would mean something else than it says; empty where 0 is fine.
+    """
+
+    def checked(value: object) -> int:
+        amount = read(value)
+        if not amount and zero:
+            raise RejectedError(zero)
+        if amount > most or amount < least:
+            raise RejectedError(f"{value!r} is {'more' if amount > most else 'less'} than can be right")
+        return amount
+
+    remembered = lru_cache(REMEMBERED)(checked)
+    return lambda value: remembered(value) if type(value) is str and len(value) <= units.LONGEST else checked(value)
+
+
+def gpu_memory(value: object) -> tuple[int, int]:
+    """Read the memory of a slice: MiB and 0, or 0 and percent of the device."""
+    if isinstance(value, str) and value.strip().endswith("%"):
+        return 0, -(-_gpu_memory_share(value) // 10)
+    return _gpu_memory(value), 0
+
+
+def _seconds(value: object) -> int:
+    return -(-units.duration_ns(value) // 10**9)
+
+
+memory_mib = reader(units.memory_mib, LARGEST_INT32)
+cpu_milli = reader(units.cpu_milli, LARGEST_INT32)
+gpu_milli = reader(units.percent_milli, 1000)
+seconds = reader(_seconds, LONGEST_TIME_S)
+limit_s = reader(_seconds, LONGEST_TIME_S, zero="0 would end it at once; leave it out for no limit")
+bound_ns = reader(units.duration_ns, LONGEST_BOUND_NS, zero="0 sets no bound: leave it out, or give a time like 20ms")
+bound_ppm = reader(units.share_ppm, 10**6, zero="0 sets no bound: leave it out, or give a small share like 0.01%")
+rate_mbps = reader(units.rate_mbps, LARGEST_INT32)
+_ALL = "0 is no memory; leave gpu_memory out for all of the device's"
+_gpu_memory = reader(units.memory_mib, LARGEST_INT32, zero=_ALL)
+_gpu_memory_share = reader(units.percent_milli, 1000, zero=_ALL)
+
+
+class Unit:
+    """Marks a field that `read` has to understand; the value stays as it was written."""
+
+    def __init__(self, read: Callable[[Any], Any], *examples: str | float) -> None:
+        self._read = read
+        self._examples = examples
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Check by reading."""
+        return core_schema.no_info_plain_validator_function(self._check)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Say that text and numbers do, with examples."""
+        return {
+            "anyOf": [{"type": "string", "minLength": 1, "maxLength": units.LONGEST}, {"type": "number", "minimum": 0}],
+            "examples": list(self._examples),
+        }
+
+    def _check(self, value: Any) -> Any:  # noqa: ANN401
+        try:
+            self._read(value)
+        except RejectedError as error:
+            raise PydanticCustomError("amount", "{why}", {"why": error.message}) from None
+        return value
+
+
+Amount = str | int | float
+Memory = Annotated[Amount, Unit(memory_mib, "64GB", "16Gi", "512Mi")]
+GpuMemory = Annotated[Amount, Unit(gpu_memory, "24GB", "50%")]
+Cpu = Annotated[Amount, Unit(cpu_milli, "500m", 2, 0.5)]
+Cores = Annotated[Amount, Unit(gpu_milli, "30%", 0.3)]
+Time = Annotated[Amount, Unit(seconds, "90s", "10m", "1h30m")]
+Limit = Annotated[Amount, Unit(limit_s, "2h", "1d")]
+Bound = Annotated[Amount, Unit(bound_ns, "20ms", "600us")]
+Loss = Annotated[Amount, Unit(bound_ppm, "0.1%", 0.001)]
+Rate = Annotated[Amount, Unit(rate_mbps, "10Gbps", "500Mbps", 500)]
+
+NAME_PATTERN = f"^{NAME.pattern}$"
+NONE_OR_NAME_PATTERN = f"^({NAME.pattern})?$"
+LINE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
+TEXT_PATTERN = r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$"
+LABEL_KEY_PATTERN = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+LABEL_VALUE_PATTERN = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
+VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
+
+_NAMES = "use 1 to 63 of a-z, 0-9, '-' and '.', a letter or digit first and last"
+
+PATTERNS = {
+    NAME_PATTERN: _NAMES,
+    NONE_OR_NAME_PATTERN: _NAMES,
+    LINE_PATTERN: "control characters and line breaks may not stand here",
+    TEXT_PATTERN: "control characters may not stand here",
+    LABEL_KEY_PATTERN: (
+        "use what Kubernetes allows as a label's key: 1 to 63 of A-Z, a-z, 0-9, '-', '_' and '.', "
+        "a letter or digit first and last, and before that a domain and '/' if you like"
+    ),
+    LABEL_VALUE_PATTERN: (
+        "use what Kubernetes allows as a label's value: nothing, or 1 to 63 of A-Z, a-z, 0-9, '-', '_' and '.', "
+        "a letter or digit first and last"
+    ),
+    VARIABLE_PATTERN: "use letters, digits, '_', '-' and '.', no digit first",
+}
+"""What each pattern means, for whoever sent something else."""
+
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=63)]
+"""A name that people choose."""
+
+Reference = Annotated[str, StringConstraints(pattern=LINE_PATTERN, min_length=1, max_length=253)]
+"""A name that something outside has given, like a cluster's or a device's."""
+
+Line = Annotated[str, StringConstraints(pattern=LINE_PATTERN, max_length=1000)]
+Text = Annotated[str, StringConstraints(pattern=TEXT_PATTERN, max_length=LONGEST_TEXT)]
+LabelKey = Annotated[str, StringConstraints(pattern=LABEL_KEY_PATTERN, max_length=253 + 1 + 63)]
+LabelValue = Annotated[str, StringConstraints(pattern=LABEL_VALUE_PATTERN, max_length=63)]
+Variable = Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN, min_length=1, max_length=253)]
+
+References = Annotated[list[Reference], Field(max_length=256)]
+Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=MOST_LABELS)]
+
+NameOrNone = Annotated[str, StringConstraints(pattern=NONE_OR_NAME_PATTERN, max_length=63)]
+ReferenceOrNone = Annotated[str, StringConstraints(pattern=LINE_PATTERN, max_length=253)]
+
+
+def several(value: object) -> object:
+    """Make a list of one text; leave the rest as it is."""
+    return [value] if isinstance(value, str) else value
+
+
+OneOrMore = Annotated[References, BeforeValidator(several, json_schema_input_type=Reference | References)]
+"""A list that may be written as the one text in it."""

@@ -1,0 +1,219 @@
+"""A job as it is shown: what became of it, what was asked for as text, and the exact figures."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from seaway.application.records import Attempt, JobRecord
+from seaway.domain.job import ResourceRequest
+from seaway.domain.lifecycle import JobState
+from seaway.domain.placement import Placement
+from seaway.wire.job_text import job_text
+from seaway.wire.message import Shown
+from seaway.wire.times import moment, moment_or_none
+
+StateName = Literal[
+    "pending",
+    "queued",
+    "scheduled",
+    "deploying",
+    "running",
+    "completed",
+    "failed",
+    "preempted",
+    "suspended",
+    "cancelled",
+    "deleted",
+]
+
+
+class RequestOut(Shown):
+    """What each replica needs, exactly, with every default written out."""
+
+    cpu_milli: int
+    """CPU of the node, thousandths of a core."""
+    memory_mib: int
+    """Memory of the node, MiB."""
+    gpus: int
+    """Devices."""
+    gpu_memory_mib: int
+    """Memory of each device, MiB; 0 where a share was asked for."""
+    gpu_memory_percent: int
+    """Share of each device's memory; 0 where an amount was asked for."""
+    gpu_milli: int
+    """Cores of each device, thousandths."""
+
+
+class JobOut(Shown):
+    """A job."""
+
+    id: str
+    name: str
+    tenant: str
+    queue: str
+    priority: int
+    replicas: int
+    state: StateName
+    reason: str
+    """Why it is in this state, a sentence for people."""
+    version: int
+    """Counts up with each change; the ETag of the answer."""
+    attempt: int
+    """Number of its latest placement; 0 before the first."""
+    failures: int
+    """How many of its attempts failed."""
+    clusters: list[str]
+    """Where its latest attempt went."""
+    nodes: list[str]
+    submitted_at: str
+    submitted_by: str
+    changed_at: str
+    started_at: str | None
+    ended_at: str | None
+    not_before: str | None
+    """When it may be tried next, after a failure."""
+    spec: dict[str, Any]
+    """What was asked for, as it could be submitted again."""
+    request: RequestOut
+    """What each replica needs, exactly."""
+
+    @classmethod
+    def of(cls, job: JobRecord) -> JobOut:
+        """Show a job."""
+        return cls.model_validate(job_fields(job))
+
+
+class JobPage(Shown):
+    """Some jobs, from new to old."""
+
+    jobs: list[JobOut]
+    next: str | None
+    """Give this as `after` to get the next page; null on the last one."""
+
+
+class JobCount(Shown):
+    """How many jobs there are in each state."""
+
+    total: int
+    states: dict[str, int]
+
+
+class SliceOut(Shown):
+    """A share of a device."""
+
+    uuid: str
+    memory_mib: int
+    core_milli: int
+    mig_profile: str = ""
+    mig_start: int = -1
+
+
+class PlacementOut(Shown):
+    """Where one replica goes."""
+
+    replica: int
+    cluster: str
+    node: str
+    slices: list[SliceOut]
+
+
+class AttemptOut(Shown):
+    """One placement of a job, and what became of it."""
+
+    number: int
+    state: Literal["assumed", "sent", "running", "ending", "ended"]
+    policy: str
+    why: str
+    """One sentence on the choice."""
+    reason: str
+    """Why it ended."""
+    created_at: str
+    running_at: str | None
+    ended_at: str | None
+    placements: list[PlacementOut]
+
+
+class AttemptList(Shown):
+    """A job's attempts, by number."""
+
+    attempts: list[AttemptOut]
+
+
+def request_fields(request: ResourceRequest) -> dict[str, int]:
+    """Show a request exactly, with every default written out."""
+    filled = request.filled()
+    return {
+        "cpu_milli": filled.cpu_milli,
+        "memory_mib": filled.memory_mib,
+        "gpus": filled.gpus,
+        "gpu_memory_mib": filled.gpu_memory_mib,
+        "gpu_memory_percent": filled.gpu_memory_percent,
+        "gpu_milli": filled.gpu_milli,
+    }
+
+
+def job_fields(job: JobRecord) -> dict[str, Any]:
+    """Show a job as the fields of `JobOut`, ready to be encoded; that is quicker than to make one."""
+    spec = job.spec
+    return {
+        "id": job.id,
+        "name": spec.name,
+        "tenant": spec.tenant,
+        "queue": spec.queue,
+        "priority": spec.priority,
+        "replicas": spec.replicas,
+        "state": job.state.value,
+        "reason": job.reason,
+        "version": job.version,
+        "attempt": job.attempt,
+        "failures": job.failures,
+        "clusters": list(job.clusters),
+        "nodes": list(job.nodes),
+        "submitted_at": moment(job.submitted_ns),
+        "submitted_by": job.submitted_by,
+        "changed_at": moment(job.changed_ns),
+        "started_at": moment_or_none(job.started_ns),
+        "ended_at": moment_or_none(job.ended_ns),
+        "not_before": moment_or_none(job.not_before_ns),
+        "spec": job_text(spec),
+        "request": request_fields(spec.demand.request),
+    }
+
+
+def placement_fields(placement: Placement) -> dict[str, Any]:
+    """Show a placement as the fields of `PlacementOut`."""
+    return {
+        "replica": placement.replica,
+        "cluster": placement.cluster,
+        "node": placement.node,
+        "slices": [
+            {
+                "uuid": each.uuid,
+                "memory_mib": each.memory_mib,
+                "core_milli": each.core_milli,
+                "mig_profile": each.mig_profile,
+                "mig_start": each.mig_start,
+            }
+            for each in placement.slices
+        ],
+    }
+
+
+def attempt_fields(attempt: Attempt) -> dict[str, Any]:
+    """Show an attempt as the fields of `AttemptOut`."""
+    return {
+        "number": attempt.number,
+        "state": attempt.state.value,
+        "policy": attempt.policy,
+        "why": attempt.why,
+        "reason": attempt.reason,
+        "created_at": moment(attempt.created_ns),
+        "running_at": moment_or_none(attempt.running_ns),
+        "ended_at": moment_or_none(attempt.ended_ns),
+        "placements": [placement_fields(each) for each in attempt.placements],
+    }
+
+
+def count_fields(counts: dict[JobState, int]) -> dict[str, Any]:
+    """Show how many jobs there are in each state."""
+    return {"total": sum(counts.values()), "states": {state.value: counts.get(state, 0) for state in JobState}}

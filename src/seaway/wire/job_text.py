@@ -1,0 +1,122 @@
+"""A job back from what Seaway works with to what people write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seaway.domain.job import DeviceRules, NodeRules, ResourceRequest
+from seaway.domain.job_spec import JobSpec, Run
+from seaway.domain.network import NetworkNeed
+from seaway.domain.tenancy import DEFAULT
+from seaway.wire.amounts import (
+    cpu_text,
+    loss_text,
+    memory_text,
+    rate_text,
+    share_text,
+    short_time_text,
+    time_text,
+)
+
+
+def job_text(spec: JobSpec) -> dict[str, Any]:
+    """Write a job as `seaway.wire.job_in.JobIn` reads it, without what is as it is by default."""
+    demand = spec.demand
+    written = {
+        "name": spec.name,
+        "tenant": spec.tenant,
+        "queue": spec.queue if spec.queue != DEFAULT else None,
+        "priority": spec.priority,
+        "gateway": demand.gateway,
+        "replicas": spec.replicas if spec.replicas != 1 else None,
+        "gang": spec.gang,
+        "template": spec.template if spec.template != "job" else None,
+        "resources": _request(demand.request) | _device_rules(demand.devices),
+        "network": _need(demand.network),
+        "between_replicas": _need(spec.between_replicas),
+        "placement": _node_rules(demand.nodes),
+        "run": _run(spec.run),
+        "time_limit": None if spec.time_limit_s is None else time_text(spec.time_limit_s),
+        "retries": spec.retries,
+        "labels": spec.labels,
+    }
+    if spec.runs_s is not None:
+        written["runs"] = time_text(spec.runs_s)
+    return _given(written)
+
+
+def _given(written: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in written.items() if value}
+
+
+def _request(request: ResourceRequest) -> dict[str, Any]:
+    share = f"{request.gpu_memory_percent}%" if request.gpu_memory_percent else ""
+    return _given(
+        {
+            "cpu": request.cpu_milli and cpu_text(request.cpu_milli),
+            "memory": request.memory_mib and memory_text(request.memory_mib),
+            "gpus": request.gpus,
+            "gpu_memory": memory_text(request.gpu_memory_mib) if request.gpu_memory_mib else share,
+            "gpu_cores": request.gpu_milli and share_text(request.gpu_milli),
+        }
+    )
+
+
+def _device_rules(rules: DeviceRules) -> dict[str, Any]:
+    return _given(
+        {
+            "gpu_model": sorted(rules.models),
+            "gpu_vendor": sorted(rules.vendors),
+            "gpu_use_types": list(rules.use_types),
+            "gpu_avoid_types": list(rules.avoid_types),
+            "gpu_uuids": sorted(rules.use_uuids),
+            "gpu_avoid_uuids": sorted(rules.avoid_uuids),
+            "gpu_mode": sorted(mode.value for mode in rules.modes),
+            "same_numa": rules.same_numa,
+            "exclusive": rules.exclusive,
+        }
+    )
+
+
+def _node_rules(rules: NodeRules) -> dict[str, Any]:
+    return _given(
+        {
+            "clusters": sorted(rules.clusters),
+            "regions": sorted(rules.regions),
+            "hardware": sorted(rules.hardware),
+            "node_labels": dict(rules.node_labels),
+            "tolerations": [
+                {
+                    "key": each.key,
+                    **({} if each.value is None else {"value": each.value}),
+                    **({} if each.effect is None else {"effect": each.effect.value}),
+                }
+                for each in rules.tolerations
+            ],
+        }
+    )
+
+
+def _need(need: NetworkNeed) -> dict[str, Any]:
+    if not need.any:
+        return {}
+    return _given(
+        {
+            "max_latency": need.max_latency_ns and short_time_text(need.max_latency_ns),
+            "max_jitter": need.max_jitter_ns and short_time_text(need.max_jitter_ns),
+            "max_loss": need.max_loss_ppm and loss_text(need.max_loss_ppm),
+            "min_bandwidth": need.min_bandwidth_mbps and rate_text(need.min_bandwidth_mbps),
+        }
+    )
+
+
+def _run(run: Run) -> dict[str, Any]:
+    return _given(
+        {
+            "image": run.image,
+            "command": list(run.command),
+            "args": list(run.args),
+            "env": dict(run.env),
+            "ports": list(run.ports),
+        }
+    )

@@ -1,0 +1,128 @@
+"""A job exactly as the scheduler sees it: integers with their units, every default written out."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from seaway.application.records import JobRecord
+from seaway.domain.network import NetworkNeed
+from seaway.wire.job_out import RequestOut, request_fields
+from seaway.wire.message import Shown
+
+
+class NeedOut(Shown):
+    """Bounds on a link; 0 sets none."""
+
+    max_latency_ns: int
+    max_jitter_ns: int
+    max_loss_ppm: int
+    min_bandwidth_mbps: int
+
+
+class DeviceRulesOut(Shown):
+    """Which devices will do; an empty list allows any."""
+
+    models: list[str]
+    vendors: list[str]
+    use_types: list[str]
+    avoid_types: list[str]
+    use_uuids: list[str]
+    avoid_uuids: list[str]
+    modes: list[str]
+    same_numa: bool
+    exclusive: bool
+
+
+class TolerationOut(Shown):
+    """A taint that the job bears."""
+
+    key: str
+    value: str | None
+    effect: str | None
+
+
+class NodeRulesOut(Shown):
+    """Which nodes and clusters will do; an empty list allows any."""
+
+    node_labels: dict[str, str]
+    tolerations: list[TolerationOut]
+    clusters: list[str]
+    """With those of the queue's pool; the one name "" stands for no cluster at all."""
+    regions: list[str]
+    hardware: list[str]
+
+
+class NormalisedJob(Shown):
+    """A job as the scheduler sees it."""
+
+    id: str
+    replicas: int
+    gang: bool
+    priority: int
+    tenant: str
+    queue: str
+    runs_s: int | None
+    request: RequestOut
+    devices: DeviceRulesOut
+    nodes: NodeRulesOut
+    gateway: str
+    network: NeedOut
+    between_replicas: NeedOut
+    labels: dict[str, str]
+
+    @classmethod
+    def of(cls, job: JobRecord, clusters: AbstractSet[str] = frozenset()) -> NormalisedJob:
+        """Show what the scheduler sees of a job whose queue's pool has `clusters`."""
+        return cls.model_validate(normalised_fields(job, clusters))
+
+
+def normalised_fields(record: JobRecord, clusters: AbstractSet[str] = frozenset()) -> dict[str, Any]:
+    """Show a job as the fields of `NormalisedJob`."""
+    job = record.spec.job(record.id, frozenset(clusters))
+    devices, nodes = job.demand.devices, job.demand.nodes
+    return {
+        "id": job.name,
+        "replicas": job.replicas,
+        "gang": job.gang,
+        "priority": job.priority,
+        "tenant": job.tenant,
+        "queue": job.queue,
+        "runs_s": job.runs_s,
+        "request": request_fields(job.demand.request),
+        "devices": {
+            "models": sorted(devices.models),
+            "vendors": sorted(devices.vendors),
+            "use_types": list(devices.use_types),
+            "avoid_types": list(devices.avoid_types),
+            "use_uuids": sorted(devices.use_uuids),
+            "avoid_uuids": sorted(devices.avoid_uuids),
+            "modes": sorted(mode.value for mode in devices.modes),
+            "same_numa": devices.same_numa,
+            "exclusive": devices.exclusive,
+        },
+        "nodes": {
+            "node_labels": dict(nodes.node_labels),
+            "tolerations": [
+                {"key": each.key, "value": each.value, "effect": each.effect.value if each.effect else None}
+                for each in nodes.tolerations
+            ],
+            "clusters": sorted(nodes.clusters),
+            "regions": sorted(nodes.regions),
+            "hardware": sorted(nodes.hardware),
+        },
+        "gateway": job.demand.gateway,
+        "network": need_fields(job.demand.network),
+        "between_replicas": need_fields(job.between_replicas),
+        "labels": dict(job.labels),
+    }
+
+
+def need_fields(need: NetworkNeed) -> dict[str, int]:
+    """Show bounds as the fields of `NeedOut`."""
+    return {
+        "max_latency_ns": need.max_latency_ns,
+        "max_jitter_ns": need.max_jitter_ns,
+        "max_loss_ppm": need.max_loss_ppm,
+        "min_bandwidth_mbps": need.min_bandwidth_mbps,
+    }

@@ -1,0 +1,146 @@
+"""Reads messages that come in, and says what is wrong with them in words that help."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any, TypeVar, get_args
+
+import orjson
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from seaway.domain.errors import RejectedError
+from seaway.wire.fields import PATTERNS
+from seaway.wire.safe_yaml import read_yaml
+
+Message = TypeVar("Message", bound=BaseModel)
+
+MOST_ERRORS = 50
+"""Errors that are told about one message."""
+
+SHOWN = 60
+"""Characters of a wrong value that are told."""
+
+
+def read_json(model: type[Message], body: bytes | str) -> Message:
+    """Read a message in JSON.
+
+    Raises
+    ------
+    RejectedError
+        Says what is wrong and where; `also` has what else is.
+    """
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        raise rejected(error, model) from None
+
+
+def read_yaml_message(model: type[Message], body: bytes | str) -> Message:
+    """Read a message in YAML, which JSON is a part of; raises as `read_json`."""
+    try:
+        written = orjson.dumps(read_yaml(body))
+    except orjson.JSONEncodeError as error:
+        raise RejectedError(f"this has no place in JSON: {error}") from None
+    return read_json(model, written)
+
+
+def read_value(model: type[Message], value: object) -> Message:
+    """Read a message that a program holds as dicts and lists; raises as `read_json`."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise rejected(error, model) from None
+
+
+def rejected(error: ValidationError, model: type[BaseModel]) -> RejectedError:
+    """Make one error of all that is wrong with a message; the first leads."""
+    told: dict[str, RejectedError] = {}
+    for each in error.errors(include_url=False):
+        path = _path(each)
+        if path not in told and len(told) < MOST_ERRORS:
+            told[path] = RejectedError(_message(each, model), where=path)
+    first, *others = told.values()
+    return RejectedError(first.message, where=first.where, also=tuple(others))
+
+
+def unknown_field(name: str, known: list[str]) -> str:
+    """Say that a field is unknown, and which may have been meant."""
+    near = get_close_matches(name, known, n=1, cutoff=0.6)
+    meant = f"; did you mean '{near[0]}'?" if near else f"; there are: {', '.join(known)}"
+    return f"unknown field '{_short(name)}'{meant}"
+
+
+_SAYS = {
+    "missing": "is missing",
+    "int_type": "has to be a whole number",
+    "int_parsing_size": "is a number too large for anything",
+    "string_type": "has to be a text",
+    "bool_type": "has to be true or false",
+    "list_type": "has to be a list",
+    "dict_type": "has to be a mapping of names to values",
+    "model_type": "has to be a mapping of names to values",
+    "model_attributes_type": "has to be a mapping of names to values",
+    "greater_than_equal": "has to be at least {ge}",
+    "less_than_equal": "may be {le} at the most",
+    "string_too_long": "may have {max_length} characters at the most",
+    "string_too_short": "has to have at least {min_length} characters",
+    "too_long": "may have {max_length} entries at the most",
+    "literal_error": "has to be one of {expected}",
+}
+
+
+def _message(error: ErrorDetails, model: type[BaseModel]) -> str:
+    kind, context = error["type"], error.get("ctx", {})
+    if kind == "extra_forbidden":
+        return unknown_field(str(error["loc"][-1]), _fields_at(model, error["loc"][:-1]))
+    if kind == "string_pattern_mismatch":
+        why = PATTERNS.get(context["pattern"], f"has to match {context['pattern']}")
+        return f"{_shown(error['input'])} does not do; {why}"
+    if kind == "json_invalid":
+        return f"this is no JSON: {context['error']}"
+    if kind in _SAYS:
+        return _SAYS[kind].format(**context)
+    return error["msg"]
+
+
+def _path(error: ErrorDetails) -> str:
+    """Return where an error is, like ``resources.gpus`` or ``run.ports[2]``."""
+    path = ""
+    for step in error["loc"]:
+        if isinstance(step, int):
+            path += f"[{step}]"
+        elif step.isidentifier() or not path:
+            path += f".{_short(step)}" if path else _short(step)
+        elif "[" in step or "(" in step:
+            continue  # a branch of a union, no field
+        else:
+            path += f".{_short(step)}"
+    return path
+
+
+def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    """Return the fields that are known where `path` leads."""
+    here: Any = model
+    for step in path:
+        if isinstance(step, str) and step in here.model_fields:
+            here = _model_in(here.model_fields[step].annotation) or here
+    return list(here.model_fields)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401
+    """Find the message that an annotation holds."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_model_in, get_args(annotation))), None)
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
+
+
+def _short(text: str) -> str:
+    """Cut a text, and show what cannot be shown by its number."""
+    cut = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    return cut if cut.isprintable() else ascii(cut)[1:-1]

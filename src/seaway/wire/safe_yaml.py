@@ -1,0 +1,90 @@
+"""YAML from strangers: plain values only, and never many more of them than were sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from seaway.domain.errors import RejectedError
+
+MOST_NESTED = 32
+"""How deep values may lie in each other."""
+
+MOST_VALUES = 50_000
+"""Values that a document may have, each alias counted as all that it stands for."""
+
+Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_yaml(body: bytes | str) -> object:
+    """Read one document.
+
+    Raises
+    ------
+    RejectedError
+        When it is no YAML, holds other than plain values or a key twice, nests too deep, or is larger
+        than it looks.
+    """
+    try:
+        _require_flat(body)
+        root = yaml.compose(body, Loader)
+        if root is None:
+            return None
+        _expanded(root, {})
+        return _construct(root)
+    except yaml.YAMLError as error:
+        raise RejectedError(f"this is no YAML: {' '.join(str(error).split())[:300]}") from None
+    except (ValueError, RecursionError) as error:
+        raise RejectedError(f"this YAML holds what is no plain value: {str(error)[:200]}") from None
+
+
+def _require_flat(body: bytes | str) -> None:
+    """Look at depth and size before anything is built."""
+    depth = values = 0
+    for event in yaml.parse(body, Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        values += isinstance(event, yaml.NodeEvent)
+        if depth > MOST_NESTED or values > MOST_VALUES:
+            raise RejectedError(f"this YAML nests deeper than {MOST_NESTED} or has more than {MOST_VALUES} values")
+
+
+def _expanded(node: yaml.Node, known: dict[int, int]) -> int:
+    """Count the values below a node, each alias as all that it stands for; 0 in `known` marks what is being counted."""
+    size = known.get(id(node))
+    if size == 0:
+        raise RejectedError("this YAML holds a value that contains itself")
+    if size is None:
+        known[id(node)] = 0
+        size = 1 + sum(_expanded(part, known) for part in _parts(node))
+        known[id(node)] = size
+    if size > MOST_VALUES:
+        raise RejectedError(f"this YAML stands for more than {MOST_VALUES} values")
+    return size
+
+
+def _parts(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        if len(set(keys)) < len(keys):
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise RejectedError(
+                f"the field {twice[:60]!r} stands there twice", where=f"line {node.start_mark.line + 1}"
+            )
+        return [part for pair in node.value for part in pair]
+    if isinstance(node, yaml.SequenceNode):
+        return list(node.value)
+    if node.tag == "tag:yaml.org,2002:float" and node.value.lower().lstrip("+-") in (".inf", ".nan"):
+        raise RejectedError(f"{node.value} is no number", where=f"line {node.start_mark.line + 1}")
+    return []
+
+
+def _construct(root: yaml.Node) -> object:
+    loader = Loader("")
+    try:
+        return loader.construct_document(root)
+    finally:
+        loader.dispose()

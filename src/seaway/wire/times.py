@@ -1,0 +1,33 @@
+"""Moments as text: RFC 3339 in UTC, to the microsecond."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+NS_PER_US = 1000
+
+
+def moment(at_ns: int) -> str:
+    """Write nanoseconds since 1970."""
+    us = at_ns // NS_PER_US
+    return datetime.fromtimestamp(us // 10**6, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{us % 10**6:06d}Z"
+
+
+def moment_or_none(at_ns: int | None) -> str | None:
+    """Write nanoseconds since 1970, if something happened."""
+    return None if at_ns is None else moment(at_ns)
+
+
+def at_ns(text: str) -> int:
+    """Read a moment that names its zone.
+
+    Raises
+    ------
+    ValueError
+        When it is none.
+    """
+    read = datetime.fromisoformat(text)
+    if read.tzinfo is None:
+        raise ValueError(f"{text!r} does not name its zone; put a Z behind it for UTC")
+    since = read - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * NS_PER_US

@@ -1,0 +1,209 @@
+"""What people write, and what is wrong with it."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from seaway.domain.device import DeviceMode
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import ResourceRequest
+from seaway.domain.network import NetworkNeed
+from seaway.domain.node import TaintEffect, Toleration
+from seaway.wire.job_in import EXAMPLES, JobIn
+from seaway.wire.reading import read_json, read_value, read_yaml_message
+
+NESTED = b'{"name":"a","labels":' + b'{"a":' * 500 + b"1" + b"}" * 500 + b"}"
+
+
+def test_amounts_are_read_with_their_units() -> None:
+    """Each amount becomes the integer that its unit says."""
+    spec = read_value(
+        JobIn,
+        {
+            "name": "a",
+            "gateway": "site",
+            "resources": {"cpu": "500m", "memory": "16Gi", "gpus": 2, "gpu_memory": "24GB", "gpu_cores": "30%"},
+            "network": {"max_latency": "20ms", "max_jitter": "5ms", "max_loss": "0.1%", "min_bandwidth": "10Gbps"},
+            "runs": "10m",
+            "time_limit": "1h30m",
+        },
+    ).spec()
+    assert spec.demand.request == ResourceRequest(500, 16_384, 2, 22_889, 0, 300)
+    assert spec.demand.network == NetworkNeed(20_000_000, 5_000_000, 1000, 10_000)
+    assert (spec.runs_s, spec.time_limit_s) == (600, 5400)
+
+
+def test_gpu_memory_may_be_a_share() -> None:
+    """A percentage of a device's memory stays a percentage, for devices differ."""
+    spec = read_value(JobIn, {"name": "a", "resources": {"gpus": 1, "gpu_memory": "50%"}}).spec()
+    assert spec.demand.request == ResourceRequest(gpus=1, gpu_memory_percent=50)
+
+
+def test_a_list_may_be_written_as_its_one_text() -> None:
+    """Models, vendors and modes may be one text or several."""
+    spec = read_value(
+        JobIn, {"name": "a", "resources": {"gpus": 1, "gpu_model": "L4", "gpu_vendor": ["NVIDIA"], "gpu_mode": "mig"}}
+    ).spec()
+    rules = spec.demand.devices
+    assert (rules.models, rules.vendors, rules.modes) == (
+        frozenset({"L4"}),
+        frozenset({"NVIDIA"}),
+        frozenset({DeviceMode.MIG}),
+    )
+
+
+def test_rules_for_nodes_are_carried_over() -> None:
+    """Labels, taints, clusters, regions and hardware reach the scheduler as written."""
+    spec = read_value(
+        JobIn,
+        {
+            "name": "a",
+            "placement": {
+                "clusters": ["c1"],
+                "regions": ["eu"],
+                "hardware": ["rdma"],
+                "node_labels": {"z": "1", "a": "2"},
+                "tolerations": [{"key": "gpu", "effect": "NoExecute"}],
+            },
+        },
+    ).spec()
+    nodes = spec.demand.nodes
+    assert nodes.node_labels == (("a", "2"), ("z", "1"))
+    assert nodes.tolerations == (Toleration("gpu", None, TaintEffect.NO_EXECUTE),)
+    assert (nodes.clusters, nodes.regions, nodes.hardware) == (
+        frozenset({"c1"}),
+        frozenset({"eu"}),
+        frozenset({"rdma"}),
+    )
+
+
+def test_a_job_is_its_tenant_s() -> None:
+    """Who does not say whose a job is means his own tenant."""
+    assert read_value(JobIn, {"name": "a"}).spec("team").tenant == "team"
+    assert read_value(JobIn, {"name": "a", "tenant": "other"}).spec("team").tenant == "other"
+
+
+def test_the_examples_can_be_submitted() -> None:
+    """What the description shows as an example is one."""
+    for example in EXAMPLES:
+        assert read_value(JobIn, example).spec().name == example["name"]
+
+
+def test_yaml_and_json_say_the_same() -> None:
+    """A job in YAML is read as the same job in JSON."""
+    text = "name: a\nresources:\n  gpus: 1\n  gpu_memory: 24GB\nrun:\n  args: [--lr, '0.1']\n"
+    same = {"name": "a", "resources": {"gpus": 1, "gpu_memory": "24GB"}, "run": {"args": ["--lr", "0.1"]}}
+    assert read_yaml_message(JobIn, text) == read_json(JobIn, orjson.dumps(same))
+
+
+BAD: list[tuple[object, str, str]] = [
+    ({}, "name", "missing"),
+    ({"name": "A"}, "name", "1 to 63 of a-z"),
+    ({"name": "a\n"}, "name", "1 to 63 of a-z"),
+    ({"name": "a" * 64}, "name", "63"),
+    ({"name": 5}, "name", "text"),
+    ({"name": "a", "priorty": 1}, "priorty", "did you mean 'priority'?"),
+    ({"name": "a", "resources": {"gpu_mem": "1GB"}}, "resources.gpu_mem", "did you mean 'gpu_memory'?"),
+    ({"name": "a", "zzz": 1}, "zzz", "there are: name"),
+    ({"name": "a", "run": {"imag\u0000e": ""}}, "run.imag\\x00e", "unknown field"),
+    ({"name": "a", "replicas": 0}, "replicas", "at least 1"),
+    ({"name": "a", "replicas": 10_001}, "replicas", "10000"),
+    ({"name": "a", "replicas": "3"}, "replicas", "whole number"),
+    ({"name": "a", "replicas": 1.5}, "replicas", "whole number"),
+    ({"name": "a", "replicas": True}, "replicas", "whole number"),
+    ({"name": "a", "replicas": None}, "replicas", "whole number"),
+    ({"name": "a", "priority": 10**12}, "priority", "1000000000"),
+    ({"name": "a", "gang": "yes"}, "gang", "true or false"),
+    ({"name": "a", "retries": -1}, "retries", "at least 0"),
+    ({"name": "a", "resources": []}, "resources", "mapping"),
+    ({"name": "a", "resources": {"memory": 24}}, "resources.memory", "with its unit"),
+    ({"name": "a", "resources": {"memory": "9999PB"}}, "resources.memory", "more than can be right"),
+    ({"name": "a", "resources": {"cpu": -1}}, "resources.cpu", "cores"),
+    ({"name": "a", "resources": {"cpu": True}}, "resources.cpu", "cores"),
+    ({"name": "a", "resources": {"cpu": {}}}, "resources.cpu", "cores"),
+    ({"name": "a", "resources": {"gpus": 1025}}, "resources.gpus", "1024"),
+    ({"name": "a", "resources": {"gpus": 1, "gpu_memory": "101%"}}, "resources.gpu_memory", "100%"),
+    ({"name": "a", "resources": {"gpus": 1, "gpu_memory": 0}}, "resources.gpu_memory", "leave gpu_memory out"),
+    ({"name": "a", "resources": {"gpus": 1, "gpu_cores": 30}}, "resources.gpu_cores", "30% perhaps"),
+    ({"name": "a", "resources": {"gpu_mode": "mag"}}, "resources.gpu_mode[0]", "'hami-core', 'mig' or 'mps'"),
+    ({"name": "a", "resources": {"gpu_model": [5]}}, "resources.gpu_model[0]", "text"),
+    ({"name": "a", "resources": {"gpu_uuids": ["a"] * 257}}, "resources.gpu_uuids", "256"),
+    ({"name": "a", "network": {"max_latency": 20}}, "network.max_latency", "with its unit"),
+    ({"name": "a", "network": {"max_latency": "2h"}}, "network.max_latency", "more than can be right"),
+    ({"name": "a", "network": {"max_loss": 0}}, "network.max_loss", "sets no bound"),
+    ({"name": "a", "runs": "1e3s"}, "runs", "a time"),
+    ({"name": "a", "time_limit": 0}, "time_limit", "leave it out"),
+    ({"name": "a", "labels": {"x!": ""}}, "labels.x!", "label's key"),
+    ({"name": "a", "labels": {"x": "-"}}, "labels.x", "label's value"),
+    ({"name": "a", "run": {"env": {"1A": ""}}}, "run.env.1A", "no digit first"),
+    ({"name": "a", "run": {"env": {"A": "\u0000"}}}, "run.env.A", "control characters"),
+    ({"name": "a", "run": {"image": "a\nb"}}, "run.image", "control characters"),
+    ({"name": "a", "run": {"ports": [0]}}, "run.ports[0]", "at least 1"),
+    ({"name": "a", "run": {"args": ["x" * 4097]}}, "run.args[0]", "4096"),
+    ({"name": "a", "placement": {"tolerations": [{"effect": "No"}]}}, "placement.tolerations[0].effect", "NoSchedule"),
+    ({"name": "a", "placement": {"tolerations": [{"efect": ""}]}}, "placement.tolerations[0].efect", "'effect'?"),
+    ([], "", "mapping"),
+    (None, "", "mapping"),
+]
+
+
+@pytest.mark.parametrize(("body", "where", "says"), BAD)
+def test_what_is_wrong_is_told_with_its_place(body: object, where: str, says: str) -> None:
+    """An error names the field and says how to mend it."""
+    with pytest.raises(RejectedError) as caught:
+        read_json(JobIn, orjson.dumps(body))
+    assert caught.value.where == where
+    assert says in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xff",
+        b'{"name":"a"',
+        b'{"name":"\\ud800"}',
+        b'{"name":"a","replicas":' + b"9" * 5000 + b"}",
+        b'{"name":"a","resources":{"cpu":NaN}}',
+        b'{"name":"a","resources":{"cpu":Infinity}}',
+        b'{"name":"a","replicas":1e999}',
+        b"[" * 100_000,
+        NESTED,
+    ],
+    ids=["empty", "not utf-8", "cut", "half a letter", "huge", "nan", "infinity", "overflow", "open lists", "nested"],
+)
+def test_bodies_that_are_no_json_are_refused(body: bytes) -> None:
+    """Whatever the bytes, an error comes back that says what is wrong."""
+    with pytest.raises(RejectedError):
+        read_json(JobIn, body)
+
+
+def test_several_mistakes_are_told_together() -> None:
+    """Whoever made three mistakes hears of all three at once."""
+    with pytest.raises(RejectedError) as caught:
+        read_json(JobIn, b'{"name":"A","replicas":0,"x":1}')
+    assert [each.where for each in caught.value.also] == ["replicas", "x"]
+
+
+def test_mistakes_beyond_number_are_cut() -> None:
+    """A message full of mistakes gets an answer of bounded size."""
+    with pytest.raises(RejectedError) as caught:
+        read_json(JobIn, orjson.dumps({"name": "a"} | {f"x{at}": 1 for at in range(1000)}))
+    assert len(caught.value.also) == 49
+
+
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        ({"resources": {"gpu_memory": "1GB"}}, "resources.gpu_memory"),
+        ({"resources": {"gpu_cores": "10%"}}, "resources.gpu_cores"),
+        ({"network": {"max_latency": "1ms"}}, "gateway"),
+    ],
+)
+def test_fields_that_do_not_go_together_are_refused(given: dict[str, object], where: str) -> None:
+    """Shares of no device and bounds without a gateway are told with their field."""
+    job = read_value(JobIn, {"name": "a", **given})
+    with pytest.raises(RejectedError) as caught:
+        job.spec()
+    assert caught.value.where == where
