@@ -1,0 +1,355 @@
+"""The fleet as it is shown. Every class reads a view, a record or a sample of the same fields."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from seaway.application.records import ClusterSample, Cordon, LinkSample
+from seaway.application.views import Amount, ClusterView, DeviceView, NodeView, SliceView
+from seaway.domain.network import Gateway, Link
+from seaway.wire.fields import Line, Reference, ReferenceOrNone
+from seaway.wire.message import Incoming, Shown
+from seaway.wire.times import moment
+
+
+class AmountOut(Shown):
+    """How much there is of something."""
+
+    total: int
+    used: int
+    free: int
+
+
+class CordonOut(Shown):
+    """A cluster, or one node of it, that takes no new work."""
+
+    cluster: str
+    node: str
+    """Empty for the whole cluster."""
+    drain: bool
+    """Whether what runs there is moved away as well."""
+    reason: str
+    actor: str
+    at: str
+
+
+class CordonIn(Incoming):
+    """Keep new work away from a cluster or from one node of it."""
+
+    cluster: Reference
+    node: ReferenceOrNone = ""
+    """Empty for the whole cluster."""
+    drain: bool = False
+    """Whether to move away what runs there as well."""
+    reason: Line = ""
+
+
+class CordonList(Shown):
+    """All cordons."""
+
+    cordons: list[CordonOut]
+
+
+class ClusterOut(Shown):
+    """A cluster, summed up."""
+
+    name: str
+    state: Literal["up", "stale", "lost"]
+    silent_s: int
+    """Seconds since it answered last."""
+    gateway: str
+    region: str
+    hardware: list[str]
+    price_per_gpu_hour: str
+    """In the currency's unit, exactly."""
+    cordon: CordonOut | None
+    nodes: int
+    gpus: int
+    cpu_milli: AmountOut
+    memory_mib: AmountOut
+    gpu_milli: AmountOut
+    gpu_memory_mib: AmountOut
+    jobs: int
+    strays: list[str]
+    """Copies there that Seaway does not know."""
+
+
+class ClusterList(Shown):
+    """All clusters."""
+
+    clusters: list[ClusterOut]
+
+
+class SliceHeld(Shown):
+    """A share of a device and who holds it; of another tenant's, whose job it is stays hidden."""
+
+    cluster: str
+    node: str
+    uuid: str
+    job_id: str
+    job: str
+    tenant: str
+    attempt: int
+    replica: int
+    memory_mib: int
+    core_milli: int
+    mig_profile: str
+
+
+class DeviceOut(Shown):
+    """A device and its slices."""
+
+    cluster: str
+    node: str
+    uuid: str
+    index: int
+    model: str
+    vendor: str
+    mode: str
+    healthy: bool
+    share_limit: int
+    memory_mib: AmountOut
+    core_milli: AmountOut
+    slices: list[SliceHeld]
+
+
+class DevicePage(Shown):
+    """Devices, by cluster, node and index."""
+
+    devices: list[DeviceOut]
+    next: str | None
+
+
+class SlicePage(Shown):
+    """Slices, by device."""
+
+    slices: list[SliceHeld]
+    next: str | None
+
+
+class NodeOut(Shown):
+    """A node and its devices."""
+
+    cluster: str
+    name: str
+    ready: bool
+    """Whether it takes new work."""
+    cordon: CordonOut | None
+    cpu_milli: AmountOut
+    memory_mib: AmountOut
+    devices: list[DeviceOut]
+
+
+class NodePage(Shown):
+    """Nodes, by cluster and rank."""
+
+    nodes: list[NodeOut]
+    next: str | None
+
+
+class LinkOut(Shown):
+    """What was measured between two gateways."""
+
+    source: str
+    target: str
+    latency_ns: int
+    """Round-trip time."""
+    jitter_ns: int
+    loss_ppm: int
+    """Lost echoes, parts per million."""
+    bandwidth_mbps: int
+    used_mbps: int
+    """Traffic that is not promised to a job."""
+
+
+class LinkList(Shown):
+    """All links."""
+
+    links: list[LinkOut]
+
+
+class GatewayOut(Shown):
+    """The network's door to a cluster or to a user site."""
+
+    name: str
+    address: str
+
+
+class GatewayList(Shown):
+    """All gateways."""
+
+    gateways: list[GatewayOut]
+
+
+class ClusterSampleOut(Shown):
+    """How full a cluster was at one moment."""
+
+    at: str
+    cluster: str
+    state: str
+    nodes: int
+    gpus: int
+    gpu_milli: AmountOut
+    gpu_memory_mib: AmountOut
+    cpu_milli: AmountOut
+    memory_mib: AmountOut
+    jobs: int
+
+
+class ClusterHistory(Shown):
+    """Samples, oldest first."""
+
+    samples: list[ClusterSampleOut]
+
+
+class LinkSampleOut(LinkOut):
+    """What was measured of a link at one moment."""
+
+    at: str
+
+
+class LinkHistory(Shown):
+    """Samples, oldest first."""
+
+    samples: list[LinkSampleOut]
+
+
+class Draining(Shown):
+    """What a drain moves."""
+
+    cordon: CordonOut
+    jobs: list[str]
+    """Ids of the jobs that are moved away."""
+
+
+def amount_fields(amount: Amount) -> dict[str, int]:
+    """Show an amount as the fields of `AmountOut`."""
+    return {"total": amount.total, "used": amount.used, "free": amount.free}
+
+
+def cordon_fields(cordon: Cordon) -> dict[str, Any]:
+    """Show a cordon as the fields of `CordonOut`."""
+    return {
+        "cluster": cordon.cluster,
+        "node": cordon.node,
+        "drain": cordon.drain,
+        "reason": cordon.reason,
+        "actor": cordon.actor,
+        "at": moment(cordon.at_ns),
+    }
+
+
+def cluster_fields(view: ClusterView) -> dict[str, Any]:
+    """Show a cluster as the fields of `ClusterOut`."""
+    return {
+        "name": view.name,
+        "state": view.state.value,
+        "silent_s": view.silent_s,
+        "gateway": view.gateway,
+        "region": view.region,
+        "hardware": list(view.hardware),
+        "price_per_gpu_hour": price_text(view.microprice_per_gpu_hour),
+        "cordon": None if view.cordon is None else cordon_fields(view.cordon),
+        "nodes": view.nodes,
+        "gpus": view.gpus,
+        "cpu_milli": amount_fields(view.cpu_milli),
+        "memory_mib": amount_fields(view.memory_mib),
+        "gpu_milli": amount_fields(view.gpu_milli),
+        "gpu_memory_mib": amount_fields(view.gpu_memory_mib),
+        "jobs": view.jobs,
+        "strays": list(view.strays),
+    }
+
+
+def node_fields(view: NodeView, seen_by: str) -> dict[str, Any]:
+    """Show a node as the fields of `NodeOut`, as the tenant `seen_by` may see it; empty sees all."""
+    return {
+        "cluster": view.cluster,
+        "name": view.name,
+        "ready": view.ready,
+        "cordon": None if view.cordon is None else cordon_fields(view.cordon),
+        "cpu_milli": amount_fields(view.cpu_milli),
+        "memory_mib": amount_fields(view.memory_mib),
+        "devices": [device_fields(each, seen_by) for each in view.devices],
+    }
+
+
+def device_fields(view: DeviceView, seen_by: str) -> dict[str, Any]:
+    """Show a device as the fields of `DeviceOut`, as the tenant `seen_by` may see it; empty sees all."""
+    return {
+        "cluster": view.cluster,
+        "node": view.node,
+        "uuid": view.uuid,
+        "index": view.index,
+        "model": view.model,
+        "vendor": view.vendor,
+        "mode": view.mode,
+        "healthy": view.healthy,
+        "share_limit": view.share_limit,
+        "memory_mib": amount_fields(view.memory_mib),
+        "core_milli": amount_fields(view.core_milli),
+        "slices": [slice_fields(each, view, seen_by) for each in view.slices],
+    }
+
+
+def slice_fields(view: SliceView, device: DeviceView, seen_by: str) -> dict[str, Any]:
+    """Show a slice as the fields of `SliceHeld`; who may not know whose it is sees its figures only."""
+    own = not seen_by or view.tenant == seen_by
+    return {
+        "cluster": device.cluster,
+        "node": device.node,
+        "uuid": device.uuid,
+        "job_id": view.job_id if own else "",
+        "job": view.job if own else "",
+        "tenant": view.tenant if own else "",
+        "attempt": view.attempt if own else 0,
+        "replica": view.replica if own else 0,
+        "memory_mib": view.memory_mib,
+        "core_milli": view.core_milli,
+        "mig_profile": view.mig_profile,
+    }
+
+
+def link_fields(link: Link | LinkSample) -> dict[str, Any]:
+    """Show a link as the fields of `LinkOut`."""
+    return {
+        "source": link.source,
+        "target": link.target,
+        "latency_ns": link.latency_ns,
+        "jitter_ns": link.jitter_ns,
+        "loss_ppm": link.loss_ppm,
+        "bandwidth_mbps": link.bandwidth_mbps,
+        "used_mbps": link.used_mbps,
+    }
+
+
+def gateway_fields(gateway: Gateway) -> dict[str, str]:
+    """Show a gateway as the fields of `GatewayOut`."""
+    return {"name": gateway.name, "address": gateway.address}
+
+
+def cluster_sample_fields(sample: ClusterSample) -> dict[str, Any]:
+    """Show a sample as the fields of `ClusterSampleOut`."""
+    return {
+        "at": moment(sample.at_ns),
+        "cluster": sample.cluster,
+        "state": sample.state,
+        "nodes": sample.nodes,
+        "gpus": sample.gpus,
+        "gpu_milli": amount_fields(Amount(sample.gpu_milli, sample.gpu_milli_used)),
+        "gpu_memory_mib": amount_fields(Amount(sample.gpu_memory_mib, sample.gpu_memory_mib_used)),
+        "cpu_milli": amount_fields(Amount(sample.cpu_milli, sample.cpu_milli_used)),
+        "memory_mib": amount_fields(Amount(sample.memory_mib, sample.memory_mib_used)),
+        "jobs": sample.jobs,
+    }
+
+
+def link_sample_fields(sample: LinkSample) -> dict[str, Any]:
+    """Show a sample as the fields of `LinkSampleOut`."""
+    return {"at": moment(sample.at_ns), **link_fields(sample)}
+
+
+def price_text(micros: int) -> str:
+    """Write a price in millionths as an exact decimal with at least two places."""
+    whole, rest = divmod(micros, 10**6)
+    return f"{whole}.{f'{rest:06d}'.rstrip('0'):0<2}"

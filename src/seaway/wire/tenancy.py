@@ -1,0 +1,159 @@
+"""Tenants, pools and queues, as they are set up and shown."""
+
+# ruff: noqa: RUF012  # a message copies its defaults
+
+from __future__ import annotations
+
+from typing import Any
+
+from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
+from seaway.wire.fields import Line, Name, NameOrNone, References
+from seaway.wire.message import Incoming, Shown
+
+
+class TenantIn(Incoming):
+    """Somebody jobs belong to; the name stands in the path."""
+
+    description: Line = ""
+
+    def tenant(self, name: str) -> Tenant:
+        """Return what is kept."""
+        return Tenant(name, self.description)
+
+
+class PoolIn(Incoming):
+    """A part of the fleet; the name stands in the path."""
+
+    clusters: References = []
+    """Its clusters; empty means all there are and will be."""
+    description: Line = ""
+
+    def pool(self, name: str) -> Pool:
+        """Return what is kept."""
+        return Pool(name, frozenset(self.clusters), self.description)
+
+
+class QueueIn(Incoming):
+    """Where jobs wait; the name stands in the path."""
+
+    tenant: NameOrNone = ""
+    """Whose jobs it takes; empty takes every tenant's."""
+    pool: Name = DEFAULT
+    """Which part of the fleet its jobs may use."""
+    policy: Name = "bestfit"
+    """By which policy its jobs are placed."""
+    shadow: NameOrNone = ""
+    """A policy that decides beside it without consequences, to compare; empty for none."""
+    open: bool = True
+    """Whether it takes new jobs."""
+    description: Line = ""
+
+    def queue(self, name: str) -> Queue:
+        """Return what is kept."""
+        return Queue(name, self.tenant, self.pool, self.policy, self.shadow, self.open, self.description)
+
+
+class TenantOut(Shown):
+    """Somebody jobs belong to."""
+
+    name: str
+    description: str
+
+
+class TenantList(Shown):
+    """Tenants, by name."""
+
+    tenants: list[TenantOut]
+
+
+class PoolOut(Shown):
+    """A part of the fleet."""
+
+    name: str
+    clusters: list[str]
+    """Empty means all."""
+    description: str
+
+
+class PoolList(Shown):
+    """Pools, by name."""
+
+    pools: list[PoolOut]
+
+
+class QueueOut(Shown):
+    """Where jobs wait."""
+
+    name: str
+    tenant: str
+    pool: str
+    policy: str
+    shadow: str
+    open: bool
+    description: str
+
+
+class QueueList(Shown):
+    """Queues, by name."""
+
+    queues: list[QueueOut]
+
+
+class PolicyOut(Shown):
+    """A policy that queues may have."""
+
+    name: str
+    description: str
+    levels: list[str]
+    """Whether it chooses among all nodes, or first among clusters."""
+
+
+class PolicyList(Shown):
+    """Policies, our own first."""
+
+    policies: list[PolicyOut]
+
+
+class ShadowOut(Shown):
+    """How a challenger decided where the live policy decided."""
+
+    id: int
+    at: str
+    queue: str
+    live: str
+    shadow: str
+    jobs: int
+    live_placed: int
+    shadow_placed: int
+    same_node: int
+    live_fragmentation_milli: int
+    shadow_fragmentation_milli: int
+
+
+class ShadowList(Shown):
+    """Comparisons, new to old."""
+
+    shadows: list[ShadowOut]
+
+
+def tenant_fields(tenant: Tenant) -> dict[str, Any]:
+    """Show a tenant as the fields of `TenantOut`."""
+    return {"name": tenant.name, "description": tenant.description}
+
+
+def pool_fields(pool: Pool) -> dict[str, Any]:
+    """Show a pool as the fields of `PoolOut`."""
+    return {"name": pool.name, "clusters": sorted(pool.clusters), "description": pool.description}
+
+
+def queue_fields(queue: Queue) -> dict[str, Any]:
+    """Show a queue as the fields of `QueueOut`."""
+    return {
+        "name": queue.name,
+        "tenant": queue.tenant,
+        "pool": queue.pool,
+        "policy": queue.policy,
+        "shadow": queue.shadow,
+        "open": queue.open,
+        "description": queue.description,
+    }

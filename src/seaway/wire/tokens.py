@@ -1,0 +1,110 @@
+"""Tokens and the audit log, as they are asked for and shown."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from seaway.application.records import AuditEntry, Token
+from seaway.wire.fields import Name, NameOrNone, Time
+from seaway.wire.message import Incoming, Shown
+from seaway.wire.times import moment, moment_or_none
+
+RoleName = Literal["viewer", "user", "operator", "admin"]
+
+
+class TokenIn(Incoming):
+    """Leave to use the API, to be made."""
+
+    name: Name
+    """Who or what uses it; stands behind everything that is done with it."""
+    role: RoleName = "user"
+    tenant: NameOrNone = ""
+    """Whose jobs; needed for viewers and users, empty for operators and admins."""
+    expires_in: Time | None = None
+    """For how long it lasts; for ever when left out."""
+
+
+class TokenOut(Shown):
+    """Leave to use the API."""
+
+    id: str
+    name: str
+    role: RoleName
+    tenant: str
+    created_at: str
+    created_by: str
+    expires_at: str | None
+    revoked_at: str | None
+
+
+class TokenCreated(TokenOut):
+    """A token that was just made."""
+
+    secret: str
+    """What to send as `Authorization: Bearer …`. It is shown this once and never again."""
+
+
+class TokenList(Shown):
+    """All tokens, revoked ones too."""
+
+    tokens: list[TokenOut]
+
+
+class WhoOut(Shown):
+    """Who asks."""
+
+    name: str
+    role: RoleName
+    tenant: str
+    """Whose jobs; empty for all."""
+
+
+class AuditOut(Shown):
+    """Who asked for what, and what came of it."""
+
+    id: int
+    at: str
+    actor: str
+    role: str
+    tenant: str
+    verb: str
+    target: str
+    status: int
+    address: str
+
+
+class AuditPage(Shown):
+    """Entries, new to old."""
+
+    entries: list[AuditOut]
+    next: int | None
+    """Give this as `before` to get the next page; null on the last one."""
+
+
+def token_fields(token: Token) -> dict[str, Any]:
+    """Show a token as the fields of `TokenOut`."""
+    return {
+        "id": token.id,
+        "name": token.name,
+        "role": token.role.value,
+        "tenant": token.tenant,
+        "created_at": moment(token.created_ns),
+        "created_by": token.created_by,
+        "expires_at": moment_or_none(token.expires_ns),
+        "revoked_at": moment_or_none(token.revoked_ns),
+    }
+
+
+def audit_fields(entry: AuditEntry) -> dict[str, Any]:
+    """Show an entry as the fields of `AuditOut`."""
+    return {
+        "id": entry.id,
+        "at": moment(entry.at_ns),
+        "actor": entry.actor,
+        "role": entry.role,
+        "tenant": entry.tenant,
+        "verb": entry.verb,
+        "target": entry.target,
+        "status": entry.status,
+        "address": entry.address,
+    }
