@@ -1,0 +1,204 @@
+"""Who holds what in one cluster, counted by the cluster itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from seaway.domain.cluster import Cluster
+from seaway.domain.device import Device, DeviceMode
+from seaway.domain.node import Node
+from seaway.domain.placement import DeviceSlice, Placement
+
+Key = tuple[str, int]
+"""A copy: its job's id and the attempt."""
+
+
+@dataclass(slots=True, eq=False)
+class DeviceBook:
+    """One device, and what is left of it."""
+
+    device: Device
+    memory_mib: int
+    core_milli: int
+    slots: int
+    healthy: bool
+    back_ns: int | None = None
+    mig_used: int = 0
+
+    def refuses(self, taken: DeviceSlice) -> str:
+        """Say why a slice cannot be taken; empty when it can."""
+        name = self.device.uuid
+        if not self.healthy or self.device.cordoned:
+            return f"device {name} is {'cordoned' if self.healthy else 'unhealthy'}"
+        if taken.memory_mib > self.memory_mib:
+            return f"device {name} has {self.memory_mib} MiB left, not {taken.memory_mib}"
+        if taken.core_milli > self.core_milli:
+            return f"device {name} has {self.core_milli} thousandths of its cores left, not {taken.core_milli}"
+        if self.slots < 1:
+            return f"device {name} has no share left"
+        return self._refuses_instance(taken) if self.device.mode is DeviceMode.MIG else ""
+
+    def move(self, taken: DeviceSlice, sign: int) -> None:
+        """Give a slice (`sign` 1) or take it back (−1)."""
+        self.memory_mib -= sign * taken.memory_mib
+        self.core_milli -= sign * taken.core_milli
+        self.slots -= sign
+        if self.device.mode is DeviceMode.MIG:
+            self.mig_used ^= self._cover(taken)
+
+    def _refuses_instance(self, taken: DeviceSlice) -> str:
+        what = f"device {self.device.uuid} has {{}} {taken.mig_profile!r} at {taken.mig_start}"
+        cover = self._cover(taken)
+        if not cover:
+            return what.format("no")
+        return what.format("another instance in place of") if cover & self.mig_used else ""
+
+    def _cover(self, taken: DeviceSlice) -> int:
+        """Return the memory slices of an instance as bits; 0 when the device cannot be cut so."""
+        for profile in self.device.mig_profiles:
+            if profile.name == taken.mig_profile and taken.mig_start in profile.starts:
+                return ((1 << profile.size) - 1) << taken.mig_start
+        return 0
+
+
+@dataclass(slots=True, eq=False)
+class NodeBook:
+    """One node, what is left of it, and which copies are on it."""
+
+    node: Node
+    place: int
+    cpu_milli: int
+    memory_mib: int
+    devices: dict[str, DeviceBook]
+    ready: bool
+    back_ns: int | None = None
+    copies: dict[Key, int] = field(default_factory=dict)
+
+    def refuses(self, placement: Placement, cpu_milli: int, memory_mib: int) -> str:
+        """Say why a replica cannot be taken, its devices apart; empty when it can."""
+        if not self.ready:
+            return f"node {self.node.name} is not ready"
+        if cpu_milli > self.cpu_milli:
+            return f"node {self.node.name} has {self.cpu_milli} thousandths of a core left, not {cpu_milli}"
+        if memory_mib > self.memory_mib:
+            return f"node {self.node.name} has {self.memory_mib} MiB left, not {memory_mib}"
+        for taken in placement.slices:
+            if taken.uuid not in self.devices:
+                return f"node {self.node.name} has no device {taken.uuid}"
+        return ""
+
+
+class Books:
+    """All nodes and devices of a cluster.
+
+    Parameters
+    ----------
+    cluster
+        As it is when nothing runs on it.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.nodes = {node.name: _node_book(node, place) for place, node in enumerate(cluster.nodes)}
+        self.devices = {uuid: book for book in self.nodes.values() for uuid in book.devices}
+        self._cluster = cluster
+        self._seen = list(cluster.nodes)
+        self._changed: set[str] = set()
+
+    def take(self, key: Key, placements: Sequence[Placement], cpu_milli: int, memory_mib: int) -> str:
+        """Take what a copy needs, all of it or nothing; say why not, or return an empty text.
+
+        Parameters
+        ----------
+        cpu_milli, memory_mib
+            Of each replica.
+        """
+        for done, placement in enumerate(placements):
+            why = self._take_one(key, placement, cpu_milli, memory_mib)
+            if why:
+                self.give_back(key, placements[:done], cpu_milli, memory_mib)
+                return why
+        return ""
+
+    def give_back(self, key: Key, placements: Sequence[Placement], cpu_milli: int, memory_mib: int) -> None:
+        """Give back what `take` took."""
+        for placement in placements:
+            book = self.nodes[placement.node]
+            for taken in placement.slices:
+                book.devices[taken.uuid].move(taken, -1)
+            self._move(book, key, -1, cpu_milli, memory_mib)
+
+    def force(self, key: Key, placements: Sequence[Placement], cpu_milli: int, memory_mib: int) -> None:
+        """Take what a copy holds already, whatever its node and devices are like by now."""
+        for placement in placements:
+            book = self.nodes[placement.node]
+            for taken in placement.slices:
+                book.devices[taken.uuid].move(taken, 1)
+            self._move(book, key, 1, cpu_milli, memory_mib)
+
+    def touch(self, node: str) -> None:
+        """Note that a node, or a device of it, is not seen as before."""
+        self._changed.add(node)
+
+    def inventory(self) -> Cluster:
+        """Return the cluster as it is seen now."""
+        if self._changed:
+            for name in self._changed:
+                book = self.nodes[name]
+                self._seen[book.place] = _seen(book)
+            self._changed.clear()
+            self._cluster = replace(self._cluster, nodes=tuple(self._seen))
+        return self._cluster
+
+    def troubled(self) -> Iterator[NodeBook]:
+        """Go through the nodes that failed, or have a device that did."""
+        for book in self.nodes.values():
+            if book.ready != book.node.ready or any(
+                each.healthy != each.device.healthy for each in book.devices.values()
+            ):
+                yield book
+
+    def _take_one(self, key: Key, placement: Placement, cpu_milli: int, memory_mib: int) -> str:
+        book = self.nodes.get(placement.node)
+        if book is None:
+            return f"there is no node {placement.node}"
+        why = book.refuses(placement, cpu_milli, memory_mib)
+        if why:
+            return why
+        for done, taken in enumerate(placement.slices):
+            device = book.devices[taken.uuid]
+            why = device.refuses(taken)
+            if why:
+                for given in placement.slices[:done]:
+                    book.devices[given.uuid].move(given, -1)
+                return why
+            device.move(taken, 1)
+        self._move(book, key, 1, cpu_milli, memory_mib)
+        return ""
+
+    @staticmethod
+    def _move(book: NodeBook, key: Key, sign: int, cpu_milli: int, memory_mib: int) -> None:
+        book.cpu_milli -= sign * cpu_milli
+        book.memory_mib -= sign * memory_mib
+        count = book.copies.get(key, 0) + sign
+        if count:
+            book.copies[key] = count
+        else:
+            del book.copies[key]
+
+
+def _node_book(node: Node, place: int) -> NodeBook:
+    devices = {
+        each.uuid: DeviceBook(each, each.memory_mib, each.core_milli, each.share_limit, each.healthy)
+        for each in node.devices
+    }
+    return NodeBook(node, place, node.cpu_milli, node.memory_mib, devices, node.ready)
+
+
+def _seen(book: NodeBook) -> Node:
+    """Return a node as it is announced: which of its devices are healthy, and whether it answers."""
+    devices = tuple(
+        each.device if each.device.healthy == each.healthy else replace(each.device, healthy=each.healthy)
+        for each in book.devices.values()
+    )
+    return replace(book.node, devices=devices, ready=book.ready)

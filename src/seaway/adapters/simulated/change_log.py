@@ -1,0 +1,53 @@
+"""Which copies changed last: a bounded log that cursors point into."""
+
+from __future__ import annotations
+
+from secrets import token_hex
+
+from seaway.adapters.simulated.books import Key
+
+KEPT = 65_536
+"""Changes that are kept at the least; who asks for older ones is given everything."""
+
+
+class ChangeLog:
+    """Names what changed, in order.
+
+    Parameters
+    ----------
+    kept
+        How many changes to keep.
+
+    Attributes
+    ----------
+    count
+        Changes since the log began.
+    """
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self.count = 0
+        self._kept = kept
+        self._keys: list[Key | None] = []
+        self._run = token_hex(4)  # a log that began anew knows the cursors of another as too old
+
+    @property
+    def cursor(self) -> str:
+        """Where the log is now."""
+        return f"{self._run}-{self.count}"
+
+    def add(self, key: Key | None) -> None:
+        """Note that a copy changed; None stands for the nodes and devices."""
+        self._keys.append(key)
+        self.count += 1
+        if len(self._keys) > 2 * self._kept:
+            del self._keys[: self._kept]
+
+    def since(self, cursor: str) -> dict[Key | None, None] | None:
+        """Return what changed since `cursor`, each once; None when that is not known any more."""
+        run, _, number = cursor.partition("-")
+        if run != self._run or not number.isdecimal():
+            return None
+        behind = self.count - int(number)
+        if not 0 <= behind <= len(self._keys):
+            return None
+        return dict.fromkeys(self._keys[len(self._keys) - behind :])

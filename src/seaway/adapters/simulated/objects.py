@@ -1,0 +1,107 @@
+"""What a deployment becomes in a simulated cluster, and the lines that its replicas write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from seaway.adapters.simulated.record import Record
+from seaway.domain.deployment import CopyPhase, Deployment
+from seaway.domain.device import MILLI_PER_PERCENT_POINT
+from seaway.domain.placement import Placement
+
+NS_PER_S = 1_000_000_000
+MOST_STEPS = 20
+"""Lines of progress that a replica writes between its start and its end."""
+
+STEP_S = 30
+"""Seconds between two lines of a replica that has no end."""
+
+
+def manifests(deployment: Deployment) -> list[dict[str, Any]]:
+    """Return a Kubernetes Job for each replica, pinned to its node and devices."""
+    return [_job(deployment, placement) for placement in deployment.placements]
+
+
+def lines(record: Record, replica: int, now_ns: int) -> Iterator[str]:
+    """Write what a replica would have written until now; the same whenever it is asked."""
+    made = record.made
+    yield _line(made.at_ns, f"replica {replica} of {made.name!r} taken over (simulated)")
+    if record.phase is CopyPhase.STARTING:
+        return
+    end_ns = now_ns if record.ended_ns is None else record.ended_ns
+    if end_ns > made.starts_ns or record.phase is not CopyPhase.FAILED:
+        yield _line(made.starts_ns, f"started{f' {made.image}' if made.image else ''}")
+        yield from _progress(record, end_ns)
+    if record.phase is CopyPhase.SUCCEEDED:
+        yield _line(end_ns, "finished")
+    elif record.phase is CopyPhase.FAILED:
+        yield _line(end_ns, f"failed: {record.reason}")
+
+
+def _progress(record: Record, end_ns: int) -> Iterator[str]:
+    starts_ns, ends_ns = record.made.starts_ns, record.made.ends_ns
+    if ends_ns is None:
+        for step in range(1, (end_ns - starts_ns) // (STEP_S * NS_PER_S) + 1):
+            yield _line(starts_ns + step * STEP_S * NS_PER_S, f"serving for {step * STEP_S} s")
+        return
+    for step in range(1, MOST_STEPS):
+        at_ns = starts_ns + (ends_ns - starts_ns) * step // MOST_STEPS
+        if at_ns >= end_ns:
+            return
+        yield _line(at_ns, f"progress {100 * step // MOST_STEPS} %")
+
+
+def _line(at_ns: int, text: str) -> str:
+    return f"{datetime.fromtimestamp(at_ns // NS_PER_S, UTC):%Y-%m-%dT%H:%M:%SZ} {text}"
+
+
+def _job(deployment: Deployment, placement: Placement) -> dict[str, Any]:
+    spec = deployment.spec
+    labels = {
+        **spec.labels,
+        "seaway.io/job": deployment.job_id,
+        "seaway.io/attempt": str(deployment.attempt),
+        "seaway.io/tenant": spec.tenant,
+    }
+    pod: dict[str, Any] = {"metadata": {"labels": labels}, "spec": _pod(deployment, placement)}
+    if placement.slices:
+        uuids = ",".join(taken.uuid for taken in placement.slices)
+        pod["metadata"]["annotations"] = {"nvidia.com/use-gpuuuid": uuids}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": f"{deployment.name}-{placement.replica}", "labels": labels},
+        "spec": {"backoffLimit": 0, "template": pod},
+    }
+
+
+def _pod(deployment: Deployment, placement: Placement) -> dict[str, Any]:
+    run = deployment.spec.run
+    container: dict[str, Any] = {
+        "name": "main",
+        "image": run.image,
+        "resources": {"limits": _limits(deployment, placement)},
+    }
+    if run.command:
+        container["command"] = list(run.command)
+    if run.args:
+        container["args"] = list(run.args)
+    if run.env:
+        container["env"] = [{"name": name, "value": value} for name, value in run.env]
+    if run.ports:
+        container["ports"] = [{"containerPort": port} for port in run.ports]
+    return {"restartPolicy": "Never", "nodeName": placement.node, "containers": [container]}
+
+
+def _limits(deployment: Deployment, placement: Placement) -> dict[str, str]:
+    """Return resources as the vGPU layer names them; memory in MiB and cores in percent points, of each device."""
+    request = deployment.spec.demand.request
+    limits = {"cpu": f"{request.cpu_milli}m", "memory": f"{request.memory_mib}Mi"}
+    if placement.slices:
+        limits["nvidia.com/gpu"] = str(len(placement.slices))
+        limits["nvidia.com/gpumem"] = str(max(taken.memory_mib for taken in placement.slices))
+        cores = max(taken.core_milli for taken in placement.slices)
+        limits["nvidia.com/gpucores"] = str(-(-cores // MILLI_PER_PERCENT_POINT))
+    return limits

@@ -1,0 +1,380 @@
+"""What is so in a simulated cluster at one moment; it goes on when it is told the time.
+
+Nothing here waits, locks or reads a clock. All that is to happen lies in one heap by its time; `advance` carries
+out what is due, and the change log and the journal are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Any
+
+from seaway.adapters.simulated.books import Books, DeviceBook, Key, NodeBook
+from seaway.adapters.simulated.change_log import ChangeLog
+from seaway.adapters.simulated.faults import Fate, Faults, draw_fate
+from seaway.adapters.simulated.journal import (
+    Created,
+    DeviceChanged,
+    Ended,
+    Entry,
+    Journal,
+    NodeChanged,
+    Opened,
+    Refused,
+    Removed,
+    Started,
+)
+from seaway.adapters.simulated.record import LIVE, Record
+from seaway.application.ports.backend import Answer
+from seaway.domain.cluster import Cluster
+from seaway.domain.deployment import CopyPhase, Deployment
+from seaway.domain.errors import RejectedError
+
+NS_PER_S = 1_000_000_000
+DONE = Answer(done=True)
+
+
+@dataclass(slots=True)
+class Orders:
+    """What somebody ordered to go wrong with deployments to come.
+
+    Attributes
+    ----------
+    start_delay_ns
+        How long a copy takes to start.
+    refusal
+        Why every deployment is refused; empty when none is.
+    start_error
+        Why every copy fails at its start; empty when none does.
+    """
+
+    start_delay_ns: int
+    refusal: str = ""
+    start_error: str = ""
+
+
+class ClusterState:
+    """Copies, nodes and devices of one cluster.
+
+    Parameters
+    ----------
+    cluster
+        As it is when nothing runs on it.
+    faults
+        What goes wrong by chance.
+    journal
+        Told everything that happens.
+    orders
+        What goes wrong by order; may be changed at any time.
+
+    Attributes
+    ----------
+    journal
+        As given; may be replaced by another.
+    log
+        What changed.
+    records
+        Copies that are listed, whether they live or ended.
+    """
+
+    def __init__(self, cluster: Cluster, faults: Faults, journal: Journal, orders: Orders) -> None:
+        self.name = cluster.name
+        self.books = Books(cluster)
+        self.log = ChangeLog()
+        self.records: dict[Key, Record] = {}
+        self.orders = orders
+        self._faults = faults
+        self.journal = journal
+        self._heap: list[tuple[int, int, Callable[[Any, int], None], Any]] = []
+        self._numbers = count()
+
+    @property
+    def next_due_ns(self) -> int | None:
+        """When something happens next by itself; None when nothing will."""
+        return self._heap[0][0] if self._heap else None
+
+    def advance(self, now_ns: int) -> None:
+        """Carry out everything that is due."""
+        heap = self._heap
+        while heap and heap[0][0] <= now_ns:
+            due_ns, _, act, subject = heappop(heap)
+            act(subject, due_ns)
+
+    def later(self, due_ns: int | None, act: Callable[[Any, int], None], subject: Any = None) -> None:  # noqa: ANN401
+        """Have `act` called with `subject` and the time when it is due; None is never."""
+        if due_ns is not None:
+            heappush(self._heap, (due_ns, next(self._numbers), act, subject))
+
+    # Copies
+
+    def create(self, deployment: Deployment, now_ns: int) -> Answer:
+        """Take a deployment over, unless it is there or does not fit."""
+        key = (deployment.job_id, deployment.attempt)
+        if key in self.records:
+            return DONE
+        spec = deployment.spec
+        runs_ns = None if spec.runs_s is None else spec.runs_s * NS_PER_S
+        fate = draw_fate(self._faults, f"{self.name}/{deployment.name}", self.orders.start_delay_ns, runs_ns)
+        if self.orders.start_error:
+            fate = Fate(fate.refused, fate.starts_after_ns, 0, self.orders.start_error)
+        why = self.orders.refusal or fate.refused or self._unlike(deployment)
+        request = spec.demand.request
+        why = why or self.books.take(key, deployment.placements, request.cpu_milli, request.memory_mib)
+        if why:
+            self.journal.add(Refused(now_ns, *key, why))
+            return Answer(done=False, refused=True, reason=f"{self.name}: {why}")
+        made = _made(deployment, fate, now_ns)
+        self.records[key] = record = Record(made)
+        self.journal.add(made)
+        self.log.add(key)
+        self.later(record.due_ns, self._step, record)
+        return DONE
+
+    def remove(self, key: Key, now_ns: int, *, vanished: bool = False) -> bool:
+        """Remove a copy; tell whether it was there."""
+        record = self.records.pop(key, None)
+        if record is None:
+            return False
+        if record.phase in LIVE:
+            self._give_back(record)
+        record.phase = CopyPhase.GONE
+        self.journal.add(Removed(now_ns, *key, vanished))
+        self.log.add(key)
+        self._sweep()
+        return True
+
+    def fail(self, record: Record, now_ns: int, reason: str, culprits: tuple[int, ...] = ()) -> None:
+        """Have a copy fail, if it lives."""
+        if record.phase in LIVE:
+            self._end(record, now_ns, reason, culprits, succeeded=False)
+
+    def node(self, name: str) -> NodeBook:
+        """Return a node, or raise `RejectedError`."""
+        if name not in self.books.nodes:
+            raise RejectedError(f"cluster {self.name!r} has no node {name!r}")
+        return self.books.nodes[name]
+
+    def device(self, uuid: str) -> tuple[NodeBook, DeviceBook]:
+        """Return a device and its node, or raise `RejectedError`."""
+        if uuid not in self.books.devices:
+            raise RejectedError(f"cluster {self.name!r} has no device {uuid!r}")
+        node = self.books.devices[uuid]
+        return node, node.devices[uuid]
+
+    def find(self, key: Key) -> Record:
+        """Return a copy that is listed.
+
+        Raises
+        ------
+        RejectedError
+            When there is none.
+        """
+        if key not in self.records:
+            raise RejectedError(f"cluster {self.name!r} has no copy of job {key[0]!r}, attempt {key[1]}")
+        return self.records[key]
+
+    # Nodes and devices
+
+    def set_node(self, node: NodeBook, now_ns: int, *, ready: bool, until_ns: int | None = None) -> None:
+        """Have a node fail, and with it what runs there, or come back."""
+        if not ready:
+            node.back_ns = until_ns
+            self.later(until_ns, self._node_back, node)
+        if node.ready == ready:
+            return
+        node.ready = ready
+        self.journal.add(NodeChanged(now_ns, node.node.name, ready, until_ns))
+        self._touch(node)
+        if not ready:
+            for record in [self.records[key] for key in node.copies]:
+                lost = [each.replica for each in record.made.placements if each.node == node.node.name]
+                self.fail(record, now_ns, f"node {node.node.name} failed", tuple(lost))
+
+    def set_device(
+        self, node: NodeBook, device: DeviceBook, now_ns: int, *, healthy: bool, until_ns: int | None = None
+    ) -> None:
+        """Have a device become unhealthy, and with it what holds a slice of it, or well."""
+        if not healthy:
+            device.back_ns = until_ns
+            self.later(until_ns, self._device_back, (node, device))
+        if device.healthy == healthy:
+            return
+        device.healthy = healthy
+        uuid = device.device.uuid
+        self.journal.add(DeviceChanged(now_ns, node.node.name, uuid, healthy, until_ns))
+        self._touch(node)
+        if not healthy:
+            for record in [self.records[key] for key in node.copies]:
+                lost = [each.replica for each in record.made.placements if uuid in {one.uuid for one in each.slices}]
+                if lost:
+                    self.fail(record, now_ns, f"device {uuid} failed", tuple(lost))
+
+    # The beginning
+
+    def restore(self, entries: Iterable[Entry]) -> int:
+        """Take over what a journal says, without telling it; return how often it was opened."""
+        times = 0
+        for entry in entries:
+            if isinstance(entry, Opened):
+                times = entry.times
+            elif isinstance(entry, NodeChanged):
+                self._restore_node(entry)
+            elif isinstance(entry, DeviceChanged):
+                self._restore_device(entry)
+            else:
+                self._restore_copy(entry)
+        for record in self.records.values():
+            self.later(record.due_ns, self._step, record)
+        return times
+
+    def entries(self, now_ns: int, times: int) -> Iterator[Entry]:
+        """Write the state down in as few entries as will do."""
+        yield Opened(now_ns, times)
+        for record in self.records.values():
+            yield record.made
+            if record.phase is CopyPhase.RUNNING:
+                yield Started(record.made.starts_ns, *record.key)
+            elif record.ended_ns is not None:
+                succeeded = record.phase is CopyPhase.SUCCEEDED
+                yield Ended(record.ended_ns, *record.key, succeeded, record.reason, record.culprits)
+        for node in self.books.troubled():
+            if node.ready != node.node.ready:
+                yield NodeChanged(now_ns, node.node.name, node.ready, node.back_ns)
+            for uuid, device in node.devices.items():
+                if device.healthy != device.device.healthy:
+                    yield DeviceChanged(now_ns, node.node.name, uuid, device.healthy, device.back_ns)
+
+    # What happens by itself
+
+    def _step(self, record: Record, due_ns: int) -> None:
+        if record.due_ns != due_ns:
+            return
+        made = record.made
+        if record.phase is CopyPhase.STARTING and not (made.fails and made.ends_ns == made.starts_ns):
+            record.phase = CopyPhase.RUNNING
+            self.journal.add(Started(due_ns, *record.key))
+            self.log.add(record.key)
+            self.later(record.due_ns, self._step, record)
+        elif record.phase is CopyPhase.RUNNING and made.vanishes_ns == due_ns:
+            self.remove(record.key, due_ns, vanished=True)
+        else:
+            self._end(record, due_ns, made.fails, (), succeeded=not made.fails)
+
+    def _end(self, record: Record, at_ns: int, reason: str, culprits: tuple[int, ...], *, succeeded: bool) -> None:
+        record.phase = CopyPhase.SUCCEEDED if succeeded else CopyPhase.FAILED
+        record.reason, record.culprits, record.ended_ns = reason, culprits, at_ns
+        self._give_back(record)
+        self.journal.add(Ended(at_ns, *record.key, succeeded, reason, culprits))
+        self.log.add(record.key)
+        self._sweep()
+
+    def _give_back(self, record: Record) -> None:
+        made = record.made
+        self.books.give_back(record.key, made.placements, made.cpu_milli, made.memory_mib)
+
+    def _sweep(self) -> None:
+        """Forget times of copies that are gone once they are most of the heap."""
+        if len(self._heap) > 4 * len(self.records) + 1024:
+            heap = self._heap
+            heap[:] = [each for each in heap if not isinstance(each[3], Record) or each[3].due_ns == each[0]]
+            heapify(heap)
+
+    def _node_back(self, node: NodeBook, due_ns: int) -> None:
+        if node.back_ns == due_ns:
+            self.set_node(node, due_ns, ready=True)
+
+    def _device_back(self, pair: tuple[NodeBook, DeviceBook], due_ns: int) -> None:
+        node, device = pair
+        if device.back_ns == due_ns:
+            self.set_device(node, device, due_ns, healthy=True)
+
+    # Details
+
+    def _touch(self, node: NodeBook) -> None:
+        self.books.touch(node.node.name)
+        self.log.add(None)
+
+    def _unlike(self, deployment: Deployment) -> str:
+        """Say what is wrong with a deployment whatever room there is; empty when nothing is."""
+        if deployment.cluster != self.name:
+            return f"the deployment is for cluster {deployment.cluster}"
+        if not deployment.placements:
+            return "the deployment places no replica"
+        replicas = [each.replica for each in deployment.placements]
+        if len(set(replicas)) != len(replicas):
+            return "the deployment places a replica twice"
+        return ""
+
+    def _restore_node(self, entry: NodeChanged) -> None:
+        node = self.books.nodes.get(entry.node)
+        if node is not None:
+            node.ready, node.back_ns = entry.ready, None if entry.ready else entry.until_ns
+            self.books.touch(entry.node)
+            self.later(node.back_ns, self._node_back, node)
+
+    def _restore_device(self, entry: DeviceChanged) -> None:
+        node = self.books.nodes.get(entry.node)
+        if node is not None and entry.uuid in node.devices:
+            device = node.devices[entry.uuid]
+            device.healthy, device.back_ns = entry.healthy, None if entry.healthy else entry.until_ns
+            self.books.touch(entry.node)
+            self.later(device.back_ns, self._device_back, (node, device))
+
+    def _restore_copy(self, entry: Created | Refused | Started | Ended | Removed) -> None:
+        key = (entry.job_id, entry.attempt)
+        if isinstance(entry, Created):
+            self._require_known(entry)
+            self.records[key] = Record(entry)
+            self.books.force(key, entry.placements, entry.cpu_milli, entry.memory_mib)
+        elif isinstance(entry, Started):
+            self.find(key).phase = CopyPhase.RUNNING
+        elif isinstance(entry, Ended):
+            record = self.find(key)
+            record.phase = CopyPhase.SUCCEEDED if entry.succeeded else CopyPhase.FAILED
+            record.reason, record.culprits, record.ended_ns = entry.reason, entry.replicas, entry.at_ns
+            self._give_back(record)
+        elif isinstance(entry, Removed):
+            record = self.find(key)
+            del self.records[key]
+            if record.phase in LIVE:
+                self._give_back(record)
+
+    def _require_known(self, entry: Created) -> None:
+        for each in entry.placements:
+            node = self.books.nodes.get(each.node)
+            if node is None or any(taken.uuid not in node.devices for taken in each.slices):
+                raise RejectedError(
+                    f"the journal of cluster {self.name!r} places job {entry.job_id!r} on node {each.node!r}, which "
+                    "the fleet does not have so; give the fleet the journal was written for, or another data folder"
+                )
+
+
+def _made(deployment: Deployment, fate: Fate, now_ns: int) -> Created:
+    spec = deployment.spec
+    request = spec.demand.request
+    starts_ns = now_ns + fate.starts_after_ns
+    after = partial(_after, starts_ns)
+    return Created(
+        now_ns,
+        deployment.job_id,
+        deployment.attempt,
+        spec.name,
+        spec.tenant,
+        spec.run.image,
+        spec.run.ports[0] if spec.run.ports else 0,
+        request.cpu_milli,
+        request.memory_mib,
+        deployment.placements,
+        starts_ns,
+        after(fate.ends_after_ns),
+        fate.fails,
+        after(fate.vanishes_after_ns),
+    )
+
+
+def _after(starts_ns: int, delay_ns: int | None) -> int | None:
+    return None if delay_ns is None else starts_ns + delay_ns
