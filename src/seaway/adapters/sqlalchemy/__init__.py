@@ -1,0 +1,7 @@
+"""A store in SQLite, MariaDB, MySQL or PostgreSQL; see docs/database.md and ADR 7."""
+
+from seaway.adapters.sqlalchemy.opening import open_store
+from seaway.adapters.sqlalchemy.schema import current, migrate
+from seaway.adapters.sqlalchemy.store import SqlStore
+
+__all__ = ["SqlStore", "current", "migrate", "open_store"]

@@ -1,0 +1,238 @@
+"""Changes, turned into as few statements as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import Connection, Table
+
+from seaway.adapters.sqlalchemy import codec, tables
+from seaway.adapters.sqlalchemy.codec import Row
+from seaway.adapters.sqlalchemy.statements import MOST, Wording
+from seaway.application.changes import Change
+from seaway.application.records import (
+    Attempt,
+    AuditEntry,
+    ClusterSample,
+    Cordon,
+    Event,
+    IdempotencyKey,
+    JobRecord,
+    LinkSample,
+    Outgoing,
+    ShadowResult,
+    Token,
+)
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.tenancy import Pool, Queue, Tenant
+
+
+class Step(IntEnum):
+    """What is done to rows, in the order it is done in."""
+
+    INSERT = 0
+    UPDATE = 1
+    PUT = 2
+    CLEAR = 3
+    """Remove what hangs on jobs: their labels or clusters."""
+    LINK = 4
+    """Add it anew."""
+    DELETE = 5
+
+
+def _plain(table: Table) -> tuple[Table, Callable[[Any], Row]]:
+    return table, attrgetter(*(column.name for column in table.columns))
+
+
+SCRIBES: dict[type[Any], tuple[Table, Callable[[Any], Row]]] = {
+    Outgoing: (tables.OUTGOING, codec.outgoing_row),
+    Event: (tables.EVENTS, codec.event_row),
+    IdempotencyKey: (tables.KEYS, codec.key_row),
+    Token: (tables.TOKENS, codec.token_row),
+    AuditEntry: _plain(tables.AUDIT),
+    Cordon: (tables.CORDONS, codec.cordon_row),
+    ClusterSample: _plain(tables.CLUSTER_SAMPLES),
+    LinkSample: _plain(tables.LINK_SAMPLES),
+    ShadowResult: _plain(tables.SHADOWS),
+    Tenant: _plain(tables.TENANTS),
+    Pool: (tables.POOLS, codec.pool_row),
+    Queue: (tables.QUEUES, codec.queue_row),
+}
+"""Table of each kind of record, and how a row of it is written; jobs and attempts have more to them."""
+
+NUMBERED: dict[type[Any], Table] = {Event: tables.EVENTS, AuditEntry: tables.AUDIT, ShadowResult: tables.SHADOWS}
+"""Kinds of records that get an id when they have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was stored of a job last and need not be stored again."""
+
+    spec: JobSpec
+    text: str
+    clusters: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Memory:
+    """What one writer remembers from batch to batch.
+
+    Attributes
+    ----------
+    latest
+        Highest id given so far, by kind of record.
+    jobs
+        What is known of jobs, by number; the oldest go when there are too many.
+    """
+
+    latest: dict[type[Any], int] = field(default_factory=lambda: dict.fromkeys(NUMBERED, 0))
+    jobs: dict[int, Known] = field(default_factory=dict)
+    most: int = 32_768
+
+    def learn(self, jobs: dict[int, Known]) -> None:
+        """Take in what was stored."""
+        self.jobs.update(jobs)
+        while len(self.jobs) > self.most:
+            del self.jobs[next(iter(self.jobs))]
+
+
+class Batch:
+    """Rows by what is done to them.
+
+    Parameters
+    ----------
+    memory
+        Gives ids to rows without one, and says what need not be stored again.
+
+    Attributes
+    ----------
+    jobs
+        What will be known of jobs once this is stored.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.jobs: dict[int, Known] = {}
+        self._memory = memory
+        self._rows: dict[tuple[Step, str], tuple[Table, list[Row]]] = {}
+
+    def add(self, change: Change) -> None:
+        """Add a change."""
+        for step, records in (
+            (Step.INSERT, change.insert),
+            (Step.UPDATE, change.update),
+            (Step.PUT, change.put),
+            (Step.DELETE, change.delete),
+        ):
+            for record in records:
+                self.add_record(step, record)
+
+    def add_record(self, step: Step, record: Any) -> None:  # noqa: ANN401  # any kind of record
+        """Add what is done to one record."""
+        kind = type(record)
+        if kind is JobRecord:
+            self._add_job(step, record)
+        elif kind is Attempt:
+            self._put(step, tables.ATTEMPTS, codec.attempt_row(record, self._text(record)))
+        else:
+            if kind in NUMBERED and step is not Step.DELETE:
+                record = self._numbered(record)
+            table, write = SCRIBES[kind]
+            self._put(step, table, write(record))
+
+    def run(self, connection: Connection, words: Wording) -> bool:
+        """Store everything; return whether every row was as it should be."""
+        for step, name in sorted(self._rows, key=lambda each: each[0]):
+            table, rows = self._rows[step, name]
+            if step is Step.PUT or step is Step.LINK:
+                rows = _last_of_each(table, rows)
+            for start in range(0, len(rows), MOST):
+                part = rows[start : start + MOST] if len(rows) > MOST else rows
+                changed = connection.exec_driver_sql(*_say(words, step, table, part)).rowcount
+                if step is Step.UPDATE and changed != len(part):
+                    return False
+        return True
+
+    def _put(self, step: Step, table: Table, row: Row) -> None:
+        entry = self._rows.get((step, table.name))
+        if entry is None:
+            self._rows[step, table.name] = (table, [row])
+        else:
+            entry[1].append(row)
+
+    def _numbered(self, record: Any) -> Any:  # noqa: ANN401  # any kind of record
+        """Give a record an id if it has none."""
+        latest = self._memory.latest
+        kind = type(record)
+        if not record.id:
+            record = replace(record, id=latest[kind] + 1)
+        latest[kind] = max(latest[kind], record.id)
+        return record
+
+    def _known(self, number: int) -> Known | None:
+        return self.jobs.get(number) or self._memory.jobs.get(number)
+
+    def _text(self, attempt: Attempt) -> str:
+        """Write an attempt's spec, which mostly is its job's."""
+        known = self._known(codec.require_number(attempt.job_id))
+        return known.text if known is not None and known.spec is attempt.spec else codec.spec_text(attempt.spec)
+
+    def _add_job(self, step: Step, job: JobRecord) -> None:
+        """Add what is done to a job, its spec, its labels and its clusters."""
+        row = codec.job_row(job)
+        number = row[0]
+        if step is Step.DELETE:
+            self._put(step, tables.JOBS, row)
+            for table in (tables.JOB_SPECS, tables.JOB_LABELS, tables.JOB_CLUSTERS):
+                self._put(Step.CLEAR, table, row)
+            return
+        known = None if step is Step.INSERT else self._known(number)
+        spec, clusters = job.spec, job.clusters
+        self._put(step, tables.JOBS, row)
+        if known is not None and known.spec is spec:
+            text = known.text
+        else:
+            text = codec.spec_text(spec)
+            self._put(Step.INSERT if step is Step.INSERT else Step.PUT, tables.JOB_SPECS, (number, text))
+            self._link(step, tables.JOB_LABELS, number, spec.labels.items(), known is None or bool(known.spec.labels))
+        if known is None or known.clusters != clusters:
+            names = [(cluster,) for cluster in clusters]
+            self._link(step, tables.JOB_CLUSTERS, number, names, known is None or bool(known.clusters))
+        self.jobs[number] = Known(spec, text, clusters)
+
+    def _link(self, step: Step, table: Table, number: int, names: Iterable[tuple[str, ...]], clear: bool) -> None:
+        """Let a table hold just `names` of a job; `clear` says whether it may hold others."""
+        if clear and step is not Step.INSERT:
+            self._put(Step.CLEAR, table, (number,))
+        for name in names:
+            self._put(Step.LINK, table, (*name, number))
+
+
+def _say(words: Wording, step: Step, table: Table, rows: Sequence[Row]) -> tuple[str, tuple[Any, ...]]:
+    """Put a step into words."""
+    if step is Step.INSERT:
+        return words.insert(table, rows)
+    if step is Step.UPDATE:
+        return words.update(table, rows)
+    if step is Step.CLEAR:
+        return words.delete(table, ("job_id",), [row[:1] for row in rows])
+    if step is Step.DELETE:
+        places = _key_places(table)
+        names = tuple(column.name for column in table.primary_key.columns)
+        return words.delete(table, names, [tuple(row[place] for place in places) for row in rows])
+    return words.put(table, rows)
+
+
+def _key_places(table: Table) -> list[int]:
+    """Return where in a row its key stands."""
+    columns = list(table.columns)
+    return [columns.index(column) for column in table.primary_key.columns]
+
+
+def _last_of_each(table: Table, rows: list[Row]) -> list[Row]:
+    """Return the last row of each key: some databases take no key twice in one statement."""
+    places = _key_places(table)
+    return list({tuple(row[place] for place in places): row for row in rows}.values())

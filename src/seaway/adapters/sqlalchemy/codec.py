@@ -1,0 +1,250 @@
+"""Records to rows and back, by hand: this runs for every row that is written or read.
+
+A row is a tuple in the order of its table's columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
+import orjson
+from pydantic import TypeAdapter
+
+from seaway.application.records import Attempt, Cordon, Event, IdempotencyKey, JobRecord, Outgoing, Role, Token, Verb
+from seaway.domain import ids
+from seaway.domain.errors import InvariantError
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.lifecycle import AttemptState, JobState
+from seaway.domain.placement import Placement
+from seaway.domain.tenancy import Pool, Queue
+
+Row = tuple[Any, ...]
+
+_SPEC = TypeAdapter(JobSpec)
+_PLACEMENTS = TypeAdapter(tuple[Placement, ...])
+
+_ASCII = "".join(map(chr, range(128)))
+_BASE32 = str.maketrans(
+    _ASCII,
+    "".join("0123456789abcdefghijklmnopqrstuv"[at] if (at := ids.ALPHABET.find(c)) >= 0 else "!" for c in _ASCII),
+)
+"""Turns a letter of an id into what Python calls the same digit, and any other letter into none."""
+
+_JOB_STATES = {state.value: state for state in JobState}
+_ATTEMPT_STATES = {state.value: state for state in AttemptState}
+_VERBS = {verb.value: verb for verb in Verb}
+_ROLES = {role.value: role for role in Role}
+
+
+def number(job_id: str) -> int | None:
+    """Read an id as `seaway.domain.ids.decode` does, faster; None when it is none."""
+    if len(job_id) != ids.LENGTH or not job_id.isascii():
+        return None
+    try:
+        found = int(job_id.translate(_BASE32), 32)
+    except ValueError:
+        return None
+    return found if 0 < found < 1 << 63 else None
+
+
+@lru_cache(maxsize=4096)
+def require_number(job_id: str) -> int:
+    """Read an id.
+
+    Raises
+    ------
+    InvariantError
+        When it is none.
+    """
+    found = number(job_id)
+    if found is None:
+        raise InvariantError(f"{job_id!r} is no id of a job; draw it from seaway.domain.ids.JobIds")
+    return found
+
+
+def spec_text(spec: JobSpec) -> str:
+    """Write a spec as JSON without what is at its default."""
+    return _SPEC.dump_json(spec, exclude_defaults=True).decode()
+
+
+@lru_cache(maxsize=4096)
+def read_spec(text: str) -> JobSpec:
+    """Read what `spec_text` wrote."""
+    return _SPEC.validate_json(text)
+
+
+def names_text(names: Sequence[str]) -> str:
+    """Write names as JSON."""
+    return orjson.dumps(names).decode() if names else "[]"
+
+
+def read_names(text: str) -> tuple[str, ...]:
+    """Read what `names_text` wrote."""
+    return () if text == "[]" else tuple(orjson.loads(text))
+
+
+def job_row(job: JobRecord) -> Row:
+    """Write a job without its spec."""
+    spec = job.spec
+    return (
+        require_number(job.id),
+        spec.tenant,
+        spec.queue,
+        spec.name,
+        job.state.value,
+        job.submitted_by,
+        job.submitted_ns,
+        job.changed_ns,
+        job.started_ns,
+        job.ended_ns,
+        job.not_before_ns,
+        job.version,
+        job.attempt,
+        job.failures,
+        names_text(job.clusters),
+        names_text(job.nodes),
+        job.reason,
+    )
+
+
+def read_job(row: Sequence[Any]) -> JobRecord:
+    """Read a job from its row and, last, the text of its spec."""
+    (number, _, _, _, state, submitted_by, submitted_ns, changed_ns, started_ns, ended_ns, not_before_ns, *more) = row
+    version, attempt, failures, clusters, nodes, reason, spec = more
+    return JobRecord(
+        ids.encode(number),
+        read_spec(spec),
+        _JOB_STATES[state],
+        submitted_ns,
+        changed_ns,
+        submitted_by,
+        reason,
+        version,
+        attempt,
+        failures,
+        read_names(clusters),
+        read_names(nodes),
+        started_ns,
+        ended_ns,
+        not_before_ns,
+    )
+
+
+def attempt_row(attempt: Attempt, spec: str) -> Row:
+    """Write an attempt; `spec` is the text of its spec."""
+    return (
+        require_number(attempt.job_id),
+        attempt.number,
+        attempt.state.value,
+        spec,
+        attempt.policy,
+        _PLACEMENTS.dump_json(attempt.placements, exclude_defaults=True).decode(),
+        attempt.created_ns,
+        attempt.expires_ns,
+        attempt.why,
+        attempt.reason,
+        attempt.running_ns,
+        attempt.ended_ns,
+    )
+
+
+def read_attempt(row: Sequence[Any]) -> Attempt:
+    """Read an attempt."""
+    job_id, number, state, spec, policy, placements, *more = row
+    return Attempt(
+        ids.encode(job_id),
+        number,
+        _ATTEMPT_STATES[state],
+        read_spec(spec),
+        policy,
+        _PLACEMENTS.validate_json(placements),
+        *more,
+    )
+
+
+def outgoing_row(row: Outgoing) -> Row:
+    """Write something that a cluster is to be told."""
+    job_id = require_number(row.job_id)
+    return (job_id, row.attempt, row.cluster, row.verb.value, row.created_ns, row.tries, row.error)
+
+
+def read_outgoing(row: Sequence[Any]) -> Outgoing:
+    """Read something that a cluster is to be told."""
+    job_id, attempt, cluster, verb, *more = row
+    return Outgoing(ids.encode(job_id), attempt, cluster, _VERBS[verb], *more)
+
+
+def event_row(row: Event) -> Row:
+    """Write an event; the fleet's own have 0 for a job."""
+    job_id = require_number(row.job_id) if row.job_id else 0
+    return (row.at_ns, row.kind, row.reason, row.actor, row.tenant, job_id, row.state, row.attempt, row.id)
+
+
+def read_event(row: Sequence[Any]) -> Event:
+    """Read an event."""
+    at_ns, kind, reason, actor, tenant, job_id, *more = row
+    return Event(at_ns, kind, reason, actor, tenant, ids.encode(job_id) if job_id else "", *more)
+
+
+def key_row(row: IdempotencyKey) -> Row:
+    """Write an idempotency key."""
+    return (row.tenant, row.key, row.digest, require_number(row.job_id), row.created_ns)
+
+
+def read_key(row: Sequence[Any]) -> IdempotencyKey:
+    """Read an idempotency key."""
+    tenant, key, digest, job_id, created_ns = row
+    return IdempotencyKey(tenant, key, digest, ids.encode(job_id), created_ns)
+
+
+def token_row(row: Token) -> Row:
+    """Write a token."""
+    head = (row.id, row.name, row.digest, row.role.value, row.tenant)
+    return (*head, row.created_ns, row.created_by, row.expires_ns, row.revoked_ns)
+
+
+def read_token(row: Sequence[Any]) -> Token:
+    """Read a token."""
+    token_id, name, digest, role, *more = row
+    return Token(token_id, name, digest, _ROLES[role], *more)
+
+
+def cordon_row(row: Cordon) -> Row:
+    """Write a cordon."""
+    return (row.cluster, row.node, int(row.drain), row.reason, row.actor, row.at_ns)
+
+
+def read_cordon(row: Sequence[Any]) -> Cordon:
+    """Read a cordon."""
+    cluster, node, drain, *more = row
+    return Cordon(cluster, node, bool(drain), *more)
+
+
+def pool_row(row: Pool) -> Row:
+    """Write a pool."""
+    return (row.name, names_text(sorted(row.clusters)), row.description)
+
+
+def read_pool(row: Sequence[Any]) -> Pool:
+    """Read a pool."""
+    name, clusters, description = row
+    return Pool(name, frozenset(read_names(clusters)), description)
+
+
+def queue_row(row: Queue) -> Row:
+    """Write a queue."""
+    return (row.name, row.tenant, row.pool, row.policy, row.shadow, int(row.open), row.description)
+
+
+def read_queue(row: Sequence[Any]) -> Queue:
+    """Read a queue."""
+    name, tenant, pool, policy, shadow, is_open, description = row
+    return Queue(name, tenant, pool, policy, shadow, bool(is_open), description)
+
+
+def plain_row(*columns: str) -> attrgetter[Row]:
+    """Return what writes a record whose fields are columns just as they are."""
+    return attrgetter(*columns)

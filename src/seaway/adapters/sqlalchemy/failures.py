@@ -1,0 +1,117 @@
+"""What a database's errors mean to whoever asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from seaway.domain.errors import UnavailableError
+
+SQLITE_AWAY = {
+    5: "the database is locked by another process",
+    6: "the database is locked by another process",
+    8: "the database may not be written to",
+    10: "the disk under the database fails",
+    11: "the database is damaged: restore a backup",
+    13: "the disk under the database is full",
+    14: "the database cannot be opened",
+    23: "the database may not be opened",
+    26: "the file is no database",
+}
+"""Primary result codes of SQLite by which the database is away, and what is told about them."""
+
+SQLITE_UNIQUE = {1555, 2067, 2579}
+"""Extended result codes of SQLite: primary key, unique, row id."""
+
+MYSQL_AWAY = {
+    **dict.fromkeys((3, 14, 1021, 1026, 1030, 1114, 1135, 1037, 1041), "the database has no room"),
+    **dict.fromkeys((1205, 1213, 1206, 3572), "the database is busy with others' changes"),
+    **dict.fromkeys((1036, 1290, 1792, 1836), "the database may not be written to"),
+    **dict.fromkeys((1040, 1203, 1226), "the database takes no more connections"),
+    **dict.fromkeys((1044, 1045, 1698, 1049), "the database does not let Seaway in: check the URL"),
+    **dict.fromkeys(
+        (0, 1047, 1053, 1077, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1184, 1317, 1927, 1969),
+        "the database went away",
+    ),
+    **dict.fromkeys((2000, 2002, 2003, 2005, 2006, 2013, 2014, 2026, 2055, 4031), "the database does not answer"),
+}
+MYSQL_UNIQUE = 1062
+
+POSTGRES_AWAY = {
+    "08": "the database does not answer",
+    "25006": "the database may not be written to",
+    "28": "the database does not let Seaway in: check the URL",
+    "3D": "the database does not let Seaway in: check the URL",
+    "40": "the database is busy with others' changes",
+    "53100": "the disk under the database is full",
+    "53": "the database has no room",
+    "55P03": "the database is busy with others' changes",
+    "57": "the database went away",
+    "58": "the disk under the database fails",
+    "XX001": "the database is damaged: restore a backup",
+}
+"""Starts of PostgreSQL's error codes; the first that fits counts."""
+POSTGRES_UNIQUE = "23505"
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """Turn errors of a database that is away into `UnavailableError`; all others are bugs and go on.
+
+    Raises
+    ------
+    UnavailableError
+        When the database does not answer, has no room, or may not be written to.
+    """
+    try:
+        yield
+    except PoolTimeoutError as error:
+        raise UnavailableError("all connections to the database are in use") from error
+    except DBAPIError as error:
+        reason = away(error)
+        if reason is None:
+            raise
+        raise UnavailableError(reason) from error
+
+
+def away(error: DBAPIError) -> str | None:
+    """Say why the database is away; None when the statement itself was wrong."""
+    cause = error.orig
+    code = getattr(cause, "sqlite_errorcode", None)
+    if code is not None:
+        return SQLITE_AWAY.get(code & 0xFF)
+    if hasattr(cause, "sqlstate"):
+        return _postgres(error, cause.sqlstate)
+    if error.connection_invalidated:
+        return "the database does not answer"
+    arguments = getattr(cause, "args", ())
+    return MYSQL_AWAY.get(arguments[0]) if arguments else None
+
+
+def _postgres(error: DBAPIError, state: str | None) -> str | None:
+    """Say why PostgreSQL is away; an error without a code is the connection's."""
+    if error.connection_invalidated or (state is None and isinstance(error, OperationalError | InterfaceError)):
+        return "the database does not answer"
+    return next((reason for start, reason in POSTGRES_AWAY.items() if (state or "").startswith(start)), None)
+
+
+def refuses(error: DBAPIError) -> bool:
+    """Tell whether a row was there already."""
+    cause = error.orig
+    code = getattr(cause, "sqlite_errorcode", None)
+    if code is not None:
+        return code in SQLITE_UNIQUE
+    if hasattr(cause, "sqlstate"):
+        return bool(cause.sqlstate == POSTGRES_UNIQUE)
+    return bool(getattr(cause, "args", (0,))[:1] == (MYSQL_UNIQUE,))
+
+
+def passes(error: DBAPIError) -> bool:
+    """Tell whether doing the same once more helps: two transactions were in each other's way."""
+    cause = error.orig
+    if hasattr(cause, "sqlstate"):
+        return cause.sqlstate in {"40001", "40P01"}
+    return getattr(cause, "args", (0,))[:1] == (1213,)

@@ -1,0 +1,8 @@
+"""Run by Alembic inside the transaction that `seaway.adapters.sqlalchemy.schema` began."""
+
+from alembic import context
+
+from seaway.adapters.sqlalchemy.tables import METADATA
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=METADATA, render_as_batch=True)
+context.run_migrations()

@@ -1,0 +1,1 @@
+"""One file a step; see contributing/add-a-table.md."""

@@ -1,0 +1,110 @@
+"""Removing what nobody needs any longer, a little at a time, so that nobody waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlalchemy import Column, Connection, Engine, Select, Table, and_, delete, func, or_, select, tuple_
+
+from seaway.adapters.sqlalchemy.tables import (
+    ATTEMPTS,
+    AUDIT,
+    CLUSTER_SAMPLES,
+    EVENTS,
+    JOB_CLUSTERS,
+    JOB_LABELS,
+    JOB_SPECS,
+    JOBS,
+    KEYS,
+    LINK_SAMPLES,
+    OUTGOING,
+    SHADOWS,
+)
+from seaway.application.ports.store import Retention
+from seaway.domain.lifecycle import FINAL, AttemptState, JobState
+
+AT_ONCE = 200
+"""Rows, or jobs with all that hangs on them, of one transaction."""
+
+
+def prune(engine: Engine, retention: Retention, now_ns: int) -> dict[str, int]:
+    """Remove what is older than `retention` allows; see `seaway.application.ports.store.Store.prune`."""
+    gone = dict.fromkeys(("jobs", "attempts", "events", "audit", "keys", *_SAMPLES), 0)
+    for jobs in _pages(engine, _jobs_over(retention.jobs_ns, now_ns), JOBS.c.id):
+        for name, count in _remove_jobs(engine, jobs).items():
+            gone[name] += count
+    plain = [
+        ("events", EVENTS, EVENTS.c.at_ns, retention.jobs_ns),
+        ("audit", AUDIT, AUDIT.c.at_ns, retention.audit_ns),
+        ("keys", KEYS, KEYS.c.created_ns, retention.keys_ns),
+        *((name, table, table.c.at_ns, retention.samples_ns) for name, table in _SAMPLES.items()),
+    ]
+    for name, table, at_ns, keep_ns in plain:
+        if keep_ns is not None:
+            gone[name] += _remove_old(engine, table, at_ns, now_ns - keep_ns)
+    return gone
+
+
+_SAMPLES = {"cluster_samples": CLUSTER_SAMPLES, "link_samples": LINK_SAMPLES, "shadows": SHADOWS}
+
+
+def _jobs_over(keep_ns: int | None, now_ns: int) -> Select[tuple[int]]:
+    """Return a question for jobs that may go: over, nothing held, and no cluster to be told anything."""
+    deleted = JOBS.c.state == JobState.DELETED.value
+    old = and_(
+        JOBS.c.state.in_(sorted(state.value for state in FINAL)),
+        func.coalesce(JOBS.c.ended_ns, JOBS.c.changed_ns) < now_ns - (keep_ns or 0),
+    )
+    held = select(1).where(ATTEMPTS.c.job_id == JOBS.c.id, ATTEMPTS.c.state != AttemptState.ENDED.value)
+    told = select(1).where(OUTGOING.c.job_id == JOBS.c.id)
+    falls = deleted if keep_ns is None else or_(deleted, old)
+    return select(JOBS.c.id).where(falls, ~held.exists(), ~told.exists())
+
+
+def _pages(engine: Engine, question: Select[tuple[int]], key: Column[int]) -> Iterator[list[int]]:
+    """Return ids, `AT_ONCE` at a time, in order."""
+    last = -1
+    while True:
+        with engine.connect() as connection:
+            found = list(connection.execute(question.where(key > last).order_by(key).limit(AT_ONCE)).scalars())
+        if not found:
+            return
+        last = found[-1]
+        yield found
+
+
+def _remove_jobs(engine: Engine, jobs: list[int]) -> dict[str, int]:
+    """Remove jobs and all that hangs on them in one transaction, unless they came to life again."""
+    final = sorted(state.value for state in FINAL)
+    with engine.begin() as connection:
+        still = select(JOBS.c.id).where(JOBS.c.id.in_(jobs), JOBS.c.state.in_(final)).with_for_update()
+        jobs = list(connection.execute(still).scalars())
+        for table in (JOB_SPECS, JOB_LABELS, JOB_CLUSTERS):
+            connection.execute(delete(table).where(table.c.job_id.in_(jobs)))
+        events = delete(EVENTS).where(EVENTS.c.job_id.in_(jobs), EVENTS.c.id < _newest_event(connection))
+        return {
+            "attempts": connection.execute(delete(ATTEMPTS).where(ATTEMPTS.c.job_id.in_(jobs))).rowcount,
+            "events": connection.execute(events).rowcount,
+            "jobs": connection.execute(delete(JOBS).where(JOBS.c.id.in_(jobs))).rowcount,
+        }
+
+
+def _newest_event(connection: Connection) -> int:
+    """Return the id of the latest event, which stays: the next one counts on from it."""
+    return connection.execute(select(func.coalesce(func.max(EVENTS.c.id), 0))).scalar_one()
+
+
+def _remove_old(engine: Engine, table: Table, at_ns: Column[int], before_ns: int) -> int:
+    """Remove rows from before a moment; of events, only those that are of no job."""
+    key = list(table.primary_key.columns)
+    question = select(*key).where(at_ns < before_ns).limit(AT_ONCE)
+    gone = 0
+    while True:
+        with engine.begin() as connection:
+            asked = question
+            if table is EVENTS:
+                asked = question.where(EVENTS.c.job_id == 0, EVENTS.c.id < _newest_event(connection))
+            rows = [tuple(row) for row in connection.execute(asked)]
+            if not rows:
+                return gone
+            gone += connection.execute(delete(table).where(tuple_(*key).in_(rows))).rowcount

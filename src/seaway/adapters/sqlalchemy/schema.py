@@ -1,0 +1,122 @@
+"""The state of the tables: which it is, and bringing it up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, inspect, text
+
+from seaway.adapters.sqlalchemy.engines import open_engines
+from seaway.adapters.sqlalchemy.failures import answering
+from seaway.domain.errors import RejectedError, UnavailableError
+
+NEWEST = "0001"
+"""What the tables are at after all migrations; states count up."""
+
+LOCK = 7_310_867
+"""Number of the lock that PostgreSQL gives to whoever migrates: any will do that nobody else uses."""
+
+LOCK_WAIT_S = 60
+
+
+def current(url: str) -> str:
+    """Return the state that a database's tables are in; empty for a database without Seaway's tables.
+
+    Raises
+    ------
+    RejectedError
+        When the URL is none.
+    UnavailableError
+        When the database does not answer.
+    """
+    engines = open_engines(url)
+    try:
+        with answering(), engines.read.connect() as connection:
+            return revision(connection)
+    finally:
+        engines.dispose()
+
+
+def migrate(url: str) -> str:
+    """Bring a database's tables up to date; return the state they were in before.
+
+    Raises
+    ------
+    RejectedError
+        When the URL is none, or the tables are of a newer Seaway.
+    UnavailableError
+        When the database does not answer.
+    """
+    engines = open_engines(url)
+    try:
+        with answering():
+            return bring_up(engines.write)
+    finally:
+        engines.dispose()
+
+
+def bring_up(engine: Engine) -> str:
+    """Bring tables up to date; return the state they were in before."""
+    with engine.connect() as connection:
+        before = require_known(revision(connection))
+    if before == NEWEST:
+        return before
+    with engine.begin() as connection, _alone(connection):
+        before = require_known(revision(connection))
+        if before != NEWEST:
+            _upgrade(connection)
+    return before
+
+
+def revision(connection: Connection) -> str:
+    """Return the state of the tables; empty when there are none."""
+    if not inspect(connection).has_table("alembic_version"):
+        return ""
+    return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "")
+
+
+def require_known(found: str) -> str:
+    """Check a state.
+
+    Raises
+    ------
+    RejectedError
+        When it is newer than this Seaway.
+    """
+    if found > NEWEST:
+        raise RejectedError(
+            f"the database is at state {found} of a newer Seaway, this one knows {NEWEST}: install the newer "
+            "Seaway again, or restore a backup from before it",
+            where="database",
+        )
+    return found
+
+
+def _upgrade(connection: Connection) -> None:
+    """Run the migrations that are missing."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+@contextmanager
+def _alone(connection: Connection) -> Iterator[None]:
+    """Keep other processes from migrating meanwhile; SQLite's transactions do so by themselves."""
+    kind = connection.dialect.name
+    if kind == "postgresql":
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK})"))
+    if kind != "mysql":
+        yield
+        return
+    if not connection.execute(text(f"SELECT GET_LOCK('seaway', {LOCK_WAIT_S})")).scalar():
+        raise UnavailableError("another process is migrating the database", retry_after_s=LOCK_WAIT_S)
+    try:
+        yield
+    finally:
+        connection.execute(text("SELECT RELEASE_LOCK('seaway')"))

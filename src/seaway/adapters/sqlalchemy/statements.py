@@ -1,0 +1,195 @@
+"""Statements that write many rows at once, in each database's own words.
+
+A step of a statement lets another Python thread run, which may keep the interpreter for a while; so one
+statement for a thousand rows is worth more than what it takes to put it together. The text of statements
+is made once and kept.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from itertools import chain
+from typing import Any, Protocol
+
+from sqlalchemy import BigInteger, Integer, Table
+from sqlalchemy.engine import Dialect
+
+from seaway.adapters.sqlalchemy.codec import Row
+
+MOST = 512
+"""Rows of one statement at the most."""
+
+SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, MOST)
+"""Numbers of rows that SQLite gets statements for; what is missing is filled with NULL, which writes nothing."""
+
+Statement = tuple[str, tuple[Any, ...]]
+
+
+class Wording(Protocol):
+    """Says in one database's words what is to be written. Rows are `MOST` at the most, and not none."""
+
+    def insert(self, table: Table, rows: Sequence[Row]) -> Statement:
+        """Add rows."""
+
+    def put(self, table: Table, rows: Sequence[Row]) -> Statement:
+        """Add rows or replace them; no key twice."""
+
+    def update(self, table: Table, rows: Sequence[Row]) -> Statement:
+        """Replace rows that are there; where there is a version, only those of the version before."""
+
+    def delete(self, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
+        """Remove rows whose `columns` are as in one of `rows`."""
+
+
+def wording(dialect: Dialect) -> Wording:
+    """Return the words of a database."""
+    kinds: dict[str, type[_Words]] = {"sqlite": SqliteWords, "postgresql": PostgresWords, "mysql": MysqlWords}
+    return kinds[dialect.name](dialect)
+
+
+class _Names:
+    """Names of a table's parts, quoted where that is needed."""
+
+    def __init__(self, dialect: Dialect, table: Table) -> None:
+        quote = dialect.identifier_preparer.quote
+        self.table = quote(table.name)
+        self.columns = [quote(column.name) for column in table.columns]
+        self.key = [quote(column.name) for column in table.primary_key.columns]
+        self.rest = [name for name in self.columns if name not in self.key]
+        self.casts = {
+            quote(column.name): "bigint" if isinstance(column.type, BigInteger | Integer) else "text"
+            for column in table.columns
+        }
+        self.versioned = "version" in self.columns
+        self.quoted = {column.name: quote(column.name) for column in table.columns}
+
+    @cached_property
+    def listed(self) -> str:
+        """The columns, for an INSERT."""
+        return ", ".join(self.columns)
+
+
+class _Words:
+    """What the databases share."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.names = lru_cache(maxsize=None)(lambda table: _Names(dialect, table))
+        self.text = lru_cache(maxsize=4096)(self._text)
+
+    def insert(self, table: Table, rows: Sequence[Row]) -> Statement:
+        """See `Wording`."""
+        return self._say("insert", table, (), rows)
+
+    def put(self, table: Table, rows: Sequence[Row]) -> Statement:
+        """See `Wording`."""
+        return self._say("put", table, (), rows)
+
+    def update(self, table: Table, rows: Sequence[Row]) -> Statement:
+        """See `Wording`."""
+        return self._say("update", table, (), rows)
+
+    def delete(self, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
+        """See `Wording`."""
+        return self._say("delete", table, columns, rows)
+
+    def _say(self, verb: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
+        """Return a statement for some rows."""
+        return self.text(verb, table, columns, len(rows)), tuple(chain.from_iterable(rows))
+
+    def _text(self, verb: str, table: Table, columns: tuple[str, ...], size: int) -> str:
+        """Return the text of a statement for `size` rows."""
+        raise NotImplementedError
+
+
+def _grid(mark: str, width: int, size: int) -> str:
+    """Write `size` rows of marks."""
+    return ", ".join([f"({', '.join([mark] * width)})"] * size)
+
+
+def _matches(left: str, right: dict[str, str], names: Sequence[str]) -> str:
+    return " AND ".join(f"{left}.{name} = {right[name]}" for name in names)
+
+
+class SqliteWords(_Words):
+    """Rows as VALUES, in a few sizes, so that SQLite need not parse each statement anew."""
+
+    def _say(self, verb: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
+        size = SIZES[bisect_left(SIZES, len(rows))]
+        missing = (None,) * (len(rows[0]) * (size - len(rows)))
+        return self.text(verb, table, columns, size), tuple(chain(chain.from_iterable(rows), missing))
+
+    def _text(self, verb: str, table: Table, columns: tuple[str, ...], size: int) -> str:
+        names = self.names(table)
+        values = f"VALUES {_grid('?', len(columns or names.columns), size)}"
+        if verb == "delete":
+            asked = ", ".join(names.quoted[column] for column in columns)
+            return f"DELETE FROM {names.table} WHERE ({asked}) IN ({values})"
+        if verb == "update":
+            given = {name: f"v.column{at}" for at, name in enumerate(names.columns, 1)}
+            sets = ", ".join(f"{name} = {given[name]}" for name in names.rest)
+            version = f" AND {names.table}.version = {given['version']} - 1" if names.versioned else ""
+            where = _matches(names.table, given, names.key) + version
+            return f"UPDATE {names.table} SET {sets} FROM ({values}) AS v WHERE {where}"
+        text = f"INSERT INTO {names.table} ({names.listed}) SELECT * FROM ({values}) WHERE column1 IS NOT NULL"
+        if verb == "put":
+            text += _on_conflict(names)
+        return text
+
+
+class PostgresWords(_Words):
+    """Each column as one array, so that one prepared statement serves any number of rows."""
+
+    def _say(self, verb: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
+        return self.text(verb, table, columns, 0), tuple(map(list, zip(*rows, strict=True)))
+
+    def _text(self, verb: str, table: Table, columns: tuple[str, ...], size: int) -> str:
+        names = self.names(table)
+        given = [names.quoted[column] for column in columns] or names.columns
+        arrays = ", ".join(f"%s::{names.casts[name]}[]" for name in given)
+        rows = f"unnest({arrays}) AS v ({', '.join(given)})"
+        matching = {name: f"v.{name}" for name in given}
+        if verb == "delete":
+            return f"DELETE FROM {names.table} USING {rows} WHERE {_matches(names.table, matching, given)}"
+        if verb == "update":
+            sets = ", ".join(f"{name} = v.{name}" for name in names.rest)
+            version = f" AND {names.table}.version = v.version - 1" if names.versioned else ""
+            where = _matches(names.table, matching, names.key) + version
+            return f"UPDATE {names.table} SET {sets} FROM {rows} WHERE {where}"
+        text = f"INSERT INTO {names.table} ({names.listed}) SELECT * FROM {rows}"
+        if verb == "put":
+            text += _on_conflict(names)
+        return text
+
+
+class MysqlWords(_Words):
+    """Rows as VALUES to add them, and as a table of their own to change or remove them."""
+
+    def _text(self, verb: str, table: Table, columns: tuple[str, ...], size: int) -> str:
+        names = self.names(table)
+        given = [names.quoted[column] for column in columns] or names.columns
+        if verb in {"insert", "put"}:
+            text = f"INSERT INTO {names.table} ({names.listed}) VALUES {_grid('%s', len(given), size)}"
+            if verb == "put":
+                sets = names.rest or names.key[:1]
+                text += " ON DUPLICATE KEY UPDATE " + ", ".join(f"{name} = VALUES({name})" for name in sets)
+            return text
+        first = "SELECT " + ", ".join(f"%s AS {name}" for name in given)
+        more = [f"SELECT {', '.join(['%s'] * len(given))}"] * (size - 1)
+        rows = f"({' UNION ALL '.join([first, *more])}) AS v"
+        matching = {name: f"v.{name}" for name in given}
+        if verb == "delete":
+            on = _matches(names.table, matching, given)
+            return f"DELETE {names.table} FROM {names.table} JOIN {rows} ON {on}"
+        version = f" AND {names.table}.version = v.version - 1" if names.versioned else ""
+        on = _matches(names.table, matching, names.key) + version
+        sets = ", ".join(f"{names.table}.{name} = v.{name}" for name in names.rest)
+        return f"UPDATE {names.table} JOIN {rows} ON {on} SET {sets}"
+
+
+def _on_conflict(names: _Names) -> str:
+    """Say what happens to a row that is there already."""
+    sets = ", ".join(f"{name} = excluded.{name}" for name in names.rest)
+    action = f"UPDATE SET {sets}" if sets else "NOTHING"
+    return f" ON CONFLICT ({', '.join(names.key)}) DO {action}"

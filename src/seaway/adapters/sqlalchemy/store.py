@@ -1,0 +1,227 @@
+"""The store: one writer, many readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import Select, Table, and_, func, or_, select, tuple_
+
+from seaway.adapters.sqlalchemy import codec, job_queries, pruning
+from seaway.adapters.sqlalchemy.engines import Engines
+from seaway.adapters.sqlalchemy.failures import answering
+from seaway.adapters.sqlalchemy.tables import (
+    ATTEMPTS,
+    AUDIT,
+    CLUSTER_SAMPLES,
+    CORDONS,
+    EVENTS,
+    JOB_SPECS,
+    JOBS,
+    KEYS,
+    LINK_SAMPLES,
+    OUTGOING,
+    POOLS,
+    QUEUES,
+    SHADOWS,
+    TENANTS,
+    TOKENS,
+)
+from seaway.adapters.sqlalchemy.writer import Writer
+from seaway.application.changes import Change, Outcome
+from seaway.application.ports.store import MOST_ROWS, JobFilter, Retention
+from seaway.application.records import (
+    Attempt,
+    AuditEntry,
+    ClusterSample,
+    Cordon,
+    Event,
+    IdempotencyKey,
+    JobRecord,
+    LinkSample,
+    Outgoing,
+    ShadowResult,
+    Token,
+)
+from seaway.domain.lifecycle import FINAL, AttemptState, JobState
+from seaway.domain.tenancy import Pool, Queue, Tenant
+
+Kind = TypeVar("Kind")
+Question = Select[Any]
+
+
+class SqlStore:
+    """Fills `seaway.application.ports.store.Store`; open it with `seaway.adapters.sqlalchemy.open_store`.
+
+    Parameters
+    ----------
+    engines
+        Ways to a database whose tables are there.
+    """
+
+    def __init__(self, engines: Engines) -> None:
+        self._engines = engines
+        self._writer = Writer(engines.write)
+
+    def __repr__(self) -> str:
+        return f"SqlStore({self._engines.read.url.render_as_string(hide_password=True)!r})"
+
+    def lead(self, owner: str) -> None:
+        """Become the one process that writes."""
+        self._writer.lead(owner)
+
+    def commit(self, changes: Sequence[Change]) -> list[Outcome]:
+        """Store changes in one transaction that outlives a crash."""
+        return self._writer.commit(changes)
+
+    def last_event(self) -> int:
+        """Return the id of the latest event."""
+        return int(self._rows(select(func.coalesce(func.max(EVENTS.c.id), 0)))[0][0])
+
+    def job(self, job_id: str) -> JobRecord | None:
+        """Return a job."""
+        number = codec.number(job_id)
+        found = self._read(codec.read_job, _JOBS.where(JOBS.c.id == number)) if number is not None else []
+        return found[0] if found else None
+
+    def jobs(self, wanted: JobFilter, limit: int) -> list[JobRecord]:
+        """Return jobs from new to old."""
+        return self._read(codec.read_job, job_queries.page(wanted, min(limit, MOST_ROWS)))
+
+    def count_jobs(self, wanted: JobFilter) -> dict[JobState, int]:
+        """Count jobs by state."""
+        return {JobState(state): count for state, count in self._rows(job_queries.counts(wanted))}
+
+    def live_jobs(self) -> Iterator[JobRecord]:
+        """Return every job that is not over, old to new."""
+        live = sorted(state.value for state in JobState if state not in FINAL)
+        return self._stream(codec.read_job, _JOBS.where(JOBS.c.state.in_(live)), JOBS, ["id"])
+
+    def held_attempts(self) -> Iterator[Attempt]:
+        """Return every attempt that holds devices."""
+        held = sorted(state.value for state in AttemptState if state.holds)
+        question = select(ATTEMPTS).where(ATTEMPTS.c.state.in_(held))
+        return self._stream(codec.read_attempt, question, ATTEMPTS, ["job_id", "number"])
+
+    def attempts(self, job_id: str) -> list[Attempt]:
+        """Return a job's attempts."""
+        question = select(ATTEMPTS).where(ATTEMPTS.c.job_id == codec.number(job_id)).order_by(ATTEMPTS.c.number)
+        return self._read(codec.read_attempt, question)
+
+    def outgoing(self) -> Iterator[Outgoing]:
+        """Return what clusters are to be told, oldest first."""
+        order = ["created_ns", *(column.name for column in OUTGOING.primary_key.columns)]
+        return self._stream(codec.read_outgoing, select(OUTGOING), OUTGOING, order)
+
+    def events(self, after: int, limit: int, *, tenant: str = "", job_id: str = "") -> list[Event]:
+        """Return events in order."""
+        question = select(EVENTS).where(EVENTS.c.id > after)
+        if tenant:
+            question = question.where(EVENTS.c.tenant.in_((tenant, "")))
+        if job_id:
+            question = question.where(EVENTS.c.job_id == (codec.number(job_id) or -1))
+        return self._read(codec.read_event, question.order_by(EVENTS.c.id).limit(min(limit, MOST_ROWS)))
+
+    def key(self, tenant: str, key: str) -> IdempotencyKey | None:
+        """Return what an idempotency key was used for."""
+        found = self._read(codec.read_key, select(KEYS).where(KEYS.c.tenant == tenant, KEYS.c.key == key))
+        return found[0] if found else None
+
+    def tokens(self) -> list[Token]:
+        """Return all tokens, old to new."""
+        return self._read(codec.read_token, select(TOKENS).order_by(TOKENS.c.created_ns, TOKENS.c.id))
+
+    def tenants(self) -> list[Tenant]:
+        """Return all tenants."""
+        return self._read(_plain(Tenant), select(TENANTS).order_by(TENANTS.c.name))
+
+    def pools(self) -> list[Pool]:
+        """Return all pools."""
+        return self._read(codec.read_pool, select(POOLS).order_by(POOLS.c.name))
+
+    def queues(self) -> list[Queue]:
+        """Return all queues."""
+        return self._read(codec.read_queue, select(QUEUES).order_by(QUEUES.c.name))
+
+    def cordons(self) -> list[Cordon]:
+        """Return all cordons."""
+        return self._read(codec.read_cordon, select(CORDONS).order_by(CORDONS.c.cluster, CORDONS.c.node))
+
+    def audit(self, before: int, limit: int) -> list[AuditEntry]:
+        """Return audit entries, new to old."""
+        question = select(AUDIT).order_by(AUDIT.c.id.desc()).limit(min(limit, MOST_ROWS))
+        return self._read(_plain(AuditEntry), question.where(AUDIT.c.id < before) if before else question)
+
+    def cluster_samples(self, cluster: str, from_ns: int, limit: int) -> list[ClusterSample]:
+        """Return samples, oldest first."""
+        table = CLUSTER_SAMPLES
+        question = select(table).where(table.c.at_ns >= from_ns).order_by(table.c.at_ns, table.c.cluster)
+        if cluster:
+            question = question.where(table.c.cluster == cluster)
+        return self._read(_plain(ClusterSample), question.limit(min(limit, MOST_ROWS)))
+
+    def link_samples(self, source: str, target: str, from_ns: int, limit: int) -> list[LinkSample]:
+        """Return samples, oldest first."""
+        table = LINK_SAMPLES
+        question = select(table).where(table.c.at_ns >= from_ns)
+        if source:
+            question = question.where(table.c.source == source)
+        if target:
+            question = question.where(table.c.target == target)
+        ordered = question.order_by(table.c.at_ns, table.c.source, table.c.target)
+        return self._read(_plain(LinkSample), ordered.limit(min(limit, MOST_ROWS)))
+
+    def shadows(self, queue: str, limit: int) -> list[ShadowResult]:
+        """Return comparisons, new to old."""
+        question = select(SHADOWS).order_by(SHADOWS.c.id.desc()).limit(min(limit, MOST_ROWS))
+        return self._read(_plain(ShadowResult), question.where(SHADOWS.c.queue == queue) if queue else question)
+
+    def prune(self, retention: Retention, now_ns: int) -> dict[str, int]:
+        """Remove what is older than `retention` allows, in small transactions."""
+        with answering():
+            return pruning.prune(self._engines.write, retention, now_ns)
+
+    def ping(self) -> None:
+        """Raise `UnavailableError` unless the database answers."""
+        self._rows(select(1))
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engines.dispose()
+
+    def _rows(self, question: Question) -> Sequence[Sequence[Any]]:
+        with answering(), self._engines.read.connect() as connection:
+            return connection.execute(question).all()
+
+    def _read(self, read: Callable[[Sequence[Any]], Kind], question: Question) -> list[Kind]:
+        return [read(row) for row in self._rows(question)]
+
+    def _stream(
+        self, read: Callable[[Sequence[Any]], Kind], question: Question, table: Table, order: list[str]
+    ) -> Iterator[Kind]:
+        """Read rows page by page in an order that tells them apart, so that nothing is kept open meanwhile."""
+        columns = [table.c[name] for name in order]
+        places = [list(table.columns).index(column) for column in columns]
+        question = question.order_by(*columns).limit(MOST_ROWS)
+        page = self._rows(question)
+        while page:
+            yield from map(read, page)
+            if len(page) < MOST_ROWS:
+                return
+            last = tuple(page[-1][place] for place in places)
+            page = self._rows(question.where(_after(columns, last)))
+
+
+_JOBS = select(*JOBS.columns, JOB_SPECS.c.spec).join_from(JOBS, JOB_SPECS, JOB_SPECS.c.job_id == JOBS.c.id)
+
+
+def _after(columns: Sequence[Any], last: tuple[Any, ...]) -> Any:  # noqa: ANN401  # SQLAlchemy's own
+    """Return the condition that a row stands behind `last`."""
+    if len(columns) == 1:
+        return columns[0] > last[0]
+    return or_(columns[0] > last[0], and_(columns[0] == last[0], tuple_(*columns[1:]) > tuple_(*last[1:])))
+
+
+def _plain(kind: Callable[..., Kind]) -> Callable[[Sequence[Any]], Kind]:
+    """Return what reads a record whose fields are the columns, in their order."""
+    return lambda row: kind(*row)

@@ -1,0 +1,293 @@
+"""The tables, as the newest migration leaves them.
+
+Columns stand in the order of the record's fields where a row is nothing but its fields; statements name
+them. Ids of jobs are stored as the number they write (`seaway.domain.ids`). Enums are stored by value,
+collections as JSON.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
+from sqlalchemy.dialects.mysql import LONGTEXT
+from sqlalchemy.types import TypeEngine
+
+METADATA = MetaData()
+
+NAME = 255
+"""Longest name that can be a part of a key, characters; indexes of MariaDB have room for three of them."""
+
+
+def short(length: int = NAME) -> TypeEngine[str]:
+    """Return the type of a text that is compared and sorted byte by byte, on every database."""
+    return String(length).with_variant(String(length, collation="C"), "postgresql")
+
+
+def long() -> TypeEngine[str]:
+    """Return the type of a text of any length."""
+    return Text().with_variant(LONGTEXT(), "mysql", "mariadb")
+
+
+def _table(name: str, *parts: Column[str] | Column[int] | Index | PrimaryKeyConstraint, rowid: bool = True) -> Table:
+    """Make a table; without `rowid` SQLite keeps its rows in the primary key itself."""
+    return Table(
+        name,
+        METADATA,
+        *parts,
+        sqlite_with_rowid=rowid,
+        mysql_engine="InnoDB",
+        mysql_charset="utf8mb4",
+        mysql_collate="utf8mb4_bin",
+    )
+
+
+def _name(name: str) -> Column[str]:
+    return Column(name, short(), nullable=False)
+
+
+def _word(name: str) -> Column[str]:
+    return Column(name, short(16), nullable=False)
+
+
+def _text(name: str) -> Column[str]:
+    return Column(name, long(), nullable=False)
+
+
+def _number(name: str) -> Column[int]:
+    return Column(name, BigInteger, nullable=False)
+
+
+def _maybe(name: str) -> Column[int]:
+    return Column(name, BigInteger, nullable=True)
+
+
+def _count(name: str) -> Column[int]:
+    return Column(name, Integer, nullable=False)
+
+
+def _key(*names: str) -> PrimaryKeyConstraint:
+    return PrimaryKeyConstraint(*names)
+
+
+def _id(name: str = "id") -> Column[int]:
+    return Column(name, BigInteger().with_variant(Integer, "sqlite"), nullable=False, autoincrement=False)
+
+
+LEASE = _table("lease", _id(), _number("epoch"), _name("owner"), _key("id"))
+"""One row: who writes, and how often that changed."""
+
+JOBS = _table(
+    "jobs",
+    _id(),
+    _name("tenant"),
+    _name("queue"),
+    _name("name"),
+    _word("state"),
+    _name("submitted_by"),
+    _number("submitted_ns"),
+    _number("changed_ns"),
+    _maybe("started_ns"),
+    _maybe("ended_ns"),
+    _maybe("not_before_ns"),
+    _number("version"),
+    _count("attempt"),
+    _count("failures"),
+    _text("clusters"),
+    _text("nodes"),
+    _text("reason"),
+    _key("id"),
+    Index("ix_jobs_state", "state", "id"),
+    Index("ix_jobs_tenant", "tenant", "state", "id"),
+    Index("ix_jobs_queue", "queue", "state", "id"),
+    Index("ix_jobs_submitted_by", "submitted_by", "id"),
+)
+"""What changes of a job, and what lists are filtered by. Narrow, for it is scanned and rewritten often."""
+
+JOB_SPECS = _table("job_specs", _id("job_id"), _text("spec"), _key("job_id"))
+"""What was asked for; large, and seldom rewritten."""
+
+JOB_LABELS = _table(
+    "job_labels",
+    _name("name"),
+    _name("value"),
+    _id("job_id"),
+    _key("name", "value", "job_id"),
+    Index("ix_job_labels_job", "job_id"),
+    rowid=False,
+)
+"""Labels of jobs, to find jobs by; they are in the spec as well."""
+
+JOB_CLUSTERS = _table(
+    "job_clusters",
+    _name("cluster"),
+    _id("job_id"),
+    _key("cluster", "job_id"),
+    Index("ix_job_clusters_job", "job_id"),
+    rowid=False,
+)
+"""Clusters of jobs, to find jobs by; they are in `JOBS` as well."""
+
+ATTEMPTS = _table(
+    "attempts",
+    _id("job_id"),
+    _count("number"),
+    _word("state"),
+    _text("spec"),
+    _name("policy"),
+    _text("placements"),
+    _number("created_ns"),
+    _number("expires_ns"),
+    _text("why"),
+    _text("reason"),
+    _maybe("running_ns"),
+    _maybe("ended_ns"),
+    _key("job_id", "number"),
+    Index("ix_attempts_state", "state", "job_id", "number"),
+)
+
+OUTGOING = _table(
+    "outgoing",
+    _id("job_id"),
+    _count("attempt"),
+    _name("cluster"),
+    _word("verb"),
+    _number("created_ns"),
+    _count("tries"),
+    _text("error"),
+    _key("job_id", "attempt", "cluster", "verb"),
+    rowid=False,
+)
+
+EVENTS = _table(
+    "events",
+    _number("at_ns"),
+    _word("kind"),
+    _text("reason"),
+    _name("actor"),
+    _name("tenant"),
+    _number("job_id"),
+    _word("state"),
+    _count("attempt"),
+    _id(),
+    _key("id"),
+    Index("ix_events_job", "job_id", "id"),
+)
+"""The fleet's own have 0 for a job."""
+
+KEYS = _table(
+    "idempotency_keys",
+    _name("tenant"),
+    _name("key"),
+    _name("digest"),
+    _number("job_id"),
+    _number("created_ns"),
+    _key("tenant", "key"),
+    rowid=False,
+)
+
+TOKENS = _table(
+    "tokens",
+    _name("id"),
+    _name("name"),
+    _name("digest"),
+    _word("role"),
+    _name("tenant"),
+    _number("created_ns"),
+    _name("created_by"),
+    _maybe("expires_ns"),
+    _maybe("revoked_ns"),
+    _key("id"),
+)
+
+AUDIT = _table(
+    "audit",
+    _number("at_ns"),
+    _name("actor"),
+    _name("role"),
+    _name("tenant"),
+    _text("verb"),
+    _text("target"),
+    _count("status"),
+    _name("address"),
+    _id(),
+    _key("id"),
+)
+
+CORDONS = _table(
+    "cordons",
+    _name("cluster"),
+    _name("node"),
+    _count("drain"),
+    _text("reason"),
+    _name("actor"),
+    _number("at_ns"),
+    _key("cluster", "node"),
+)
+
+CLUSTER_SAMPLES = _table(
+    "cluster_samples",
+    _id("at_ns"),
+    _name("cluster"),
+    _word("state"),
+    _count("nodes"),
+    _count("gpus"),
+    _number("gpu_milli"),
+    _number("gpu_milli_used"),
+    _number("gpu_memory_mib"),
+    _number("gpu_memory_mib_used"),
+    _number("cpu_milli"),
+    _number("cpu_milli_used"),
+    _number("memory_mib"),
+    _number("memory_mib_used"),
+    _count("jobs"),
+    _key("at_ns", "cluster"),
+    Index("ix_cluster_samples_cluster", "cluster", "at_ns"),
+    rowid=False,
+)
+
+LINK_SAMPLES = _table(
+    "link_samples",
+    _id("at_ns"),
+    _name("source"),
+    _name("target"),
+    _number("latency_ns"),
+    _number("jitter_ns"),
+    _count("loss_ppm"),
+    _number("bandwidth_mbps"),
+    _number("used_mbps"),
+    _key("at_ns", "source", "target"),
+    Index("ix_link_samples_ends", "source", "target", "at_ns"),
+    rowid=False,
+)
+
+SHADOWS = _table(
+    "shadows",
+    _number("at_ns"),
+    _name("queue"),
+    _name("live"),
+    _name("shadow"),
+    _count("jobs"),
+    _count("live_placed"),
+    _count("shadow_placed"),
+    _count("same_node"),
+    _count("live_fragmentation_milli"),
+    _count("shadow_fragmentation_milli"),
+    _id(),
+    _key("id"),
+    Index("ix_shadows_queue", "queue", "id"),
+)
+
+TENANTS = _table("tenants", _name("name"), _text("description"), _key("name"))
+
+POOLS = _table("pools", _name("name"), _text("clusters"), _text("description"), _key("name"))
+
+QUEUES = _table(
+    "queues",
+    _name("name"),
+    _name("tenant"),
+    _name("pool"),
+    _name("policy"),
+    _name("shadow"),
+    _count("open"),
+    _text("description"),
+    _key("name"),
+)
