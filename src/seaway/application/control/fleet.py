@@ -171,9 +171,10 @@ class LiveFleet:
             held[2].release(self.snapshot)
             self.version += 1
 
-    def held(self) -> Iterable[Key]:
-        """Return what holds something."""
-        return self._held.keys()
+    def empty(self) -> None:
+        """Give back everything, also what was booked and never held."""
+        self._held.clear()
+        self.rebuild()
 
     def booking(self, key: Key) -> Booking | None:
         """Return what an attempt holds."""

@@ -80,8 +80,7 @@ class Live:
         self.queues: dict[str, Queue] = {}
         self.pools: dict[str, Pool] = {}
         self.seen_version = -1
-        for key in [*self.fleet.held()]:
-            self.fleet.let_go(key)
+        self.fleet.empty()
         self.dispatcher.forget()
 
     def load(self, store: Store) -> None:

@@ -12,6 +12,7 @@ from heapq import heapify, heappop, heappush
 
 from seaway.application.records import JobRecord
 from seaway.domain.job import Job
+from seaway.domain.lifecycle import JobState
 
 Order = tuple[int, int, str]
 
@@ -60,11 +61,15 @@ def entry(record: JobRecord, clusters: frozenset[str], avoid: frozenset[str]) ->
     return Entry(record, job, kind, (-spec.priority, record.submitted_ns, record.id))
 
 
+Ranked = tuple[Order, int, Entry]
+"""A job behind its place in the order; the number in between tells two entries of one job apart."""
+
+
 @dataclass(slots=True, eq=False)
 class _Kind:
     """Jobs of one tenant and kind, the first on top; what left is dropped when it comes to the top."""
 
-    heap: list[tuple[Order, Entry]] = field(default_factory=list)
+    heap: list[Ranked] = field(default_factory=list)
 
 
 class Waiting:
@@ -75,7 +80,9 @@ class Waiting:
         self._kinds: dict[str, dict[Hashable, _Kind]] = {}
         self._untried: dict[str, set[Hashable]] = {}
         self._refused: set[Hashable] = set()
+        self._fresh: set[str] = set()
         self._last_tenant = ""
+        self._count = 0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -87,6 +94,18 @@ class Waiting:
         """Return a job that waits."""
         return self._entries.get(job_id)
 
+    def first(self, tenant: str, queue: str) -> Entry | None:
+        """Return the first job of a tenant in a queue."""
+        firsts = [self._first(tenant, kind) for kind in list(self._kinds.get(tenant, ()))]
+        own = [each for each in firsts if each and each[2].queue == queue]
+        return min(own)[2] if own else None
+
+    def fresh(self) -> list[Entry]:
+        """Return the jobs that were tried, but are not stored as queued yet."""
+        tried = [self._entries[job_id] for job_id in self._fresh if job_id in self._entries]
+        self._fresh = {each.record.id for each in tried if each.kind not in self._refused}
+        return [each for each in tried if each.kind in self._refused]
+
     def entries(self) -> Iterable[Entry]:
         """Return every job that waits, in no order."""
         return self._entries.values()
@@ -94,6 +113,8 @@ class Waiting:
     def put(self, entry: Entry) -> None:
         """Let a job wait, in place of an older record of it."""
         self._entries[entry.record.id] = entry
+        if entry.record.state is not JobState.QUEUED:
+            self._fresh.add(entry.record.id)
         self._push(entry)
 
     def remove(self, job_id: str) -> None:
@@ -128,7 +149,7 @@ class Waiting:
         sort: Hashable = None
         while turn and len(taken) < most:
             for tenant in list(turn):
-                first = heads[tenant][0][1]
+                first = heads[tenant][0][2]
                 if taken and alike(first) != sort:
                     return taken
                 sort = alike(first)
@@ -141,7 +162,7 @@ class Waiting:
                     break
         return taken
 
-    def _heads(self, tenant: str) -> list[tuple[Order, Entry]]:
+    def _heads(self, tenant: str) -> list[Ranked]:
         """Return a heap of the first job of each kind that is to be tried."""
         heads = []
         for kind in list(self._untried[tenant]):
@@ -153,19 +174,22 @@ class Waiting:
         heapify(heads)
         return heads
 
-    def _first(self, tenant: str, kind: Hashable) -> tuple[Order, Entry] | None:
+    def _first(self, tenant: str, kind: Hashable) -> Ranked | None:
         """Return the first job of a kind that still waits; forget a kind that has none."""
-        heap = self._kinds[tenant][kind].heap
+        known = self._kinds[tenant].get(kind)
+        if known is None:
+            return None
+        heap = known.heap
         while heap:
-            if self._entries.get(heap[0][1].record.id) is heap[0][1]:
+            if self._entries.get(heap[0][2].record.id) is heap[0][2]:
                 return heap[0]
             heappop(heap)
         del self._kinds[tenant][kind]
         return None
 
-    def _pop(self, tenant: str, heads: list[tuple[Order, Entry]]) -> None:
+    def _pop(self, tenant: str, heads: list[Ranked]) -> None:
         """Take the first job of `heads` away, and let the next of its kind take its place."""
-        _, first = heappop(heads)
+        _, _, first = heappop(heads)
         del self._entries[first.record.id]
         following = self._first(tenant, first.kind)
         if following is None:
@@ -178,7 +202,8 @@ class Waiting:
         kinds = self._kinds.setdefault(tenant, {})
         if entry.kind not in kinds:
             kinds[entry.kind] = _Kind()
-        heappush(kinds[entry.kind].heap, (entry.order, entry))
+        self._count += 1
+        heappush(kinds[entry.kind].heap, (entry.order, self._count, entry))
         if entry.kind not in self._refused:
             self._untried.setdefault(tenant, set()).add(entry.kind)
 

@@ -1,0 +1,346 @@
+"""Who may do what: tokens, roles, tenants, and a limit on failed logins.
+
+A token is ``sw_<id>_<secret>``. Only the secret's digest is kept. All tokens are held in memory, so that a
+request costs one look-up and one hash; a change of them holds from the moment it is stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from seaway.application.changes import Change
+from seaway.application.login_limit import LoginLimit
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.store import Store
+from seaway.application.records import Role, Token
+from seaway.application.writer import Writer
+from seaway.domain.errors import ConflictError, RejectedError, SeawayError, UnknownError
+from seaway.domain.tenancy import require_name
+
+PREFIX = "sw"
+ANONYMOUS = "anonymous"
+FIRST_TOKEN = "admin"  # its name
+SECRET_BYTES = 32
+ID_BYTES = 6
+LONGEST_CREDENTIAL = 8192
+NO_DIGEST = hashlib.sha256(b"").hexdigest()
+
+
+class UnauthenticatedError(SeawayError):
+    """Nobody known asks: send a token that holds."""
+
+
+class ForbiddenError(SeawayError):
+    """Who asks may not do this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Who asks.
+
+    Attributes
+    ----------
+    name
+        Stands behind everything that is done.
+    role
+        What it allows.
+    tenant
+        Whose jobs; empty for all.
+    token_id
+        The token; empty for others.
+    expires_ns
+        Until when it holds; None for ever.
+    """
+
+    name: str
+    role: Role
+    tenant: str = ""
+    token_id: str = ""
+    expires_ns: int | None = None
+
+    def may_see(self, tenant: str) -> bool:
+        """Tell whether a tenant's things are to be seen; nobody's, the fleet's own, always are."""
+        return not self.tenant or not tenant or self.tenant == tenant
+
+    def may(self, role: Role) -> bool:
+        """Tell whether what `role` allows is allowed."""
+        return RANKS[self.role] >= RANKS[role]
+
+    def require(self, role: Role) -> None:
+        """Check for a role.
+
+        Raises
+        ------
+        ForbiddenError
+            When it takes more than this.
+        """
+        if not self.may(role):
+            raise ForbiddenError(f"this takes the role {role.value}; {self.name!r} is {self.role.value}")
+
+
+RANKS = {role: role.rank for role in Role}
+NOBODY_SPECIAL = Who(ANONYMOUS, Role.ADMIN)
+"""Everybody, where nobody is asked who he is."""
+
+
+class Bearer(Protocol):
+    """Knows bearer tokens that somebody else gave out."""
+
+    def known(self, credential: str) -> Who | None:
+        """Return whose a token is that was verified before and still holds; never waits."""
+
+    def verify(self, credential: str) -> Who:
+        """Return whose a token is; may wait for the one who gave it out.
+
+        Raises
+        ------
+        UnauthenticatedError
+            When it does not hold.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A token that holds, as a look-up finds it."""
+
+    digest: str
+    who: Who
+
+
+class Access:
+    """Knows who may do what.
+
+    Parameters
+    ----------
+    store, writer
+        Where tokens are kept, and who stores them.
+    clock
+        For when tokens end.
+    everybody
+        Whether everybody is an admin and nobody is asked; see `require_loopback`.
+    bearer
+        Knows tokens of others; None where there are none.
+    """
+
+    def __init__(
+        self, store: Store, writer: Writer, clock: Clock, *, everybody: bool = False, bearer: Bearer | None = None
+    ) -> None:
+        self.everybody = everybody
+        self._store = store
+        self._writer = writer
+        self._clock = clock
+        self._bearer = bearer
+        self._limit = LoginLimit(clock)
+        self._held: dict[str, _Held] = {}
+        writer.listen(self._hear)
+
+    def refresh(self) -> None:
+        """Read all tokens anew, in case that somebody else wrote some."""
+        self._held = {token.id: _held(token) for token in self._store.tokens() if token.revoked_ns is None}
+
+    def known(self, authorization: str | None, address: str) -> Who | None:
+        """Return who asks, as far as that is known without waiting; None when `verify` has to be asked.
+
+        Parameters
+        ----------
+        authorization
+            The header; None without one.
+        address
+            Where the request comes from.
+
+        Raises
+        ------
+        UnauthenticatedError
+            When there is no token, or one that does not hold.
+        TooManyFailuresError
+            When too many from there did not hold.
+        """
+        if self.everybody:
+            return NOBODY_SPECIAL
+        credential = _credential(authorization)
+        who = self._token(credential) if credential.startswith(f"{PREFIX}_") else None
+        if who is None and self._bearer is not None and _is_jwt(credential):
+            who = self._bearer.known(credential)
+            if who is None:
+                self._limit.require(address)
+                return None
+        if who is None:
+            self._limit.fail(address)
+            raise UnauthenticatedError("this token does not hold: it is unknown, revoked or expired")
+        return who
+
+    def verify(self, authorization: str | None, address: str) -> Who:
+        """Return who asks, by a token that somebody else gave out; may wait.
+
+        Raises
+        ------
+        UnauthenticatedError
+            When it does not hold.
+        """
+        if self._bearer is None:
+            raise UnauthenticatedError("tokens of others are not taken here")
+        try:
+            return self._bearer.verify(_credential(authorization))
+        except UnauthenticatedError:
+            self._limit.fail(address)
+            raise
+
+    def holds(self, who: Who) -> bool:
+        """Tell whether somebody who was let in still would be: for requests that last."""
+        if who.expires_ns is not None and who.expires_ns <= self._clock.now_ns():
+            return False
+        return not who.token_id or who.token_id in self._held
+
+    def tokens(self) -> list[Token]:
+        """Return all tokens, revoked ones too, as they are stored."""
+        return self._store.tokens()
+
+    def create(self, name: str, role: Role, tenant: str, lasts_s: int | None, by: str) -> tuple[Token, str]:
+        """Make a token.
+
+        Returns
+        -------
+        tuple of Token and str
+            What is kept, and the whole token, which is never seen again.
+
+        Raises
+        ------
+        RejectedError
+            When the name will not do, or role and tenant do not go together.
+        ConflictError
+            When a token of that name holds already.
+        """
+        require_name("token", name)
+        self._require_free(name)
+        self._require_tenant(role, tenant)
+        now_ns = self._clock.now_ns()
+        secret = secrets.token_urlsafe(SECRET_BYTES)
+        token = Token(
+            id=secrets.token_hex(ID_BYTES),
+            name=name,
+            digest=_digest(secret),
+            role=role,
+            tenant=tenant,
+            created_ns=now_ns,
+            created_by=by,
+            expires_ns=None if lasts_s is None else now_ns + lasts_s * 10**9,
+        )
+        self._writer.require(Change(insert=[token]))
+        return token, f"{PREFIX}_{token.id}_{secret}"
+
+    def revoke(self, token_id: str) -> Token:
+        """End a token; from when this returns, nobody gets in with it. Ending it again changes nothing.
+
+        Raises
+        ------
+        UnknownError
+            When there is no such token.
+        """
+        token = next((each for each in self._store.tokens() if each.id == token_id), None)
+        if token is None:
+            raise UnknownError(f"there is no token {token_id!r}")
+        if token.revoked_ns is None:
+            token = replace(token, revoked_ns=self._clock.now_ns())
+            self._writer.require(Change(update=[token]))
+        return token
+
+    def first_token(self) -> str | None:
+        """Make a token for an admin when none holds; None when one does."""
+        if any(held.who.role is Role.ADMIN and self.holds(held.who) for held in self._held.values()):
+            return None
+        name = FIRST_TOKEN
+        taken = {token.name for token in self._store.tokens() if token.revoked_ns is None}
+        while name in taken:
+            name = f"{FIRST_TOKEN}-{secrets.token_hex(2)}"
+        return self.create(name, Role.ADMIN, "", None, "seaway")[1]
+
+    def _token(self, credential: str) -> Who | None:
+        """Look a token up; it takes as long for one that is not there."""
+        token_id, _, secret = credential[len(PREFIX) + 1 :].partition("_")
+        held = self._held.get(token_id)
+        right = hmac.compare_digest(_digest(secret), NO_DIGEST if held is None else held.digest)
+        if held is None or not right:
+            return None
+        expires_ns = held.who.expires_ns
+        return None if expires_ns is not None and expires_ns <= self._clock.now_ns() else held.who
+
+    def _hear(self, changes: Sequence[Change]) -> None:
+        """Take over the tokens of changes that were stored; called on the writer's thread."""
+        for change in changes:
+            for record in (*change.insert, *change.update, *change.put):
+                if isinstance(record, Token):
+                    held = {each: value for each, value in self._held.items() if each != record.id}
+                    if record.revoked_ns is None:
+                        held[record.id] = _held(record)
+                    self._held = held
+
+    def _require_free(self, name: str) -> None:
+        now_ns = self._clock.now_ns()
+        for token in self._store.tokens():
+            live = token.revoked_ns is None and (token.expires_ns is None or token.expires_ns > now_ns)
+            if token.name == name and live:
+                raise ConflictError(f"there is a token {name!r} already; revoke it first or take another name")
+        if name == ANONYMOUS:
+            raise RejectedError(f"{ANONYMOUS!r} stands for nobody in particular; take another name", where="name")
+
+    def _require_tenant(self, role: Role, tenant: str) -> None:
+        of_tenant = RANKS[role] < RANKS[Role.OPERATOR]
+        if of_tenant and not tenant:
+            raise RejectedError(f"a {role.value} is of a tenant: say of which", where="tenant")
+        if not of_tenant and tenant:
+            raise RejectedError(f"an {role.value} is of no tenant: leave it out", where="tenant")
+        if tenant and tenant not in {each.name for each in self._store.tenants()}:
+            raise RejectedError(f"there is no tenant {tenant!r}", where="tenant")
+
+
+def require_loopback(host: str) -> None:
+    """Check that only this machine reaches a server that asks nobody who he is.
+
+    Raises
+    ------
+    RejectedError
+        When others could reach it.
+    """
+    if not is_loopback(host):
+        raise RejectedError(
+            f"without tokens everybody who reaches {host} is an admin: listen on 127.0.0.1, or leave tokens on",
+            where="host",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host's name or address stands for this machine and no other."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _credential(authorization: str | None) -> str:
+    """Take the token from a header."""
+    if not authorization:
+        raise UnauthenticatedError("this takes a token: send 'Authorization: Bearer sw_…'")
+    scheme, _, credential = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not credential or len(credential) > LONGEST_CREDENTIAL:
+        raise UnauthenticatedError("this is no token: send 'Authorization: Bearer sw_…'")
+    return credential
+
+
+def _is_jwt(credential: str) -> bool:
+    return credential.count(".") == 2
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _held(token: Token) -> _Held:
+    return _Held(token.digest, Who(token.name, token.role, token.tenant, token.id, token.expires_ns))

@@ -1,0 +1,303 @@
+"""Observing: from what clusters answer and tell to the next steps of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from seaway.application.changes import Change
+from seaway.application.control.deadlines import Due
+from seaway.application.control.dispatch import Answered, Heard, Report, Silent
+from seaway.application.control.fleet import Key
+from seaway.application.control.live import Live
+from seaway.application.ports.backend import Removal
+from seaway.application.ports.store import Store
+from seaway.application.records import Attempt, Event, JobRecord, Outgoing, Verb
+from seaway.application.transitions import ended, ending, moved, stepped, stopped, told
+from seaway.application.views import ClusterState
+from seaway.domain.deployment import Copy, CopyPhase
+from seaway.domain.lifecycle import AttemptState, JobState
+
+ACTOR = "controller"
+OVER = frozenset({CopyPhase.SUCCEEDED, CopyPhase.FAILED})
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    """What came in about one attempt: which clusters confirmed it, and which refused."""
+
+    confirmed: dict[str, Outgoing]
+    refused: dict[str, str]
+    missing: set[str]
+
+
+class Observer:
+    """Turns reports into changes.
+
+    Parameters
+    ----------
+    live
+        The loop's memory; what copies were seen is noted in it.
+    store
+        To look up jobs that are over, when a copy of one turns up.
+    """
+
+    def __init__(self, live: Live, store: Store) -> None:
+        self._live = live
+        self._store = store
+
+    def changes(self, reports: Iterable[Report]) -> list[Change]:
+        """Take reports in, in order, and return what follows from them."""
+        news: dict[Key, _News] = {}
+        changes: list[Change] = []
+        for report in reports:
+            match report:
+                case Answered():
+                    changes += self._answered(report, news)
+                case Heard():
+                    changes += self._heard(report, news)
+                case Silent():
+                    pass  # upkeep notices by the clock that nothing was heard
+        changes += [change for key, told_of in news.items() if (change := self._judge(key, told_of))]
+        return changes
+
+    # Answers to commands.
+
+    def _answered(self, report: Answered, news: dict[Key, _News]) -> Iterator[Change]:
+        outgoing = report.outgoing
+        key = (outgoing.job_id, outgoing.attempt)
+        if outgoing.verb is Verb.DELETE:
+            change = self._removed(outgoing)
+            if change:
+                yield change
+            return
+        if self._live.outgoing.get((*key, outgoing.cluster)) != outgoing:
+            return  # a late answer: meanwhile something else is to be told
+        noted = _of(news, key)
+        if report.answer.refused:
+            noted.refused[outgoing.cluster] = report.answer.reason
+        else:
+            noted.confirmed[outgoing.cluster] = outgoing
+            self._live.told_ns[(*key, outgoing.cluster)] = self._live.clock.monotonic_ns()
+
+    def _removed(self, outgoing: Outgoing) -> Change | None:
+        """Note that a cluster has nothing of an attempt any more; the last one ends it."""
+        key = (outgoing.job_id, outgoing.attempt)
+        attempt = self._live.attempts.get(key)
+        if attempt is None or (*key, outgoing.cluster) not in self._live.outgoing:
+            return None  # a stray, or told before
+        left = [cluster for cluster in self._live.unsent(attempt) if cluster != outgoing.cluster]
+        if left or attempt.state is not AttemptState.ENDING:
+            return Change(delete=[outgoing])
+        return ended(attempt, self._live.clock.now_ns())
+
+    # What clusters tell.
+
+    def _heard(self, report: Heard, news: dict[Key, _News]) -> Iterator[Change]:
+        live = self._live.fleet.clusters.get(report.cluster)
+        if live is None:
+            return
+        live.heard_ns = self._live.clock.monotonic_ns()
+        if report.changes.inventory is not None:
+            self._live.fleet.tell(report.changes.inventory)
+        if live.state is not ClusterState.UP and live.cluster is not None:
+            before = live.state
+            self._live.fleet.set_state(live.name, ClusterState.UP)
+            yield Change(insert=[self._fleet_event("cluster", f"{live.name} answers (it was {before.value})")])
+        if report.changes.complete:
+            live.strays.clear()
+            self._find_missing(report, news)
+        for copy in report.changes.copies:
+            self._saw(copy, report, news)
+
+    def _find_missing(self, report: Heard, news: dict[Key, _News]) -> None:
+        """Find attempts that a complete listing should have, but has not."""
+        listed = {(copy.job_id, copy.attempt) for copy in report.changes.copies}
+        for key in list(self._live.by_cluster[report.cluster]):
+            if key not in listed and self._should_be_there(key, report):
+                _of(news, key).missing.add(report.cluster)
+
+    def _should_be_there(self, key: Key, report: Heard) -> bool:
+        attempt = self._live.attempts.get(key)
+        if attempt is None or not attempt.state.live or (*key, report.cluster) in self._live.outgoing:
+            return False
+        return self._live.told_ns.get((*key, report.cluster), 0) < report.asked_ns
+
+    def _saw(self, copy: Copy, report: Heard, news: dict[Key, _News]) -> None:
+        key = (copy.job_id, copy.attempt)
+        attempt = self._live.attempts.get(key)
+        if attempt is None:
+            self._saw_stray(copy)
+        elif not attempt.state.live:
+            pass  # it is being removed
+        elif copy.phase is CopyPhase.GONE:
+            if self._should_be_there(key, report):
+                _of(news, key).missing.add(copy.cluster)
+        else:
+            self._live.seen[key][copy.cluster] = copy
+            _of(news, key)
+
+    def _saw_stray(self, copy: Copy) -> None:
+        """Deal with a copy of an attempt that holds nothing: late, left over, or unknown."""
+        if copy.phase is CopyPhase.GONE:
+            return
+        known = self._live.jobs.get(copy.job_id) or self._store.job(copy.job_id)
+        if known is None:
+            self._live.fleet.clusters[copy.cluster].strays.add(copy.name)
+        elif copy.phase in OVER:
+            key = (copy.job_id, copy.attempt, copy.cluster)
+            self._live.deadlines.in_seconds(self._live.settings.keep_finished_s, Due.COLLECT, key)
+        else:
+            self.remove(copy.job_id, copy.attempt, copy.cluster)
+
+    def remove(self, job_id: str, attempt: int, cluster: str) -> None:
+        """Have a cluster remove a copy that nothing is kept for."""
+        outgoing = Outgoing(job_id, attempt, cluster, Verb.DELETE, self._live.clock.now_ns())
+        self._live.dispatcher.give(outgoing, Removal(job_id, attempt, cluster))
+
+    # What follows for the job.
+
+    def _judge(self, key: Key, news: _News) -> Change | None:
+        attempt = self._live.attempts.get(key)
+        job = self._live.jobs.get(key[0])
+        if attempt is None or job is None or not attempt.state.live or job.attempt != attempt.number:
+            return None
+        if news.refused:
+            return self._refused(job, attempt, news.refused)
+        copies = self._live.seen[key]
+        phases = [copies[cluster].phase if cluster in copies else None for cluster in attempt.clusters]
+        if CopyPhase.FAILED in phases:
+            return self._failed(job, attempt, copies)
+        if all(phase is CopyPhase.SUCCEEDED for phase in phases):
+            return self._completed(job, attempt)
+        if news.missing:
+            return self._drifted(job, attempt, news.missing)
+        return self._progressed(job, attempt, news, phases)
+
+    def _progressed(
+        self, job: JobRecord, attempt: Attempt, news: _News, phases: list[CopyPhase | None]
+    ) -> Change | None:
+        """Step a job on towards running."""
+        now_ns = self._live.clock.now_ns()
+        change = Change(delete=list(news.confirmed.values()))
+        started = {CopyPhase.RUNNING, CopyPhase.SUCCEEDED}
+        runs = all(phase in started for phase in phases)
+        sent = all(cluster in news.confirmed for cluster in self._live.unsent(attempt))
+        if (sent or runs) and job.state is JobState.SCHEDULED:
+            job = moved(job, JobState.DEPLOYING, f"taken over by {_listed(attempt.clusters)}", now_ns)
+            attempt = replace(attempt, state=AttemptState.SENT)
+            change.update = [job, attempt]
+            change.insert.append(told(job, ACTOR))
+        if runs and job.state is not JobState.RUNNING:
+            version = job.version - (1 if change.update else 0)  # one row, one version
+            started_ns = job.started_ns or now_ns
+            job = replace(
+                moved(job, JobState.RUNNING, _where(attempt), now_ns, started_ns=started_ns), version=version + 1
+            )
+            attempt = replace(attempt, state=AttemptState.RUNNING, running_ns=attempt.running_ns or now_ns)
+            change.update = [job, attempt]
+            change.insert.append(told(job, ACTOR))
+        if not change.update and not runs:
+            change.add(self._hindered(job))
+        return change or None
+
+    def _hindered(self, job: JobRecord) -> Change:
+        """Pass on why a copy does not start, when that changes."""
+        reasons = [copy.reason for copy in self._live.seen[job.id, job.attempt].values() if copy.reason]
+        if job.state is not JobState.DEPLOYING or not reasons or job.reason == reasons[0]:
+            return Change()
+        after = replace(job, reason=reasons[0], changed_ns=self._live.clock.now_ns(), version=job.version + 1)
+        return Change(update=[after], insert=[told(after, ACTOR, "hindered")])
+
+    def _completed(self, job: JobRecord, attempt: Attempt) -> Change:
+        now_ns = self._live.clock.now_ns()
+        if job.state is not JobState.RUNNING:  # it was over before anyone saw it run
+            job = replace(job, started_ns=job.started_ns or now_ns)
+        after = moved(job, JobState.COMPLETED, "every replica ended well", now_ns)
+        change = stepped(after, ACTOR)
+        change.add(ended(attempt, now_ns))
+        self._collect_later(attempt)
+        return change
+
+    def _failed(self, job: JobRecord, attempt: Attempt, copies: dict[str, Copy]) -> Change:
+        now_ns = self._live.clock.now_ns()
+        reason = next(copy.reason for copy in copies.values() if copy.phase is CopyPhase.FAILED)
+        reason = reason or "a replica failed"
+        failures = job.failures + 1
+        if failures <= job.spec.retries:
+            pause_s = self.pause_s(failures)
+            text = f"{reason}; attempt {failures + 1} of {job.spec.retries + 1} follows in {pause_s:.0f} s"
+            not_before_ns = now_ns + int(pause_s * 1e9)
+            job = replace(job, failures=failures, not_before_ns=not_before_ns)
+            return stopped(job, attempt, JobState.QUEUED, text, ACTOR, now_ns)[1]
+        after = moved(replace(job, failures=failures), JobState.FAILED, reason, now_ns)
+        change = stepped(after, ACTOR)
+        over = len(copies) == len(attempt.clusters) and all(
+            replica.phase in OVER for copy in copies.values() for replica in copy.replicas
+        )
+        if over:
+            change.add(ended(attempt, now_ns))
+            self._collect_later(attempt)
+        else:
+            change.add(ending(attempt, reason, now_ns))
+        return change
+
+    def _refused(self, job: JobRecord, attempt: Attempt, refused: dict[str, str]) -> Change:
+        """Send a job back to its queue, kept from the devices where a cluster would not have it."""
+        now_ns = self._live.clock.now_ns()
+        cluster, reason = next(iter(refused.items()))
+        devices = {
+            each.uuid for placement in attempt.placements if placement.cluster in refused for each in placement.slices
+        }
+        self._live.avoid[job.id] = self._live.avoid.get(job.id, frozenset()) | devices
+        text = f"{cluster} refused it: {reason}"
+        job = replace(job, not_before_ns=now_ns + int(self._live.settings.retry_s * 1e9))
+        return stopped(job, attempt, JobState.QUEUED, text, ACTOR, now_ns)[1]
+
+    def _drifted(self, job: JobRecord, attempt: Attempt, missing: set[str]) -> Change:
+        """Have copies made again that somebody removed."""
+        now_ns = self._live.clock.now_ns()
+        reason = f"what ran in {_listed(sorted(missing))} is gone; it is made again"
+        change = Change()
+        for cluster in sorted(missing):
+            self._live.seen[job.id, attempt.number].pop(cluster, None)
+            change.put.append(Outgoing(job.id, attempt.number, cluster, Verb.CREATE, now_ns))
+        if job.state is JobState.RUNNING:
+            job = moved(job, JobState.DEPLOYING, reason, now_ns)
+            change.update = [job, replace(attempt, state=AttemptState.SENT)]
+            change.insert = [told(job, ACTOR)]
+        else:
+            job = replace(job, reason=reason, changed_ns=now_ns, version=job.version + 1)
+            change.update = [job]
+        change.insert.append(told(job, ACTOR, "drift", reason))
+        return change
+
+    def pause_s(self, failures: int) -> float:
+        """Return the pause after so many failures."""
+        settings = self._live.settings
+        doubled: float = settings.retry_s * 2 ** min(failures - 1, 20)
+        return min(doubled, settings.most_retry_s)
+
+    def _collect_later(self, attempt: Attempt) -> None:
+        for cluster in attempt.clusters:
+            key = (attempt.job_id, attempt.number, cluster)
+            self._live.deadlines.in_seconds(self._live.settings.keep_finished_s, Due.COLLECT, key)
+
+    def _fleet_event(self, kind: str, reason: str) -> Event:
+        return Event(self._live.clock.now_ns(), kind, reason, ACTOR)
+
+
+def _of(news: dict[Key, _News], key: Key) -> _News:
+    if key not in news:
+        news[key] = _News({}, {}, set())
+    return news[key]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+def _where(attempt: Attempt) -> str:
+    nodes = list(dict.fromkeys(f"{each.cluster}/{each.node}" for each in attempt.placements))
+    more = f" and {len(nodes) - 3} more nodes" if len(nodes) > 3 else ""
+    return f"runs on {_listed(nodes[:3])}{more}"

@@ -1,0 +1,203 @@
+"""Scheduling: from jobs that wait to placements that are ready to be stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from seaway.application.changes import Change, Outcome
+from seaway.application.control.deadlines import Due
+from seaway.application.control.live import Live
+from seaway.application.control.reserve import Reservations
+from seaway.application.control.waiting import Entry
+from seaway.application.records import Attempt, JobRecord
+from seaway.application.transitions import moved, placed, stepped
+from seaway.domain.job import Job
+from seaway.domain.lifecycle import AttemptState, JobState
+from seaway.scheduling.booking import Booking, bookings
+from seaway.scheduling.engine import decide
+from seaway.scheduling.plan import Plan
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.queue import JobQueue
+
+ACTOR = "scheduler"
+
+ProfileFactory = Callable[[str, Sequence[Job]], Profile]
+"""Makes a policy by its name, for a mix of jobs of the past."""
+
+FEWEST_TO_LEARN = 20
+"""Jobs of the past from which on a policy learns from them anew, each time that they have doubled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A job, and where it is to go."""
+
+    entry: Entry
+    booking: Booking
+    job: JobRecord
+    attempt: Attempt
+    change: Change
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was decided since the start."""
+
+    decided: int = 0
+    placed: int = 0
+    conflicts: int = 0
+    passes: int = 0
+
+
+class Scheduler:
+    """Takes jobs that wait, batch by batch, and finds places for them.
+
+    Parameters
+    ----------
+    live
+        The loop's memory.
+    make
+        How to make policies.
+    """
+
+    def __init__(self, live: Live, make: ProfileFactory) -> None:
+        self._live = live
+        self._make = make
+        self._profiles: dict[str, tuple[int, Profile]] = {}
+        self.reservations = Reservations(live, self.profile)
+        self.tally = Tally()
+
+    def profile(self, queue: str) -> Profile:
+        """Return the policy by which a queue's jobs are placed."""
+        known = self._live.queues.get(queue)
+        return self.policy(known.policy if known else "bestfit")
+
+    def policy(self, name: str) -> Profile:
+        """Return a policy by name, which has learnt from what was asked for lately."""
+        lesson = self._live.taken_in // FEWEST_TO_LEARN
+        lesson = 0 if not lesson else lesson.bit_length()
+        known = self._profiles.get(name)
+        if known is None or known[0] != lesson:
+            known = self._profiles[name] = (lesson, self._make(name, tuple(self._live.recent)))
+        return known[1]
+
+    def next(self) -> list[Decision]:
+        """Decide the next batch of jobs that wait; what fits is booked, what does not waits on.
+
+        An empty list means that nothing fits for now.
+        """
+        tried = 0
+        if not self.reservations.current():
+            self.reservations.drop_all()
+        self.reservations.review()
+        if self._live.seen_version != self._live.fleet.version:
+            self._live.seen_version = self._live.fleet.version
+            self._live.waiting.try_all()
+        while not self._live.waiting.idle and tried < self._live.settings.most_tried:
+            batch = self._live.waiting.take(self._live.settings.batch, self._alike)
+            if not batch:
+                break
+            tried += len(batch)
+            known = self._known(batch)
+            decisions = self._decide(known) if known else []
+            if decisions:
+                return decisions
+        return []
+
+    def settle(self, decisions: Sequence[Decision], outcomes: Sequence[Outcome]) -> None:
+        """Give back what was decided and could not be stored, because somebody changed the job meanwhile."""
+        for decision, outcome in zip(decisions, outcomes, strict=True):
+            if outcome is Outcome.STORED:
+                self.tally.placed += 1
+                self.reservations.fulfil(decision.job.id)
+            else:
+                self.tally.conflicts += 1
+                self._live.bookings.pop((decision.job.id, decision.attempt.number), None)
+                decision.booking.release(self._live.fleet.snapshot)
+                self._live.fleet.version += 1
+                self._live.deadlines.in_seconds(1, Due.RETRY, (decision.job.id, 0, ""))
+
+    def take_in(self) -> list[Change]:
+        """Step on jobs that were accepted and have been tried, but have no place yet."""
+        now_ns = self._live.clock.now_ns()
+        changes = []
+        for each in self._live.waiting.fresh():
+            job = moved(each.record, JobState.QUEUED, "no place is free for it now", now_ns)
+            changes.append(stepped(job, ACTOR))
+        return changes
+
+    def _alike(self, entry: Entry) -> tuple[str, bool, str]:
+        """Say which jobs are decided together: those of one policy, that see the same reservations."""
+        queue = self._live.queues.get(entry.queue)
+        return (queue.policy if queue else "", self.reservations.may_pass(entry), self.reservations.own(entry))
+
+    def _known(self, batch: Sequence[Entry]) -> list[Entry]:
+        """Pass over jobs whose gateway the fleet does not have any more; they wait on."""
+        known = []
+        for entry in batch:
+            if entry.job.demand.gateway in {"", *(gateway.name for gateway in self._live.fleet.gateways)}:
+                known.append(entry)
+            else:
+                self._live.waiting.put_back([entry])
+                self._live.waiting.refuse(entry.kind)
+        return known
+
+    def _decide(self, batch: Sequence[Entry]) -> list[Decision]:
+        snapshot = self._live.fleet.snapshot
+        queue = JobQueue(snapshot, [entry.job for entry in batch])
+        profile = self.profile(batch[0].queue)
+        with self.reservations.seen_by(batch[0]):
+            plan = decide(snapshot, queue, profile)
+        self.tally.decided += len(batch)
+        booked = list(bookings(plan))
+        fits = plan.jobs_placed.tolist()
+        head = self.reservations.head_of(batch, fits)
+        end = len(batch) if head is None else head + 1
+        for at in range(len(batch) - 1, -1, -1):
+            if at >= end or not fits[at]:
+                booked[at].release(snapshot)
+        self._live.waiting.put_back(batch[end:])
+        decisions = []
+        for at in range(end):
+            if fits[at]:
+                decisions.append(self._decision(batch[at], plan, at, booked[at], profile.name))
+            else:
+                self._live.waiting.put_back([batch[at]])
+                self._live.waiting.refuse(batch[at].kind)
+        if head is not None:
+            self.reservations.make(batch[head])
+        return decisions
+
+    def _decision(self, entry: Entry, plan: Plan, at: int, booking: Booking, policy: str) -> Decision:
+        now_ns = self._live.clock.now_ns()
+        record = entry.record
+        placements = tuple(plan.placement(int(row)) for row in plan.rows_of(at))
+        clusters = tuple(dict.fromkeys(placement.cluster for placement in placements))
+        nodes = tuple(dict.fromkeys(placement.node for placement in placements))
+        where = f"{clusters[0]}/{nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes of {', '.join(clusters)}"
+        number = record.attempt + 1
+        attempt = Attempt(
+            job_id=record.id,
+            number=number,
+            state=AttemptState.ASSUMED,
+            spec=record.spec,
+            policy=policy,
+            placements=placements,
+            created_ns=now_ns,
+            expires_ns=now_ns + int(self._live.settings.assume_s * 1e9),
+            why=f"{policy} chose {where}",
+        )
+        queued = record if record.state is JobState.QUEUED else replace(record, state=JobState.QUEUED)
+        job = moved(
+            queued,
+            JobState.SCHEDULED,
+            f"placed on {where} by {policy}",
+            now_ns,
+            attempt=number,
+            clusters=clusters,
+            nodes=nodes,
+            not_before_ns=None,
+        )
+        self._live.bookings[record.id, number] = booking
+        return Decision(entry, booking, job, attempt, placed(record, job, attempt, ACTOR))

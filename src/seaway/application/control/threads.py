@@ -1,0 +1,213 @@
+"""Talking to clusters with threads: two for each, so that a slow one holds up none of the others."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from random import Random
+
+from seaway.application.control.dispatch import Answered, Heard, Outbox, Report, Silent, retry_ns
+from seaway.application.ports.backend import Answer, Backend, Command
+from seaway.application.ports.clock import Clock
+from seaway.application.records import Outgoing
+from seaway.domain.errors import UnavailableError
+
+log = logging.getLogger(__name__)
+
+WATCH_S = 5.0
+"""How long a cluster is asked to wait for a change."""
+
+LEAST_PAUSE_S = 0.2
+MOST_PAUSE_S = 5.0
+
+
+class Threads:
+    """Carries commands to clusters and listens to them, each in threads of its own.
+
+    Parameters
+    ----------
+    clock
+        For delays.
+    random
+        Spreads tries, so that clusters that went silent together are not asked together.
+    """
+
+    def __init__(self, clock: Clock, random: Random) -> None:
+        self._clock = clock
+        self._random = random
+        self._lines: dict[str, _Line] = {}
+        self._reports: deque[Report] = deque()
+        self.on_report: Callable[[], None] = lambda: None
+
+    def use(self, backends: Sequence[Backend]) -> None:
+        """See `Dispatcher`."""
+        there = {backend.cluster for backend in backends}
+        for name in list(self._lines):
+            if name not in there:
+                self._lines.pop(name).stop()
+        for backend in backends:
+            if backend.cluster not in self._lines:
+                self._lines[backend.cluster] = _Line(backend, self._clock, self._random, self._report)
+
+    def give(self, outgoing: Outgoing, command: Command) -> None:
+        """See `Dispatcher`."""
+        if outgoing.cluster in self._lines:
+            self._lines[outgoing.cluster].give(outgoing, command)
+
+    def drop(self, outgoing: Outgoing) -> None:
+        """See `Dispatcher`."""
+        if outgoing.cluster in self._lines:
+            self._lines[outgoing.cluster].drop(outgoing)
+
+    def forget(self) -> None:
+        """See `Dispatcher`."""
+        for line in self._lines.values():
+            line.forget()
+        self._reports.clear()
+
+    def collect(self) -> list[Report]:
+        """See `Dispatcher`."""
+        reports = []
+        while self._reports:
+            reports.append(self._reports.popleft())
+        return reports
+
+    def delays(self) -> dict[tuple[str, int, str], str]:
+        """See `Dispatcher`."""
+        return {key: reason for line in list(self._lines.values()) for key, (_, reason) in list(line.tries.items())}
+
+    def stop(self) -> None:
+        """End all threads; what was not told yet stays in the store."""
+        for line in self._lines.values():
+            line.stop()
+
+    def _report(self, reports: Sequence[Report]) -> None:
+        self._reports.extend(reports)
+        self.on_report()
+
+
+class _Line:
+    """The line to one cluster: a thread that tells and a thread that listens."""
+
+    def __init__(
+        self, backend: Backend, clock: Clock, random: Random, report: Callable[[Sequence[Report]], None]
+    ) -> None:
+        self._backend = backend
+        self._clock = clock
+        self._random = random
+        self._report = report
+        self._outbox = Outbox()
+        self._some = threading.Condition()
+        self._stopping = threading.Event()
+        self._cursor = ""
+        self._round = 0
+        self.tries: dict[tuple[str, int, str], tuple[int, str]] = {}
+        self._threads = [
+            threading.Thread(target=self._tell, name=f"tell {backend.cluster}", daemon=True),
+            threading.Thread(target=self._listen, name=f"listen {backend.cluster}", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def give(self, outgoing: Outgoing, command: Command) -> None:
+        with self._some:
+            self._outbox.give(outgoing, command)
+            self._some.notify()
+
+    def drop(self, outgoing: Outgoing) -> None:
+        with self._some:
+            self._outbox.drop(outgoing)
+
+    def forget(self) -> None:
+        """Drop what is to be told, and ask for everything anew."""
+        with self._some:
+            self._outbox = Outbox()
+            self._cursor = ""
+            self._round += 1
+            self.tries.clear()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        with self._some:
+            self._some.notify_all()
+
+    # Telling.
+
+    def _tell(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            due = self._await_due()
+            if not due:
+                continue
+            try:
+                answers = self._backend.send([command for _, command in due])
+            except UnavailableError as error:
+                failures += 1
+                self._settle(due, [Answer(done=False, reason=str(error))] * len(due))
+                self._stopping.wait(self._pause_s(failures))
+            except Exception as error:
+                failures += 1
+                log.exception("telling %s failed", self._backend.cluster)
+                self._settle(due, [Answer(done=False, reason=f"{type(error).__name__}: {error}")] * len(due))
+                self._stopping.wait(self._pause_s(failures))
+            else:
+                failures = 0
+                self._settle(due, answers)
+
+    def _await_due(self) -> list[tuple[Outgoing, Command]]:
+        with self._some:
+            due_ns = self._outbox.next_due_ns()
+            now_ns = self._clock.monotonic_ns()
+            if due_ns is None or due_ns > now_ns:
+                self._some.wait(None if due_ns is None else (due_ns - now_ns) / 1e9)
+            return self._outbox.take(self._clock.monotonic_ns())
+
+    def _settle(self, due: Sequence[tuple[Outgoing, Command]], answers: Sequence[Answer]) -> None:
+        reports: list[Report] = []
+        now_ns = self._clock.monotonic_ns()
+        with self._some:
+            for (outgoing, command), answer in zip(due, answers, strict=True):
+                key = (outgoing.job_id, outgoing.attempt, outgoing.cluster)
+                if answer.done or answer.refused:
+                    self.tries.pop(key, None)
+                    reports.append(Answered(outgoing, answer))
+                else:
+                    tries = self.tries.get(key, (0, ""))[0] + 1
+                    self.tries[key] = (tries, answer.reason)
+                    self._outbox.give_back(outgoing, command, now_ns + retry_ns(tries))
+        if reports:
+            self._report(reports)
+
+    # Listening.
+
+    def _listen(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            asked_ns = self._clock.monotonic_ns()
+            with self._some:
+                cursor, this_round = self._cursor, self._round
+            try:
+                changes = self._backend.changes(cursor, WATCH_S)
+            except UnavailableError as error:
+                failures += 1
+                self._report([Silent(self._backend.cluster, str(error))])
+                self._stopping.wait(self._pause_s(failures))
+                continue
+            except Exception:
+                failures += 1
+                log.exception("listening to %s failed", self._backend.cluster)
+                self._stopping.wait(self._pause_s(failures))
+                continue
+            failures = 0
+            with self._some:
+                if this_round != self._round:
+                    continue  # everything is to be told anew
+                self._cursor = changes.cursor
+            self._report([Heard(self._backend.cluster, changes, asked_ns)])
+
+    def _pause_s(self, failures: int) -> float:
+        """Return how long to wait after so many failures: doubling, and up to half less by chance."""
+        pause_s = min(LEAST_PAUSE_S * 2 ** min(failures - 1, 10), MOST_PAUSE_S)
+        return pause_s * self._random.uniform(0.5, 1)
