@@ -12,6 +12,7 @@ import ipaddress
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Protocol
 
 from seaway.application.changes import Change
@@ -138,11 +139,19 @@ class Access:
         self._bearer = bearer
         self._limit = LoginLimit(clock)
         self._held: dict[str, _Held] = {}
+        self._changes = 0
+        self._lock = Lock()
         writer.listen(self._hear)
 
     def refresh(self) -> None:
         """Read all tokens anew, in case that somebody else wrote some."""
-        self._held = {token.id: _held(token) for token in self._store.tokens() if token.revoked_ns is None}
+        while True:
+            changes = self._changes
+            held = {token.id: _held(token) for token in self._store.tokens() if token.revoked_ns is None}
+            with self._lock:
+                if changes == self._changes:
+                    self._held = held
+                    return
 
     def known(self, authorization: str | None, address: str) -> Who | None:
         """Return who asks, as far as that is known without waiting; None when `verify` has to be asked.
@@ -272,13 +281,22 @@ class Access:
 
     def _hear(self, changes: Sequence[Change]) -> None:
         """Take over the tokens of changes that were stored; called on the writer's thread."""
-        for change in changes:
-            for record in (*change.insert, *change.update, *change.put):
-                if isinstance(record, Token):
-                    held = {each: value for each, value in self._held.items() if each != record.id}
-                    if record.revoked_ns is None:
-                        held[record.id] = _held(record)
-                    self._held = held
+        tokens = [
+            record
+            for change in changes
+            for record in (*change.insert, *change.update, *change.put)
+            if isinstance(record, Token)
+        ]
+        if not tokens:
+            return
+        with self._lock:
+            held = dict(self._held)
+            for token in tokens:
+                held.pop(token.id, None)
+                if token.revoked_ns is None:
+                    held[token.id] = _held(token)
+            self._held = held
+            self._changes += 1
 
     def _require_free(self, name: str) -> None:
         now_ns = self._clock.now_ns()

@@ -57,7 +57,9 @@ def placed(queued: JobRecord, scheduled: JobRecord, attempt: Attempt, actor: str
     """Store a placement, and with it what has to be told to the clusters, before anything is told."""
     change = stepped(scheduled, actor)
     if queued.state is not JobState.QUEUED:
-        change.insert.insert(0, replace(told(scheduled, actor), state=JobState.QUEUED.value, reason="taken in"))
+        change.insert.insert(
+            0, replace(told(queued, actor, reason="taken in"), at_ns=scheduled.changed_ns, state=JobState.QUEUED.value)
+        )
     change.insert.append(attempt)
     for cluster in attempt.clusters:
         change.insert.append(Outgoing(attempt.job_id, attempt.number, cluster, Verb.CREATE, attempt.created_ns))

@@ -54,12 +54,15 @@ class LiveFleet:
         By name, in the order that decides ties.
     version
         Counts up with every change that may let a job fit that did not before.
+    make
+        Counts up with every change of what there is, whoever holds it.
     """
 
     def __init__(self) -> None:
         self.snapshot = Snapshot(Fleet(()))
         self.clusters: dict[str, LiveCluster] = {}
         self.version = 0
+        self.make = 0
         self._cordons: dict[tuple[str, str], Cordon] = {}
         self._gateways: tuple[Gateway, ...] = ()
         self._links: tuple[Link, ...] = ()
@@ -71,6 +74,7 @@ class LiveFleet:
     def know(self, names: Iterable[str], now_ns: int) -> None:
         """Note which clusters there are; what left is forgotten."""
         before = self.clusters
+        self.make += 1
         self.clusters = {name: before.get(name) or LiveCluster(name, now_ns) for name in names}
         if any(live.cluster for name, live in before.items() if name not in self.clusters):
             self.rebuild()
@@ -78,6 +82,7 @@ class LiveFleet:
     def connect(self, gateways: Sequence[Gateway], links: Sequence[Link]) -> None:
         """Note gateways and links as they are now."""
         if tuple(gateways) != self._gateways:
+            self.make += 1
             self._gateways, self._links = tuple(gateways), tuple(links)
             self.rebuild()
         elif tuple(links) != self._links:
@@ -89,6 +94,7 @@ class LiveFleet:
         """Take over what a cluster tells of itself."""
         live = self.clusters[cluster.name]
         before, live.cluster = live.cluster, cluster
+        self.make += 1
         if before is None or _character(before) != _character(cluster):
             self.rebuild()
             return

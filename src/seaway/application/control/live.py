@@ -23,7 +23,7 @@ from seaway.application.views import ClusterState
 from seaway.domain.deployment import Copy, Deployment
 from seaway.domain.job import Job
 from seaway.domain.lifecycle import AttemptState, JobState
-from seaway.domain.tenancy import Pool, Queue
+from seaway.domain.tenancy import Pool, Queue, Tenant
 from seaway.scheduling.booking import Booking
 
 MIX = 1000
@@ -79,6 +79,7 @@ class Live:
         self.bookings: dict[Key, Booking] = {}
         self.queues: dict[str, Queue] = {}
         self.pools: dict[str, Pool] = {}
+        self.tenants: dict[str, Tenant] = {}
         self.seen_version = -1
         self.fleet.empty()
         self.dispatcher.forget()
@@ -94,6 +95,7 @@ class Live:
         self.clear()
         self.queues = {queue.name: queue for queue in store.queues()}
         self.pools = {pool.name: pool for pool in store.pools()}
+        self.tenants = {tenant.name: tenant for tenant in store.tenants()}
         self.fleet.cordon(store.cordons())
         for attempt in store.held_attempts():
             self._put_attempt(attempt)
@@ -130,6 +132,8 @@ class Live:
             case Pool():
                 self.pools[record.name] = record
                 self._sort_anew()
+            case Tenant():
+                self.tenants[record.name] = record
             case Cordon():
                 others = [each for each in self.fleet.cordons() if (each.cluster, each.node) != _place(record)]
                 self.fleet.cordon([*others, record])
@@ -147,6 +151,8 @@ class Live:
                 self.queues.pop(record.name, None)
             case Pool():
                 self.pools.pop(record.name, None)
+            case Tenant():
+                self.tenants.pop(record.name, None)
             case Cordon():
                 self.fleet.cordon([each for each in self.fleet.cordons() if _place(each) != _place(record)])
             case _:

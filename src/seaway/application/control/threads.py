@@ -209,5 +209,5 @@ class _Line:
 
     def _pause_s(self, failures: int) -> float:
         """Return how long to wait after so many failures: doubling, and up to half less by chance."""
-        pause_s = min(LEAST_PAUSE_S * 2 ** min(failures - 1, 10), MOST_PAUSE_S)
+        pause_s: float = min(LEAST_PAUSE_S * 2 ** min(failures - 1, 10), MOST_PAUSE_S)
         return pause_s * self._random.uniform(0.5, 1)

@@ -1,0 +1,150 @@
+"""The door: what is refused before it is stored, and why."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable
+from dataclasses import replace
+
+from seaway.application.control.loop import Controller
+from seaway.domain.cluster import Cluster, Fleet
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Job
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.node import Node
+from seaway.scheduling.engine import decide
+from seaway.scheduling.explain import explain, sentence
+from seaway.scheduling.policies import make_profile
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+
+TEMPLATES = ("job", "deployment")
+"""Kinds of workload that a job can become."""
+
+REMEMBERED = 50_000
+"""Requests whose verdict is remembered; then all are forgotten."""
+
+
+class Door:
+    """Checks jobs against what there is: names, and whether the fleet could hold them if it were empty.
+
+    Parameters
+    ----------
+    controller
+        Knows the fleet, the tenants and the queues.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._lock = threading.Lock()
+        self._make = -1
+        self._empty: Snapshot | None = None
+        self._gateways: frozenset[str] = frozenset()
+        self._verdicts: dict[Hashable, str] = {}
+        self._first_fit = make_profile("greedy")
+
+    def admit(self, spec: JobSpec) -> None:
+        """Let a job pass, or say everything that is wrong with it.
+
+        Raises
+        ------
+        RejectedError
+            When it names something that is not there, or no cluster could ever hold it. Says which
+            change of the request the fleet could hold.
+        """
+        self._look()
+        problems = self._unknown_names(spec)
+        if not problems and (verdict := self._never_fits(spec)):
+            problems = [RejectedError(verdict, where="resources")]
+        if problems:
+            first = problems[0]
+            raise RejectedError(first.message, where=first.where, also=tuple(problems[1:]))
+
+    def _unknown_names(self, spec: JobSpec) -> list[RejectedError]:
+        live = self._controller.live
+        problems = []
+        if spec.tenant not in live.tenants:
+            problems.append(_unknown("tenant", spec.tenant, live.tenants))
+        queue = live.queues.get(spec.queue)
+        if queue is None:
+            problems.append(_unknown("queue", spec.queue, live.queues))
+        elif queue.tenant and queue.tenant != spec.tenant:
+            problems.append(RejectedError(f"queue {spec.queue!r} takes jobs of another tenant only", where="queue"))
+        elif not queue.open:
+            problems.append(RejectedError(f"queue {spec.queue!r} is closed", where="queue"))
+        if spec.template not in TEMPLATES:
+            problems.append(_unknown("template", spec.template, TEMPLATES))
+        gateway = spec.demand.gateway
+        if gateway and self._empty is not None and gateway not in self._gateways:
+            problems.append(_unknown("gateway", gateway, self._gateways))
+        clusters = spec.demand.nodes.clusters
+        if self._empty is not None and (strange := clusters - {each.name for each in self._empty.clusters}):
+            known = [each.name for each in self._empty.clusters]
+            problems.append(_unknown("cluster", min(strange), known, where="placement.clusters"))
+        return problems
+
+    def _look(self) -> None:
+        """Take notice of a fleet that changed."""
+        fleet = self._controller.live.fleet
+        if self._make == fleet.make:
+            return
+        with self._lock, self._controller.lock:
+            if self._make == fleet.make:
+                return
+            told = fleet.fleet()
+            self._gateways = frozenset(gateway.name for gateway in told.gateways)
+            self._empty = Snapshot(_at_its_best(told)) if told.clusters else None
+            self._verdicts.clear()
+            self._make = fleet.make
+
+    def _never_fits(self, spec: JobSpec) -> str:
+        """Say why no cluster could ever hold a job; empty when one could, or when none has answered yet."""
+        if self._empty is None:
+            return ""
+        queue = self._controller.live.queues[spec.queue]
+        pool = self._controller.live.pools.get(queue.pool)
+        clusters = pool.clusters if pool else frozenset()
+        key = (spec.demand, spec.replicas, spec.gang, spec.between_replicas, clusters)
+        verdict = self._verdicts.get(key)
+        if verdict is None:
+            with self._lock:
+                verdict = self._judge(self._empty, spec.job("this job", clusters))
+                if len(self._verdicts) >= REMEMBERED:
+                    self._verdicts.clear()
+                self._verdicts[key] = verdict
+        return verdict
+
+    def _judge(self, empty: Snapshot, job: Job) -> str:
+        plan = decide(empty, JobQueue(empty, [job]), self._first_fit)
+        placed, fits = int(plan.placed.sum()), bool(plan.jobs_placed[0])
+        empty.release(plan.lines, plan.slices, plan.rows_of(0))
+        if fits:
+            return ""
+        one = explain(empty, replace(job, replicas=1, gang=False), self._first_fit)
+        if not one.fits:
+            return f"no cluster could ever hold it: {sentence(one)}"
+        if placed:
+            return f"{job.replicas} replicas are more than the empty fleet holds: {placed} like these fit"
+        return f"{job.replicas} replicas cannot be placed together, even on the empty fleet"
+
+
+def _at_its_best(fleet: Fleet) -> Fleet:
+    """Return a fleet with every node and device in order: what is down today may be up tomorrow."""
+    return replace(fleet, clusters=tuple(_best_cluster(cluster) for cluster in fleet.clusters))
+
+
+def _best_cluster(cluster: Cluster) -> Cluster:
+    return replace(cluster, nodes=tuple(_best_node(node) for node in cluster.nodes))
+
+
+def _best_node(node: Node) -> Node:
+    devices = tuple(
+        device if device.healthy and not device.cordoned else replace(device, healthy=True, cordoned=False)
+        for device in node.devices
+    )
+    return replace(node, ready=True, devices=devices)
+
+
+def _unknown(kind: str, name: str, known: object, where: str = "") -> RejectedError:
+    names = ", ".join(sorted(known)) if isinstance(known, (dict, frozenset, tuple, list)) else ""
+    return RejectedError(f"unknown {kind} {name!r}; there are: {names or 'none'}", where=where or kind)

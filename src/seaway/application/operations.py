@@ -1,0 +1,159 @@
+"""What operators do: cordons, queues, pools, tenants."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from seaway.application.changes import Change
+from seaway.application.control.loop import Controller
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.store import JobFilter, Store
+from seaway.application.records import Cordon, Event
+from seaway.application.writer import Writer
+from seaway.domain.errors import ConflictError, RejectedError, UnknownError
+from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
+from seaway.scheduling.policies import make_profile
+
+Thing = TypeVar("Thing", Queue, Pool, Tenant)
+
+
+class Operations:
+    """Changes how the fleet and the queues are used.
+
+    Parameters
+    ----------
+    controller
+        Knows which clusters and nodes there are.
+    """
+
+    def __init__(self, store: Store, writer: Writer, controller: Controller, clock: Clock) -> None:
+        self._store = store
+        self._writer = writer
+        self._controller = controller
+        self._clock = clock
+
+    # Clusters and nodes.
+
+    def cordon(self, cluster: str, node: str, actor: str, reason: str, *, drain: bool = False) -> Cordon:
+        """Keep new work away from a cluster (`node` empty) or a node; with `drain` move away what runs there.
+
+        Raises
+        ------
+        UnknownError
+            When there is no such cluster or node.
+        """
+        self._require_place(cluster, node)
+        cordon = Cordon(cluster, node, drain, reason, actor, self._clock.now_ns())
+        verb = "drained" if drain else "cordoned"
+        self._store_told(Change(put=[cordon]), verb, f"{_place(cluster, node)}: {reason or verb}", actor)
+        return cordon
+
+    def uncordon(self, cluster: str, node: str, actor: str) -> None:
+        """Let new work come again; where nothing was cordoned, nothing happens."""
+        self._require_place(cluster, node)
+        cordon = next((each for each in self._store.cordons() if (each.cluster, each.node) == (cluster, node)), None)
+        if cordon:
+            text = f"{_place(cluster, node)} takes new work again"
+            self._store_told(Change(delete=[cordon]), "uncordoned", text, actor)
+
+    def _require_place(self, cluster: str, node: str) -> None:
+        with self._controller.lock:
+            live = self._controller.live.fleet.clusters.get(cluster)
+            nodes = {each.name for each in live.cluster.nodes} if live and live.cluster else set()
+            names = ", ".join(self._controller.live.fleet.clusters) or "none"
+        if live is None:
+            raise UnknownError(f"there is no cluster {cluster!r}; there are: {names}", where="cluster")
+        if node and node not in nodes:
+            raise UnknownError(f"cluster {cluster!r} has no node {node!r}", where="node")
+
+    # Queues, pools, tenants.
+
+    def put_queue(self, queue: Queue, actor: str) -> Queue:
+        """Make or change a queue.
+
+        Raises
+        ------
+        RejectedError
+            When its policy, pool or tenant is not there.
+        """
+        for field in ("policy", "shadow"):
+            name = getattr(queue, field)
+            if name or field == "policy":
+                _require_policy(name, field)
+        if queue.pool not in {pool.name for pool in self._store.pools()}:
+            raise RejectedError(f"unknown pool {queue.pool!r}", where="pool")
+        if queue.tenant and queue.tenant not in {tenant.name for tenant in self._store.tenants()}:
+            raise RejectedError(f"unknown tenant {queue.tenant!r}", where="tenant")
+        shadow = f" with {queue.shadow} in its shadow" if queue.shadow else ""
+        text = f"queue {queue.name}: policy {queue.policy}{shadow}, pool {queue.pool}"
+        self._store_told(Change(put=[queue]), "queue", text, actor)
+        return queue
+
+    def delete_queue(self, name: str, actor: str) -> None:
+        """Remove a queue in which no job is that is not over."""
+        queue = _named(self._store.queues(), name, "queue")
+        self._require_unused(JobFilter(queue=name), f"queue {name!r}")
+        _require_not_default(name, "queue")
+        self._store_told(Change(delete=[queue]), "queue", f"queue {name} removed", actor)
+
+    def put_pool(self, pool: Pool, actor: str) -> Pool:
+        """Make or change a pool; its clusters need not have joined yet."""
+        text = f"pool {pool.name}: {', '.join(sorted(pool.clusters)) or 'all clusters'}"
+        self._store_told(Change(put=[pool]), "pool", text, actor)
+        return pool
+
+    def delete_pool(self, name: str, actor: str) -> None:
+        """Remove a pool that no queue uses."""
+        pool = _named(self._store.pools(), name, "pool")
+        _require_not_default(name, "pool")
+        users = [queue.name for queue in self._store.queues() if queue.pool == name]
+        if users:
+            raise ConflictError(f"pool {name!r} is used by queue {users[0]!r}")
+        self._store_told(Change(delete=[pool]), "pool", f"pool {name} removed", actor)
+
+    def put_tenant(self, tenant: Tenant, actor: str) -> Tenant:
+        """Make or change a tenant."""
+        self._store_told(Change(put=[tenant]), "tenant", f"tenant {tenant.name}", actor)
+        return tenant
+
+    def delete_tenant(self, name: str, actor: str) -> None:
+        """Remove a tenant that has no queue of its own and no job that is not over."""
+        tenant = _named(self._store.tenants(), name, "tenant")
+        _require_not_default(name, "tenant")
+        owned = [queue.name for queue in self._store.queues() if queue.tenant == name]
+        if owned:
+            raise ConflictError(f"queue {owned[0]!r} belongs to tenant {name!r}")
+        self._require_unused(JobFilter(tenant=name), f"tenant {name!r}")
+        self._store_told(Change(delete=[tenant]), "tenant", f"tenant {name} removed", actor)
+
+    def _require_unused(self, wanted: JobFilter, what: str) -> None:
+        live = sum(count for state, count in self._store.count_jobs(wanted).items() if not state.final)
+        if live:
+            raise ConflictError(f"{what} has {live} jobs that are not over")
+
+    def _store_told(self, change: Change, kind: str, reason: str, actor: str) -> None:
+        change.insert.append(Event(self._clock.now_ns(), kind, reason, actor))
+        self._writer.require(change)
+
+
+def _require_policy(name: str, field: str) -> None:
+    try:
+        make_profile(name)
+    except RejectedError as error:
+        raise RejectedError(error.message, where=field) from None
+
+
+def _require_not_default(name: str, kind: str) -> None:
+    if name == DEFAULT:
+        raise ConflictError(f"the {kind} {name!r} is always there")
+
+
+def _named(things: list[Thing], name: str, kind: str) -> Thing:
+    for thing in things:
+        if thing.name == name:
+            return thing
+    raise UnknownError(f"there is no {kind} {name!r}")
+
+
+def _place(cluster: str, node: str) -> str:
+    return f"{cluster}/{node}" if node else cluster
