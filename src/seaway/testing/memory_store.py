@@ -313,6 +313,7 @@ class MemoryStore:
     def _store(self, change: Change) -> Outcome:
         """Store one change, or take back what was stored of it."""
         before: list[tuple[type[Any], Key, Any]] = []
+        latest = dict(self.database.latest)
         try:
             for row in change.insert:
                 self._write(row, before, new=True)
@@ -324,6 +325,7 @@ class MemoryStore:
                 key = KEYS[type(row)](row)
                 before.append((type(row), key, self.database.rows[type(row)].pop(key, None)))
         except _Conflict:
+            self.database.latest = latest
             for kind, key, row in reversed(before):
                 if row is None:
                     self.database.rows[kind].pop(key, None)

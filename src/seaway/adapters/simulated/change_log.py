@@ -6,9 +6,6 @@ from secrets import token_hex
 
 from seaway.adapters.simulated.books import Key
 
-KEPT = 65_536
-"""Changes that are kept at the least; who asks for older ones is given everything."""
-
 
 class ChangeLog:
     """Names what changed, in order.
@@ -16,7 +13,7 @@ class ChangeLog:
     Parameters
     ----------
     kept
-        How many changes to keep.
+        How many changes to keep at the least.
 
     Attributes
     ----------
@@ -24,7 +21,7 @@ class ChangeLog:
         Changes since the log began.
     """
 
-    def __init__(self, kept: int = KEPT) -> None:
+    def __init__(self, kept: int) -> None:
         self.count = 0
         self._kept = kept
         self._keys: list[Key | None] = []

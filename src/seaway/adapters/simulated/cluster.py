@@ -63,7 +63,7 @@ class SimulatedCluster:
         entries = read_journal(journal) if journal else []
         self._journal = Journal(journal)
         self._orders = Orders(self._start_delay_ns)
-        self._state = ClusterState(cluster, faults, self._journal, self._orders)
+        self._state = ClusterState(cluster, faults, self._journal, self._orders, self._options.changes_kept)
         times = self._state.restore(entries) + 1
         latest_ns = entries[-1].at_ns if entries else 0
         self._ahead_ns = max(clock.now_ns(), latest_ns) - clock.monotonic_ns()
@@ -115,7 +115,7 @@ class SimulatedCluster:
         with self._changed:
             self._hear()
             self._catch_up()
-            record = self._state.find(_key(copy))
+            record = self._state.find(read_copy_name(copy))
             if replica not in {each.replica for each in record.made.placements}:
                 raise RejectedError(f"copy {copy!r} has no replica {replica} in cluster {self.cluster!r}")
             said = list(lines(record, replica, self._now_ns()))
@@ -297,7 +297,7 @@ class SimulatedCluster:
         return Answer(done=True)
 
 
-def _key(copy: str) -> Key:
+def read_copy_name(copy: str) -> Key:
     """Read the name of a copy.
 
     Raises

@@ -23,6 +23,8 @@ class Options:
     waits
         Whether calls may wait, in real time. Without it, as suits a clock that a test moves, `changes`
         tells at once what there is, and what would hang gives up at once.
+    changes_kept
+        How many changes a cluster remembers at the least; who asks for older ones is told everything.
     journal_kept
         A journal with more entries is replaced by a shorter one when the cluster starts.
     """
@@ -31,11 +33,12 @@ class Options:
     start_delay_s: float = 1
     timeout_s: float = 5
     waits: bool = True
+    changes_kept: int = 65_536
     journal_kept: int = 1_000_000
 
     def __post_init__(self) -> None:
         """Reject times that are none."""
-        for name in ("start_delay_s", "timeout_s", "journal_kept"):
+        for name in ("start_delay_s", "timeout_s", "changes_kept", "journal_kept"):
             value = getattr(self, name)
             if not 0 <= value < float("inf"):
                 raise RejectedError(f"is {value}, but has to be at least 0", where=name)

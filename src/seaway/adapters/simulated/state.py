@@ -70,6 +70,8 @@ class ClusterState:
         Told everything that happens.
     orders
         What goes wrong by order; may be changed at any time.
+    kept
+        How many changes to remember at the least.
 
     Attributes
     ----------
@@ -81,10 +83,10 @@ class ClusterState:
         Copies that are listed, whether they live or ended.
     """
 
-    def __init__(self, cluster: Cluster, faults: Faults, journal: Journal, orders: Orders) -> None:
+    def __init__(self, cluster: Cluster, faults: Faults, journal: Journal, orders: Orders, kept: int) -> None:
         self.name = cluster.name
         self.books = Books(cluster)
-        self.log = ChangeLog()
+        self.log = ChangeLog(kept)
         self.records: dict[Key, Record] = {}
         self.orders = orders
         self._faults = faults

@@ -97,7 +97,8 @@ def _conditions(wanted: JobFilter) -> list[Condition]:
     if wanted.submitted_by:
         found.append(JOBS.c.submitted_by == wanted.submitted_by)
     if wanted.name:
-        found.append(JOBS.c.name.contains(wanted.name, autoescape=True))
+        without = func.replace(JOBS.c.name, wanted.name, "")  # LIKE heeds case on some databases only
+        found.append(without != JOBS.c.name)
     if wanted.submitted_from_ns is not None:
         found.append(JOBS.c.submitted_ns >= wanted.submitted_from_ns)
     if wanted.submitted_until_ns is not None:

@@ -1,0 +1,201 @@
+"""Simulated clusters of another process, over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from threading import Lock
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+import orjson
+from pydantic import ValidationError
+
+from seaway.adapters.simulated import messages
+from seaway.adapters.simulated.objects import manifests
+from seaway.adapters.simulated.troubles import Trouble
+from seaway.application.ports.backend import Answer, Changes, Command
+from seaway.domain.deployment import Deployment
+from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.network import Gateway, Link
+
+Read = TypeVar("Read")
+
+CONNECT_S = 2.0
+TIMEOUT_S = 10.0
+
+
+class RemoteSimulatedCluster:
+    """One simulated cluster behind a server.
+
+    Parameters
+    ----------
+    url
+        The server.
+    cluster
+        The cluster's name.
+    timeout_s
+        How long a call may take, beyond what `changes` is told to wait.
+    """
+
+    def __init__(self, url: str, cluster: str, timeout_s: float = TIMEOUT_S) -> None:
+        self._name = cluster
+        self._door = _Door(f"{url.rstrip('/')}/clusters/{quote(cluster, safe='')}", f"cluster {cluster!r}", timeout_s)
+
+    @property
+    def cluster(self) -> str:
+        """Its name."""
+        return self._name
+
+    def changes(self, cursor: str, wait_s: float) -> Changes:
+        """Return what changed since `cursor`; everything when it is empty or too old."""
+        asked = {"cursor": cursor, "wait_s": wait_s}
+        return self._door.get("/changes", asked, messages.CHANGES.validate_json, wait_s)
+
+    def send(self, commands: Sequence[Command]) -> list[Answer]:
+        """Carry out commands in one request; return an answer for each, in their order."""
+        return self._door.post("/commands", messages.write_commands(commands), messages.ANSWERS.validate_json)
+
+    def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
+        """Return a Kubernetes Job for each replica, as a cluster would be sent it."""
+        return manifests(deployment)
+
+    def logs(self, copy: str, replica: int, tail: int) -> Iterator[str]:
+        """Return the last lines of a replica."""
+        lines: list[str] = self._door.get("/logs", {"copy": copy, "replica": replica, "tail": tail}, orjson.loads)
+        return iter(lines)
+
+    def cause(self, trouble: Trouble) -> None:
+        """Bring a fault about; see `seaway.adapters.simulated.troubles`."""
+        self._door.post("/faults", messages.TROUBLE.dump_json(trouble), orjson.loads)
+
+    def heal(self, kind: str, target: str = "") -> None:
+        """End a fault; kind ``all`` ends every one that was ordered."""
+        self._door.post("/heal", messages.HEALING.dump_json(messages.Healing(kind, target)), orjson.loads)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._door.close()
+
+
+class RemoteSimulatedBackends:
+    """`Backends` over the simulated clusters of a server.
+
+    Before the server answered once, everything raises `UnavailableError`; after that, the clusters are known,
+    and each says for itself when it does not answer.
+
+    Parameters
+    ----------
+    url
+        The server, like ``http://127.0.0.1:7070``.
+    timeout_s
+        How long a call may take, beyond what `changes` is told to wait.
+
+    Raises
+    ------
+    RejectedError
+        When `url` is none.
+    """
+
+    def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
+        _require_url(url)
+        self._url = url
+        self._timeout_s = timeout_s
+        self._door = _Door(url.rstrip("/"), f"the server of simulated clusters at {url}", timeout_s)
+        self._lock = Lock()
+        self._clusters: dict[str, RemoteSimulatedCluster] = {}
+        self._gateways: tuple[Gateway, ...] = ()
+
+    def clusters(self) -> Sequence[RemoteSimulatedCluster]:
+        """Return the clusters, in the order that decides ties."""
+        self._learn()
+        return tuple(self._clusters.values())
+
+    def gateways(self) -> Sequence[Gateway]:
+        """Return the gateways."""
+        self._learn()
+        return self._gateways
+
+    def links(self) -> Sequence[Link]:
+        """Return the links as the server has them now."""
+        return self._about().links
+
+    def cluster(self, name: str) -> RemoteSimulatedCluster:
+        """Return a cluster by name.
+
+        Raises
+        ------
+        RejectedError
+            When the server has none of that name.
+        """
+        self._learn()
+        if name not in self._clusters:
+            raise RejectedError(f"there is no cluster {name!r}; there are: {', '.join(self._clusters)}")
+        return self._clusters[name]
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._door.close()
+        for each in self._clusters.values():
+            each.close()
+
+    def _about(self) -> messages.About:
+        return self._door.get("/about", {}, messages.ABOUT.validate_json)
+
+    def _learn(self) -> None:
+        with self._lock:
+            if not self._clusters:
+                about = self._about()
+                self._gateways = about.gateways
+                self._clusters = {
+                    name: RemoteSimulatedCluster(self._url, name, self._timeout_s) for name in about.clusters
+                }
+
+
+def _require_url(url: str) -> None:
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise RejectedError(f"{url!r} is no address of a server: {error}", where="url") from None
+    if parsed.scheme not in {"http", "https"} or not parsed.host:
+        raise RejectedError(f"{url!r} is no address of a server, like http://127.0.0.1:7070", where="url")
+
+
+class _Door:
+    """Requests to one place; what goes wrong comes out as Seaway's own errors."""
+
+    def __init__(self, url: str, whom: str, timeout_s: float) -> None:
+        self._url = url
+        self._whom = whom
+        self._timeout_s = timeout_s
+        # No proxy and no settings of the environment: the server is on this machine.
+        self._client = httpx.Client(trust_env=False, timeout=httpx.Timeout(timeout_s, connect=CONNECT_S))
+
+    def get(self, path: str, asked: dict[str, Any], read: Callable[[bytes], Read], wait_s: float = 0) -> Read:
+        """Ask for something, which the server may take `wait_s` longer to answer."""
+        timeout = httpx.Timeout(self._timeout_s + wait_s, connect=CONNECT_S)
+        request = self._client.build_request("GET", self._url + path, params=asked, timeout=timeout)
+        return self._ask(request, read)
+
+    def post(self, path: str, body: bytes, read: Callable[[bytes], Read]) -> Read:
+        """Have something done."""
+        headers = {"content-type": "application/json"}
+        return self._ask(self._client.build_request("POST", self._url + path, content=body, headers=headers), read)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._client.close()
+
+    def _ask(self, request: httpx.Request, read: Callable[[bytes], Read]) -> Read:
+        try:
+            response = self._client.send(request)
+            if response.status_code == httpx.codes.OK:
+                return read(response.content)
+            problem = messages.PROBLEM.validate_json(response.content)
+        except httpx.HTTPError as error:
+            raise UnavailableError(f"{self._whom} does not answer: {error}", retry_after_s=1) from error
+        except (ValidationError, orjson.JSONDecodeError) as error:
+            raise UnavailableError(f"{self._whom} answers something that cannot be read") from error
+        if response.status_code == httpx.codes.UNPROCESSABLE_ENTITY:
+            raise RejectedError(problem.message, where=problem.where)
+        raise UnavailableError(problem.message, retry_after_s=problem.retry_after_s)

@@ -1,0 +1,193 @@
+"""Simulated clusters as a process of their own, which lives on when the control plane does not.
+
+`application` makes the HTTP interface, `Server` serves it on this machine alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from threading import Thread
+from typing import Any
+
+import orjson
+import uvicorn
+from anyio.to_thread import current_default_thread_limiter
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from seaway.adapters.simulated import messages
+from seaway.adapters.simulated.backends import SimulatedBackends
+from seaway.adapters.simulated.cluster import SimulatedCluster
+from seaway.adapters.simulated.troubles import cause, heal
+from seaway.domain.errors import InvariantError, RejectedError, UnavailableError
+
+LOOPBACK = "127.0.0.1"
+MOST_WAIT_S = 60.0
+"""How long a client may have `changes` wait."""
+
+LIVELINESS_S = 1
+"""How long requests that are under way may go on when the server ends, seconds."""
+
+Handler = Callable[[Request], Awaitable[Response]]
+Work = Callable[[SimulatedCluster, Request, bytes], Any]
+
+
+def application(backends: SimulatedBackends) -> Starlette:
+    """Make the HTTP interface of simulated clusters.
+
+    ``GET /about`` names clusters, gateways and links. Of each cluster, ``POST /clusters/NAME/commands`` carries
+    out a batch, ``GET .../changes?cursor=&wait_s=`` waits for changes, ``POST .../manifests`` shows objects,
+    ``GET .../logs?copy=&replica=&tail=`` lines; ``POST .../faults`` and ``POST .../heal`` order what goes wrong.
+
+    Who is rejected is answered 422, who cannot be served now 503, each with a `Problem`.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        current_default_thread_limiter().total_tokens = 64 + 4 * len(backends.clusters())
+        yield
+
+    async def about(_: Request) -> Response:
+        names = tuple(each.cluster for each in backends.clusters())
+        found = messages.About(names, tuple(backends.gateways()), tuple(backends.links()))
+        return _json(messages.ABOUT.dump_json(found))
+
+    def route(path: str, method: str, work: Work) -> Route:
+        return Route(f"/clusters/{{name}}/{path}", _handler(backends, work), methods=[method])
+
+    return Starlette(
+        routes=[
+            Route("/about", about),
+            route("changes", "GET", _changes),
+            route("commands", "POST", _commands),
+            route("manifests", "POST", _manifests),
+            route("logs", "GET", _logs),
+            route("faults", "POST", _cause),
+            route("heal", "POST", _heal),
+        ],
+        lifespan=lifespan,
+    )
+
+
+class Server:
+    """Serves simulated clusters over HTTP on this machine.
+
+    Parameters
+    ----------
+    backends
+        The clusters; they are closed with the server.
+    port
+        Where to listen; 0 takes any that is free.
+    """
+
+    def __init__(self, backends: SimulatedBackends, port: int = 0) -> None:
+        self._backends = backends
+        config = uvicorn.Config(
+            application(backends),
+            host=LOOPBACK,
+            port=port,
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=LIVELINESS_S,
+        )
+        self._socket = config.bind_socket()
+        self._server = uvicorn.Server(config)
+        self._thread: Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://{LOOPBACK}:{self._socket.getsockname()[1]}"
+
+    def run(self) -> None:
+        """Serve until the process is told to end (SIGINT, SIGTERM) or `stop` is called."""
+        try:
+            self._server.run([self._socket])
+        finally:
+            self._backends.close()
+            self._socket.close()
+
+    def start(self) -> None:
+        """Serve in a thread; requests that come before it listens wait in the socket."""
+        self._thread = Thread(target=self.run, name="simulated-clusters", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End what `start` began."""
+        self._server.should_exit = True
+        self._backends.close()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+
+def _changes(cluster: SimulatedCluster, request: Request, _: bytes) -> bytes:
+    wait_s = min(_number(request, "wait_s", 0.0), MOST_WAIT_S)
+    return messages.CHANGES.dump_json(cluster.changes(request.query_params.get("cursor", ""), wait_s))
+
+
+def _commands(cluster: SimulatedCluster, _: Request, body: bytes) -> bytes:
+    return messages.ANSWERS.dump_json(cluster.send(messages.read_commands(body)))
+
+
+def _manifests(cluster: SimulatedCluster, _: Request, body: bytes) -> bytes:
+    return orjson.dumps(cluster.manifests(messages.DEPLOYMENT.validate_json(body)))
+
+
+def _logs(cluster: SimulatedCluster, request: Request, _: bytes) -> bytes:
+    replica, tail = (int(_number(request, name, 0)) for name in ("replica", "tail"))
+    return orjson.dumps(list(cluster.logs(request.query_params.get("copy", ""), replica, tail)))
+
+
+def _cause(cluster: SimulatedCluster, _: Request, body: bytes) -> bytes:
+    cause(cluster, messages.TROUBLE.validate_json(body))
+    return b"null"
+
+
+def _heal(cluster: SimulatedCluster, _: Request, body: bytes) -> bytes:
+    healing = messages.HEALING.validate_json(body)
+    heal(cluster, healing.kind, healing.target)
+    return b"null"
+
+
+def _handler(backends: SimulatedBackends, work: Work) -> Handler:
+    """Answer requests by `work`, in a thread, for it may wait; say what went wrong in the form of a `Problem`."""
+
+    async def handle(request: Request) -> Response:
+        body = await request.body()
+        try:
+            cluster = backends.cluster(request.path_params["name"])
+            return _json(await run_in_threadpool(work, cluster, request, body))
+        except UnavailableError as error:
+            problem = messages.Problem(str(error), retry_after_s=error.retry_after_s)
+            return _json(messages.PROBLEM.dump_json(problem), 503)
+        except RejectedError as error:
+            return _json(messages.PROBLEM.dump_json(messages.Problem(error.message, error.where)), 422)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            return _json(messages.PROBLEM.dump_json(messages.Problem(first["msg"], where)), 422)
+
+    return handle
+
+
+def _number(request: Request, name: str, default: float) -> float:
+    text = request.query_params.get(name, str(default))
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e9:
+        raise RejectedError(f"{text!r} is no number from 0 up", where=name)
+    return value
+
+
+def _json(body: bytes, status: int = 200) -> Response:
+    if not body:
+        raise InvariantError("an answer has a body")
+    return Response(body, status, media_type="application/json")

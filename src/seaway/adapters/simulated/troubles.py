@@ -1,0 +1,156 @@
+"""Faults by name, as people and the HTTP interface order them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from seaway.adapters.simulated.cluster import SimulatedCluster, read_copy_name
+from seaway.adapters.simulated.faults import CRASH, PULL_ERROR, REFUSAL
+from seaway.domain.errors import RejectedError
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What is ordered.
+
+    Attributes
+    ----------
+    target
+        What it is about; each kind says what that is. Empty where there is nothing to say.
+    for_s
+        After how many seconds it is over by itself, for `node`, `device`, `cut` and `hang`; None for not.
+    """
+
+    kind: str
+    target: str = ""
+    for_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of fault.
+
+    Attributes
+    ----------
+    target
+        What its target is, in a word; empty when it takes none, in brackets when it may be left out.
+    says
+        What it does, one line.
+    cause, heal
+        Bring it about and end it; None when it cannot be ended.
+    """
+
+    target: str
+    says: str
+    cause: Callable[[SimulatedCluster, Trouble], None]
+    heal: Callable[[SimulatedCluster, str], None] | None
+
+
+def _fail_copy(cluster: SimulatedCluster, trouble: Trouble) -> None:
+    cluster.fail_copy(*read_copy_name(trouble.target), CRASH)
+
+
+def _vanish(cluster: SimulatedCluster, trouble: Trouble) -> None:
+    cluster.vanish(*read_copy_name(trouble.target))
+
+
+def _slow(cluster: SimulatedCluster, trouble: Trouble) -> None:
+    try:
+        delay_s = float(trouble.target)
+    except ValueError:
+        delay_s = -1.0
+    if not 0 <= delay_s < 1e9:
+        raise RejectedError(f"{trouble.target!r} is no number of seconds from 0 up", where="target")
+    cluster.slow_down(delay_s)
+
+
+KINDS: dict[str, Kind] = {
+    "node": Kind(
+        "NODE",
+        "a node fails, with everything on it",
+        lambda cluster, trouble: cluster.fail_node(trouble.target, trouble.for_s),
+        lambda cluster, target: cluster.heal_node(target),
+    ),
+    "device": Kind(
+        "DEVICE",
+        "a device becomes unhealthy, and what uses it fails",
+        lambda cluster, trouble: cluster.fail_device(trouble.target, trouble.for_s),
+        lambda cluster, target: cluster.heal_device(target),
+    ),
+    "cut": Kind(
+        "",
+        "the cluster cannot be reached; what runs goes on",
+        lambda cluster, trouble: cluster.disconnect(trouble.for_s),
+        lambda cluster, _: cluster.reconnect(),
+    ),
+    "hang": Kind(
+        "",
+        "calls hang until they time out",
+        lambda cluster, trouble: cluster.disconnect(trouble.for_s, hangs=True),
+        lambda cluster, _: cluster.reconnect(),
+    ),
+    "slow": Kind(
+        "SECONDS",
+        "copies to come take so long to start",
+        _slow,
+        lambda cluster, _: cluster.slow_down(None),
+    ),
+    "refuse": Kind(
+        "[REASON]",
+        "deployments to come are refused",
+        lambda cluster, trouble: cluster.refuse(trouble.target or REFUSAL),
+        lambda cluster, _: cluster.refuse(""),
+    ),
+    "start": Kind(
+        "[REASON]",
+        "copies to come fail at their start",
+        lambda cluster, trouble: cluster.fail_starts(trouble.target or PULL_ERROR),
+        lambda cluster, _: cluster.fail_starts(""),
+    ),
+    "copy": Kind("COPY", "a copy fails while it runs", _fail_copy, None),
+    "vanish": Kind("COPY", "a copy is removed behind Seaway's back", _vanish, None),
+}
+"""Every kind of fault, by name."""
+
+EVERYTHING = "all"
+"""The kind that `heal` takes for whatever was ordered."""
+
+
+def cause(cluster: SimulatedCluster, trouble: Trouble) -> None:
+    """Bring a fault about.
+
+    Raises
+    ------
+    RejectedError
+        When there is no such kind, or no such target.
+    """
+    kind = _kind(trouble.kind)
+    if kind.target and not kind.target.startswith("[") and not trouble.target:
+        raise RejectedError(f"say which: {trouble.kind} needs {kind.target}", where="target")
+    if trouble.for_s is not None and not 0 <= trouble.for_s < 1e9:
+        raise RejectedError(f"{trouble.for_s} is no number of seconds from 0 up", where="for_s")
+    kind.cause(cluster, trouble)
+
+
+def heal(cluster: SimulatedCluster, kind: str, target: str = "") -> None:
+    """End a fault, or everything that was ordered.
+
+    Raises
+    ------
+    RejectedError
+        When there is no such kind, or it cannot be ended.
+    """
+    if kind == EVERYTHING:
+        cluster.heal()
+        return
+    mend = _kind(kind).heal
+    if mend is None:
+        raise RejectedError(f"a fault of kind {kind!r} is over as soon as it happened", where="kind")
+    mend(cluster, target)
+
+
+def _kind(name: str) -> Kind:
+    if name not in KINDS:
+        raise RejectedError(f"there is no fault {name!r}; there are: {', '.join(KINDS)}", where="kind")
+    return KINDS[name]
