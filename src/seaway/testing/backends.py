@@ -1,0 +1,409 @@
+"""The rules for backends: what every cluster behind the port `Backend` keeps to.
+
+A test derives from `BackendSuite` and gives it a cluster by overriding `make`; pytest does the rest:
+
+    class TestSimulated(BackendSuite):
+        def make(self) -> BackendUnderTest: ...
+
+Each test makes a cluster anew and closes it. What a test has to do to the cluster itself goes through the
+hooks of `BackendUnderTest`; a rule whose hook is missing (None) is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+import pytest
+
+from seaway.application.ports.backend import Answer, Backend, Changes, Command, Removal
+from seaway.domain.cluster import Cluster
+from seaway.domain.deployment import Copy, CopyPhase, Deployment
+from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.job import Demand, ResourceRequest
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.placement import DeviceSlice, Placement
+
+LIVE = frozenset({CopyPhase.STARTING, CopyPhase.RUNNING})
+ENDED = frozenset({CopyPhase.SUCCEEDED, CopyPhase.FAILED})
+MOST_ROUNDS = 200
+"""How often a test asks for changes before it takes them for missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackendUnderTest:
+    """A cluster and what a test may do to it.
+
+    The cluster is empty, its first node has a device with at least 1,000 MiB, and jobs that the suite makes
+    have a name, CPU, memory, and a slice of that device.
+
+    Attributes
+    ----------
+    backend
+        The cluster.
+    go_on
+        Lets time pass, seconds: moves a clock, or waits.
+    close
+        Ends everything.
+    disconnect, reconnect
+        Have the cluster not answer, and answer again.
+    fail_node, heal_node
+        Have a node fail, and come back; with its name.
+    vanish
+        Removes a copy behind Seaway's back; with its job and attempt.
+    overrun
+        Has so much happen that a cursor taken before is too old.
+    timeout_s
+        After how long a call to a cluster that does not answer has ended for sure.
+    refuses_overbooking
+        Whether the cluster refuses a deployment that does not fit (rather than leave it waiting).
+    """
+
+    backend: Backend
+    go_on: Callable[[float], None]
+    close: Callable[[], None]
+    disconnect: Callable[[], None] | None = None
+    reconnect: Callable[[], None] | None = None
+    fail_node: Callable[[str], None] | None = None
+    heal_node: Callable[[str], None] | None = None
+    vanish: Callable[[str, int], None] | None = None
+    overrun: Callable[[], None] | None = None
+    timeout_s: float = 30
+    refuses_overbooking: bool = True
+
+
+class Watch:
+    """Follows a cluster by its changes alone, as the control loop does.
+
+    Attributes
+    ----------
+    copies
+        What is there, by job and attempt.
+    gone
+        What was said to be gone.
+    cluster
+        The cluster as it was announced last.
+    """
+
+    def __init__(self, under: BackendUnderTest) -> None:
+        self._under = under
+        self._cursor = ""
+        self.copies: dict[tuple[str, int], Copy] = {}
+        self.gone: list[tuple[str, int]] = []
+        self.cluster: Cluster | None = None
+        self.look()
+
+    @property
+    def cursor(self) -> str:
+        """Where it is."""
+        return self._cursor
+
+    def look(self) -> Changes:
+        """Ask once, and take over what is said."""
+        told = self._under.backend.changes(self._cursor, 0)
+        self._cursor = told.cursor
+        if told.complete:
+            self.copies.clear()
+        for copy in told.copies:
+            key = (copy.job_id, copy.attempt)
+            if copy.phase is CopyPhase.GONE:
+                self.copies.pop(key, None)
+                self.gone.append(key)
+            else:
+                self.copies[key] = copy
+        self.cluster = told.inventory or self.cluster
+        return told
+
+    def until(self, what: Callable[[], bool], why: str) -> None:
+        """Look, and let time pass, until something is so."""
+        for _ in range(MOST_ROUNDS):
+            self.look()
+            if what():
+                return
+            self._under.go_on(0.5)
+        pytest.fail(f"never seen: {why}")
+
+    def until_phase(self, deployment: Deployment, *phases: CopyPhase) -> Copy:
+        """Look until a copy is in one of `phases`; return it."""
+        key = (deployment.job_id, deployment.attempt)
+        self.until(
+            lambda: key in self.copies and self.copies[key].phase in phases,
+            f"{deployment.name} {' or '.join(phase.value for phase in phases)}",
+        )
+        return self.copies[key]
+
+
+class BackendSuite:
+    """The rules, one a test."""
+
+    def make(self) -> BackendUnderTest:
+        """Make an empty cluster; a deriving test does."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def under(self) -> Iterator[BackendUnderTest]:
+        """Give each test a cluster of its own."""
+        made = self.make()
+        yield made
+        made.close()
+
+    def test_everything_is_told_to_who_asks_first(self, under: BackendUnderTest) -> None:
+        """Without a cursor the answer is complete, with the nodes and devices there are."""
+        first = under.backend.changes("", 0)
+        assert first.complete
+        assert first.cursor
+        assert not first.copies
+        assert first.inventory is not None
+        assert first.inventory.name == under.backend.cluster
+        assert first.inventory.nodes
+
+    def test_a_copy_starts_and_runs(self, under: BackendUnderTest) -> None:
+        """What is created is seen, with its job, attempt, node and devices, and runs in time."""
+        watch, deployment = Watch(under), deploy(under)
+        assert send(under, deployment) == [Answer(done=True)]
+        copy = watch.until_phase(deployment, CopyPhase.RUNNING)
+        assert (copy.job_id, copy.attempt, copy.cluster) == (deployment.job_id, 1, under.backend.cluster)
+        assert [each.replica for each in copy.replicas] == [0]
+        placement = deployment.placements[0]
+        assert copy.replicas[0].node == placement.node
+        assert set(copy.replicas[0].uuids) == {taken.uuid for taken in placement.slices}
+
+    def test_a_copy_that_is_done_stays_until_it_is_removed(self, under: BackendUnderTest) -> None:
+        """A job that ended is listed as ended to whoever asks, and gone once it is removed."""
+        watch, deployment = Watch(under), deploy(under, runs_s=1)
+        send(under, deployment)
+        watch.until_phase(deployment, CopyPhase.SUCCEEDED)
+        assert [copy.phase for copy in under.backend.changes("", 0).copies] == [CopyPhase.SUCCEEDED]
+        send(under, removal(deployment))
+        watch.until(lambda: not watch.copies, "the removal")
+        assert not under.backend.changes("", 0).copies
+
+    def test_creating_again_changes_nothing(self, under: BackendUnderTest) -> None:
+        """A command that is repeated, alone or in one batch, is done, and there is one copy."""
+        watch, deployment = Watch(under), deploy(under)
+        assert all(answer.done for answer in send(under, deployment, deployment))
+        watch.until_phase(deployment, CopyPhase.RUNNING)
+        assert send(under, deployment)[0].done
+        assert watch.until_phase(deployment, CopyPhase.RUNNING).attempt == 1
+        assert len(under.backend.changes("", 0).copies) == 1
+
+    def test_removing_is_told_once(self, under: BackendUnderTest) -> None:
+        """What is removed is said to be gone, and then not mentioned any more."""
+        watch, deployment = Watch(under), deploy(under)
+        send(under, deployment)
+        watch.until_phase(deployment, *LIVE)
+        assert send(under, removal(deployment))[0].done
+        watch.until(lambda: bool(watch.gone), "the removal")
+        assert watch.gone == [(deployment.job_id, 1)]
+        watch.look()
+        assert watch.gone == [(deployment.job_id, 1)]
+
+    def test_removing_what_is_not_there_is_done(self, under: BackendUnderTest) -> None:
+        """Removing is done where there is nothing, however often."""
+        deployment = deploy(under)
+        assert send(under, removal(deployment), removal(deployment)) == [Answer(done=True)] * 2
+
+    def test_attempts_are_kept_apart(self, under: BackendUnderTest) -> None:
+        """Two attempts of a job are two copies, and removing one leaves the other."""
+        watch, first, second = Watch(under), deploy(under), deploy(under, attempt=2)
+        send(under, first, second)
+        watch.until_phase(first, CopyPhase.RUNNING)
+        watch.until_phase(second, CopyPhase.RUNNING)
+        send(under, removal(first))
+        watch.until(lambda: bool(watch.gone), "the removal")
+        assert [copy.attempt for copy in watch.copies.values()] == [2]
+
+    def test_answers_come_in_order(self, under: BackendUnderTest) -> None:
+        """Each command of a batch is carried out for itself, and answered in its place."""
+        if not under.refuses_overbooking:
+            pytest.skip("the cluster does not refuse what does not fit")
+        good, bad, last = deploy(under), deploy(under, "too-large", cpu_milli=10**9), deploy(under, "last")
+        answers = send(under, good, bad, removal(good), last)
+        assert [answer.done for answer in answers] == [True, False, True, True]
+        assert [answer.refused for answer in answers] == [False, True, False, False]
+
+    def test_nothing_is_an_empty_batch(self, under: BackendUnderTest) -> None:
+        """No commands, no answers."""
+        assert send(under) == []
+
+    def test_refused_stays_refused(self, under: BackendUnderTest) -> None:
+        """What does not fit is refused with a reason, again when it is sent again, and leaves nothing behind."""
+        if not under.refuses_overbooking:
+            pytest.skip("the cluster does not refuse what does not fit")
+        large = deploy(under, cpu_milli=10**9)
+        for _ in range(2):
+            answer = send(under, large)[0]
+            assert not answer.done
+            assert answer.refused
+            assert answer.reason
+        assert not under.backend.changes("", 0).copies
+
+    def test_a_cursor_brings_only_what_changed(self, under: BackendUnderTest) -> None:
+        """Who asks again hears what changed since, and nothing where nothing did."""
+        watch, first, second = Watch(under), deploy(under), deploy(under, "second")
+        send(under, first)
+        watch.until_phase(first, CopyPhase.RUNNING)
+        send(under, second)
+        told = watch.look()
+        while not told.copies:
+            under.go_on(0.5)
+            told = watch.look()
+        assert not told.complete
+        assert {copy.job_id for copy in told.copies} == {second.job_id}
+        watch.until_phase(second, CopyPhase.RUNNING)
+        quiet = watch.look()
+        assert not quiet.complete
+        assert not quiet.copies
+        assert quiet.inventory is None
+
+    def test_a_cursor_may_be_used_twice(self, under: BackendUnderTest) -> None:
+        """An answer that was lost on its way can be asked for again."""
+        deployment = deploy(under)
+        cursor = under.backend.changes("", 0).cursor
+        send(under, deployment)
+        Watch(under).until_phase(deployment, CopyPhase.RUNNING)
+        for _ in range(2):
+            told = under.backend.changes(cursor, 0)
+            assert [copy.job_id for copy in told.copies] == [deployment.job_id]
+
+    def test_a_strange_cursor_brings_everything(self, under: BackendUnderTest) -> None:
+        """A cursor that the cluster does not know is answered by all there is."""
+        deployment = deploy(under)
+        send(under, deployment)
+        Watch(under).until_phase(deployment, CopyPhase.RUNNING)
+        told = under.backend.changes("of-another-time-99", 0)
+        assert told.complete
+        assert told.inventory is not None
+        assert [copy.job_id for copy in told.copies] == [deployment.job_id]
+
+    def test_a_late_cursor_brings_everything(self, under: BackendUnderTest) -> None:
+        """A cursor from before more than is remembered is answered by all there is."""
+        overrun = have(under.overrun)
+        cursor = under.backend.changes("", 0).cursor
+        overrun()
+        told = under.backend.changes(cursor, 0)
+        assert told.complete
+        assert told.inventory is not None
+
+    def test_a_cluster_that_does_not_answer_says_so_in_time(self, under: BackendUnderTest) -> None:
+        """Every call to it ends with `UnavailableError`; what runs goes on, and is there afterwards."""
+        disconnect, reconnect = have(under.disconnect), have(under.reconnect)
+        watch, deployment = Watch(under), deploy(under)
+        send(under, deployment)
+        watch.until_phase(deployment, CopyPhase.RUNNING)
+        disconnect()
+        calls: tuple[Callable[[], object], ...] = (
+            lambda: send(under, deployment),
+            lambda: under.backend.changes(watch.cursor, 0),
+            lambda: list(under.backend.logs(deployment.name, 0, 1)),
+        )
+        for call in calls:
+            begun = monotonic()
+            with pytest.raises(UnavailableError) as error:
+                call()
+            assert error.value.retry_after_s > 0
+            assert monotonic() - begun < under.timeout_s
+        reconnect()
+        watch.until_phase(deployment, CopyPhase.RUNNING)
+
+    def test_a_failed_node_is_told(self, under: BackendUnderTest) -> None:
+        """Its replicas fail with a reason, and it is announced not to be ready until it is back."""
+        fail_node, heal_node = have(under.fail_node), have(under.heal_node)
+        watch, deployment = Watch(under), deploy(under)
+        send(under, deployment)
+        watch.until_phase(deployment, CopyPhase.RUNNING)
+        node = deployment.placements[0].node
+        fail_node(node)
+        assert watch.until_phase(deployment, CopyPhase.FAILED).reason
+        watch.until(lambda: not ready(watch, node), "the node not ready")
+        heal_node(node)
+        watch.until(lambda: ready(watch, node), "the node ready")
+
+    def test_what_somebody_else_removed_is_told(self, under: BackendUnderTest) -> None:
+        """A copy that vanishes is said to be gone, and can be created again."""
+        vanish = have(under.vanish)
+        watch, deployment = Watch(under), deploy(under)
+        send(under, deployment)
+        watch.until_phase(deployment, CopyPhase.RUNNING)
+        vanish(deployment.job_id, deployment.attempt)
+        watch.until(lambda: bool(watch.gone), "that it vanished")
+        assert send(under, deployment)[0].done
+        watch.until_phase(deployment, CopyPhase.RUNNING)
+
+    def test_what_ended_makes_room(self, under: BackendUnderTest) -> None:
+        """The devices of a copy that ended can be taken by another, though it is still listed."""
+        if not under.refuses_overbooking:
+            pytest.skip("the cluster does not refuse what does not fit")
+        watch = Watch(under)
+        first, second = deploy(under, runs_s=1, whole=True), deploy(under, "second", whole=True)
+        assert send(under, first)[0].done
+        assert send(under, second)[0].refused
+        watch.until_phase(first, CopyPhase.SUCCEEDED)
+        assert send(under, deploy(under, "third", whole=True))[0].done
+
+    def test_objects_are_named_and_marked(self, under: BackendUnderTest) -> None:
+        """The objects of a deployment carry its job and attempt, and names that start with its own."""
+        deployment = deploy(under)
+        for each in under.backend.manifests(deployment):
+            assert each["metadata"]["name"].startswith(deployment.name)
+            assert each["metadata"]["labels"]["seaway.io/job"] == deployment.job_id
+            assert each["metadata"]["labels"]["seaway.io/attempt"] == "1"
+
+    def test_logs_of_nothing_are_rejected(self, under: BackendUnderTest) -> None:
+        """There are no lines of a copy that is not there."""
+        with pytest.raises(RejectedError):
+            list(under.backend.logs("sw-nothing-1", 0, 10))
+
+
+def have(hook: Callable[..., None] | None) -> Callable[..., None]:
+    """Return a hook, or skip the test where there is none."""
+    if hook is None:
+        pytest.skip("the backend under test has no hook for this")
+    return hook
+
+
+def send(under: BackendUnderTest, *commands: Command) -> Sequence[Answer]:
+    """Send commands in one batch."""
+    return under.backend.send(commands)
+
+
+def deploy(
+    under: BackendUnderTest,
+    job: str = "first",
+    attempt: int = 1,
+    *,
+    cpu_milli: int = 100,
+    runs_s: int | None = None,
+    whole: bool = False,
+) -> Deployment:
+    """Make a deployment of one replica on the cluster's first device.
+
+    Parameters
+    ----------
+    job
+        Its name; the id is made of it.
+    whole
+        Whether it takes the whole device, rather than a tenth.
+    """
+    inventory = under.backend.changes("", 0).inventory
+    assert inventory is not None, "a complete answer has the cluster's nodes and devices"
+    node = next(each for each in inventory.nodes if each.devices)
+    device = node.devices[0]
+    part = 1 if whole else 10
+    taken = DeviceSlice(device.uuid, device.memory_mib // part, device.core_milli // part)
+    job_id = f"0000{job.replace('-', '')}"
+    request = ResourceRequest(cpu_milli, 64, 1, taken.memory_mib, 0, taken.core_milli)
+    spec = JobSpec(job, Demand(request), runs_s=runs_s)
+    place = Placement(job_id, 0, inventory.name, node.name, (taken,))
+    return Deployment(job_id, attempt, inventory.name, spec, (place,))
+
+
+def removal(deployment: Deployment) -> Removal:
+    """Return the command that removes a deployment."""
+    return Removal(deployment.job_id, deployment.attempt, deployment.cluster)
+
+
+def ready(watch: Watch, node: str) -> bool:
+    """Tell whether a node was announced ready last."""
+    return watch.cluster is not None and any(each.name == node and each.ready for each in watch.cluster.nodes)
