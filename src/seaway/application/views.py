@@ -196,3 +196,52 @@ class Reason:
     placements: tuple[Placement, ...]
     chosen_because: str
     explanation: Explanation | None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyView:
+    """A policy that a queue may have.
+
+    Attributes
+    ----------
+    queues
+        The queues that are placed by it.
+    """
+
+    name: str
+    says: str
+    queues: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What is counted.
+
+    Attributes
+    ----------
+    jobs
+        Jobs that are not over, by state.
+    waiting
+        Jobs that wait, by queue.
+    decided, placed, conflicts
+        Jobs tried, placed, and given back because somebody changed them meanwhile, since the start.
+    outgoing
+        What clusters are still to be told, by cluster.
+    silent_s
+        Seconds since each cluster answered last.
+    clusters
+        How many clusters are in each state.
+    changes, transactions
+        Changes stored, and in how many transactions, since the start.
+    """
+
+    jobs: dict[str, int]
+    waiting: dict[str, int]
+    decided: int
+    placed: int
+    conflicts: int
+    outgoing: dict[str, int]
+    silent_s: dict[str, float]
+    clusters: dict[str, int]
+    changes: int
+    transactions: int

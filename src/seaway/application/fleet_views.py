@@ -1,0 +1,141 @@
+"""Clusters, nodes, devices and slices as people look at them: what clusters told, and what attempts hold."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from seaway.application.control.fleet import LiveCluster
+from seaway.application.control.loop import Controller
+from seaway.application.records import Attempt, Cordon
+from seaway.application.views import Amount, ClusterState, ClusterView, DeviceView, NodeView, SliceView
+from seaway.domain.device import Device
+from seaway.domain.node import Node
+from seaway.domain.placement import Placement
+
+Held = tuple[Attempt, Placement]
+
+
+class FleetViews:
+    """Makes views of the fleet.
+
+    Parameters
+    ----------
+    controller
+        Whose state is looked at.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+
+    def clusters(self) -> list[ClusterView]:
+        """Return every cluster, summed up."""
+        with self._controller.lock:
+            live = self._controller.live
+            now_ns = live.clock.monotonic_ns()
+            told = [
+                (each, [live.attempts[key] for key in live.by_cluster[each.name]], live.fleet.cordon_of(each.name))
+                for each in live.fleet.clusters.values()
+            ]
+            strays = {each.name: tuple(sorted(each.strays)) for each in live.fleet.clusters.values()}
+        return [_cluster(each, attempts, cordon, now_ns, strays[each.name]) for each, attempts, cordon in told]
+
+    def nodes(self, cluster: str = "") -> list[NodeView]:
+        """Return the nodes of a cluster, or of all, with their devices and slices."""
+        with self._controller.lock:
+            live = self._controller.live
+            told = [
+                (each, [live.attempts[key] for key in live.by_cluster[each.name]])
+                for each in live.fleet.clusters.values()
+                if cluster in {"", each.name}
+            ]
+            cordons = {(each.cluster, each.node): each for each in live.fleet.cordons()}
+        return [view for each, attempts in told for view in _nodes(each, attempts, cordons)]
+
+
+def _nodes(
+    live: LiveCluster, attempts: Iterable[Attempt], cordons: Mapping[tuple[str, str], Cordon]
+) -> Iterable[NodeView]:
+    by_node: defaultdict[str, list[Held]] = defaultdict(list)
+    for attempt in attempts:
+        for placement in attempt.placements:
+            if placement.cluster == live.name:
+                by_node[placement.node].append((attempt, placement))
+    usable = live.state is ClusterState.UP and (live.name, "") not in cordons
+    for node in live.cluster.nodes if live.cluster else ():
+        cordon = cordons.get((live.name, node.name))
+        yield _node(live.name, node, by_node[node.name], cordon, usable=usable)
+
+
+def _node(cluster: str, node: Node, held: Sequence[Held], cordon: Cordon | None, *, usable: bool) -> NodeView:
+    requests = [attempt.spec.demand.request for attempt, _ in held]
+    slices: defaultdict[str, list[SliceView]] = defaultdict(list)
+    for attempt, placement in held:
+        for taken in placement.slices:
+            slices[taken.uuid].append(
+                SliceView(
+                    attempt.job_id,
+                    attempt.spec.name,
+                    attempt.spec.tenant,
+                    attempt.number,
+                    placement.replica,
+                    taken.memory_mib,
+                    taken.core_milli,
+                    taken.mig_profile,
+                )
+            )
+    return NodeView(
+        cluster,
+        node.name,
+        node.ready and usable and cordon is None,
+        cordon,
+        Amount(node.cpu_milli, sum(request.cpu_milli for request in requests)),
+        Amount(node.memory_mib, sum(request.memory_mib for request in requests)),
+        tuple(_device(cluster, node.name, device, slices[device.uuid]) for device in node.devices),
+    )
+
+
+def _device(cluster: str, node: str, device: Device, slices: Sequence[SliceView]) -> DeviceView:
+    return DeviceView(
+        cluster,
+        node,
+        device.uuid,
+        device.index,
+        device.model,
+        device.vendor,
+        device.mode.value,
+        device.healthy and not device.cordoned,
+        device.share_limit,
+        Amount(device.memory_mib, sum(each.memory_mib for each in slices)),
+        Amount(device.core_milli, sum(each.core_milli for each in slices)),
+        tuple(slices),
+    )
+
+
+def _cluster(
+    live: LiveCluster, attempts: Sequence[Attempt], cordon: Cordon | None, now_ns: int, strays: tuple[str, ...]
+) -> ClusterView:
+    told = live.cluster
+    nodes = told.nodes if told else ()
+    devices = [device for node in nodes for device in node.devices]
+    held = [(attempt, each) for attempt in attempts for each in attempt.placements if each.cluster == live.name]
+    requests = [attempt.spec.demand.request for attempt, _ in held]
+    slices = [taken for _, each in held for taken in each.slices]
+    return ClusterView(
+        name=live.name,
+        state=live.state,
+        silent_s=(now_ns - live.heard_ns) // 1_000_000_000,
+        gateway=told.gateway if told else "",
+        region=told.region if told else "",
+        hardware=tuple(sorted(told.hardware)) if told else (),
+        microprice_per_gpu_hour=told.microprice_per_gpu_hour if told else 0,
+        cordon=cordon,
+        nodes=len(nodes),
+        gpus=len(devices),
+        cpu_milli=Amount(sum(n.cpu_milli for n in nodes), sum(request.cpu_milli for request in requests)),
+        memory_mib=Amount(sum(n.memory_mib for n in nodes), sum(request.memory_mib for request in requests)),
+        gpu_milli=Amount(sum(d.core_milli for d in devices), sum(taken.core_milli for taken in slices)),
+        gpu_memory_mib=Amount(sum(d.memory_mib for d in devices), sum(taken.memory_mib for taken in slices)),
+        jobs=len({attempt.job_id for attempt in attempts}),
+        strays=strays,
+    )

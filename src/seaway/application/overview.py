@@ -1,0 +1,160 @@
+"""The fleet, the queue and the reasons, as people look at them while the loop goes on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from seaway.application.control.live import Live, deployment
+from seaway.application.control.loop import Controller
+from seaway.application.fleet_views import FleetViews
+from seaway.application.ports.backend import Backend, Backends
+from seaway.application.ports.store import Store
+from seaway.application.records import Attempt, JobRecord
+from seaway.application.tries import Tries
+from seaway.application.views import ClusterView, Figures, NodeView, PolicyView, Reason, Trial
+from seaway.application.writer import Writer
+from seaway.domain.errors import ConflictError, UnavailableError
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.network import Gateway, Link
+from seaway.scheduling.policies import BUILT_IN, policy_names
+
+
+class Overview:
+    """Looks at the live state from any thread, and changes nothing.
+
+    Parameters
+    ----------
+    controller
+        Whose state is looked at, under its lock and no longer than needed.
+    store
+        For jobs that are over.
+    backends
+        For manifests and logs.
+    writer
+        For what it counted.
+    """
+
+    def __init__(self, controller: Controller, store: Store, backends: Backends, writer: Writer) -> None:
+        self._controller = controller
+        self._store = store
+        self._backends = backends
+        self._writer = writer
+        self._fleet = FleetViews(controller)
+        self._tries = Tries(controller)
+
+    @property
+    def _live(self) -> Live:
+        return self._controller.live
+
+    def ready(self) -> bool:
+        """Tell whether the loop knows what is stored, so that it can place jobs."""
+        return self._controller.loaded
+
+    # The fleet.
+
+    def clusters(self) -> list[ClusterView]:
+        """Return every cluster, summed up."""
+        return self._fleet.clusters()
+
+    def nodes(self, cluster: str = "") -> list[NodeView]:
+        """Return the nodes of a cluster, or of all, with their devices and slices."""
+        return self._fleet.nodes(cluster)
+
+    def gateways(self) -> list[Gateway]:
+        """Return the gateways."""
+        return list(self._live.fleet.gateways)
+
+    def links(self) -> list[Link]:
+        """Return the links as they were measured last."""
+        return list(self._live.fleet.links)
+
+    # Decisions.
+
+    def trial(self, spec: JobSpec) -> Trial:
+        """Try a job on the fleet as it is, by the policy of its queue, without consequences."""
+        return self._tries.trial(spec)
+
+    def reason(self, job: JobRecord) -> Reason:
+        """Say why a job is where it is."""
+        attempts = self._store.attempts(job.id) if job.attempt else []
+        return self._tries.reason(job, attempts[-1] if attempts else None)
+
+    def policies(self) -> list[PolicyView]:
+        """Return the policies that a queue may have."""
+        queues = list(self._live.queues.values())
+        return [
+            PolicyView(
+                name,
+                BUILT_IN[name].says if name in BUILT_IN else "from another package",
+                tuple(queue.name for queue in queues if queue.policy == name),
+            )
+            for name in policy_names()
+        ]
+
+    # What was carried out.
+
+    def manifests(self, job: JobRecord) -> list[dict[str, Any]]:
+        """Return the objects that a job's latest attempt became.
+
+        Raises
+        ------
+        ConflictError
+            When the job never had a place.
+        """
+        attempt = self._latest(job)
+        return [
+            document
+            for cluster in attempt.clusters
+            for document in self._backend(cluster).manifests(deployment(attempt, cluster))
+        ]
+
+    def logs(self, job: JobRecord, replica: int, tail: int) -> Iterator[str]:
+        """Return the last lines that a replica of a job's latest attempt wrote.
+
+        Raises
+        ------
+        ConflictError
+            When the job never had a place, or has no such replica.
+        RejectedError
+            When the cluster has no logs of it any more.
+        """
+        attempt = self._latest(job)
+        for placement in attempt.placements:
+            if placement.replica == replica:
+                copy = deployment(attempt, placement.cluster)
+                return self._backend(placement.cluster).logs(copy.name, replica, tail)
+        raise ConflictError(f"the job has replicas 0 to {len(attempt.placements) - 1}, not {replica}")
+
+    def _latest(self, job: JobRecord) -> Attempt:
+        attempts = self._store.attempts(job.id)
+        if not attempts:
+            raise ConflictError(f"the job has no place yet: {job.reason}")
+        return attempts[-1]
+
+    def _backend(self, cluster: str) -> Backend:
+        for backend in self._backends.clusters():
+            if backend.cluster == cluster:
+                return backend
+        raise UnavailableError(f"cluster {cluster!r} is not connected")
+
+    # Figures.
+
+    def figures(self) -> Figures:
+        """Count what monitoring looks at."""
+        with self._controller.lock:
+            live, now_ns = self._live, self._live.clock.monotonic_ns()
+            tally = self._controller.scheduler.tally
+            return Figures(
+                jobs=dict(Counter(job.state.value for job in live.jobs.values())),
+                waiting=dict(Counter(each.queue for each in live.waiting.entries())),
+                decided=tally.decided,
+                placed=tally.placed,
+                conflicts=tally.conflicts,
+                outgoing=dict(Counter(cluster for _, _, cluster in live.outgoing)),
+                silent_s={name: (now_ns - each.heard_ns) / 1e9 for name, each in live.fleet.clusters.items()},
+                clusters=dict(Counter(each.state.value for each in live.fleet.clusters.values())),
+                changes=self._writer.stored,
+                transactions=self._writer.groups,
+            )

@@ -1,0 +1,208 @@
+"""Trying things on a copy of the live fleet: would a job fit, where, and why or why not."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections import defaultdict
+
+import numpy as np
+
+from seaway.application.control.loop import Controller
+from seaway.application.control.waiting import Order
+from seaway.application.records import Attempt, JobRecord
+from seaway.application.views import Choice, Reason, Trial
+from seaway.domain.errors import RejectedError
+from seaway.domain.explanation import Candidate, Explanation
+from seaway.domain.job import Job
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.network import Link
+from seaway.scheduling.columns import (
+    DEVICE_CORE_FREE,
+    DEVICE_MEMORY,
+    DEVICE_MEMORY_FREE,
+    DEVICE_OPEN,
+    DEVICE_SLOTS_FREE,
+    NODE_CPU_FREE,
+    NODE_DEVICE_END,
+    NODE_DEVICE_FIRST,
+    NODE_MEMORY_FREE,
+)
+from seaway.scheduling.engine import decide
+from seaway.scheduling.explain import explain, sentence
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+
+ORDER_KEPT_NS = 2_000_000_000
+"""How old the order of the queues may be that positions are read from."""
+
+
+class Tries:
+    """Answers questions on copies of the live fleet.
+
+    Parameters
+    ----------
+    controller
+        Whose fleet and queues are asked about.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._copy: tuple[object, Snapshot] | None = None
+        self._copying = threading.Lock()
+        self._orders: tuple[int, dict[tuple[str, str], list[Order]]] = (-ORDER_KEPT_NS, {})
+
+    def trial(self, spec: JobSpec) -> Trial:
+        """Try a job by the policy of its queue.
+
+        Raises
+        ------
+        RejectedError
+            When the job names a gateway that the fleet does not have.
+        """
+        with self._copying:
+            snapshot, profile, job = self._stage(spec, "this job")
+            explanation = explain(snapshot, job, profile)
+            plan = decide(snapshot, JobQueue(snapshot, [job]), profile)
+            fits = bool(plan.jobs_placed[0])
+            placements = tuple(plan.placements()) if fits else ()
+            snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
+            chosen = {(each.cluster, each.node) for each in placements}
+            choices = tuple(self._choice(snapshot, job, each, chosen) for each in explanation.candidates)
+        return Trial(profile.name, fits, sentence(explanation), choices, placements, explanation)
+
+    def reason(self, job: JobRecord, attempt: Attempt | None) -> Reason:
+        """Say why a job is where it is; `attempt` is its latest."""
+        placements = attempt.placements if attempt and job.state.placed else ()
+        because = attempt.why if attempt else ""
+        if job.state.final or not (job.state.waits or job.state.placed):
+            return Reason(job, f"{job.state.value}: {job.reason}", 0, 0, placements, because, None)
+        with self._copying:
+            explanation = self._explained(job)
+        if job.state.placed:
+            return Reason(job, f"{job.state.value}: {job.reason}", 0, 0, placements, because, explanation)
+        ahead = self._ahead(job)
+        return Reason(job, self._why_waiting(job, explanation), ahead + 1, ahead, (), because, explanation)
+
+    def _why_waiting(self, job: JobRecord, explanation: Explanation | None) -> str:
+        with self._controller.lock:
+            blocked = self._controller.live.blocked(job)
+            kept = self._controller.scheduler.reservations.of(job.id)
+            now_ns = self._controller.live.clock.monotonic_ns()
+        said = sentence(explanation) if explanation else f"its gateway {job.spec.demand.gateway!r} is not there"
+        if blocked:
+            return f"waits: {job.reason}; {blocked}"
+        if kept:
+            where = ", ".join(sorted({f"{each.cluster}/{each.node}" for each in kept.placements})[:3])
+            soon = f", free in {max(0, kept.starts_ns - now_ns) // 1_000_000_000} s" if kept.starts_ns else ""
+            return f"waits first in its queue, and {where} is kept for it{soon}: {said}"
+        return f"waits: {said}"
+
+    def _explained(self, job: JobRecord) -> Explanation | None:
+        """Explain a job on the fleet as it is, without what it holds itself."""
+        try:
+            snapshot, profile, seen = self._stage(job.spec, job.id)
+        except RejectedError:
+            return None
+        with self._controller.lock:
+            own = self._controller.live.fleet.booking((job.id, job.attempt))
+            booking = own.copy() if own and self._copy_is_current() else None
+        if booking is None:
+            return explain(snapshot, seen, profile)
+        twin = snapshot.copy()
+        booking.release(twin)
+        return explain(twin, seen, profile)
+
+    def _stage(self, spec: JobSpec, name: str) -> tuple[Snapshot, Profile, Job]:
+        """Return a copy of the fleet, the policy of a job's queue, and the job as the scheduler sees it."""
+        with self._controller.lock:
+            live = self._controller.live
+            queue = live.queues.get(spec.queue)
+            pool = live.pools.get(queue.pool) if queue else None
+            profile = self._controller.scheduler.profile(spec.queue)
+            if not self._copy_is_current():
+                self._copy = (self._state(), live.fleet.snapshot.copy())
+            gateways = {gateway.name for gateway in live.fleet.gateways}
+        if spec.demand.gateway and spec.demand.gateway not in gateways:
+            raise RejectedError(f"unknown gateway {spec.demand.gateway!r}", where="gateway")
+        assert self._copy is not None  # set above
+        return self._copy[1], profile, spec.job(name, pool.clusters if pool else frozenset())
+
+    def _state(self) -> tuple[int, int, int]:
+        """Tell states of the live fleet apart."""
+        fleet = self._controller.live.fleet
+        return id(fleet.snapshot), fleet.version, int(fleet.snapshot.arrays.head[0])
+
+    def _copy_is_current(self) -> bool:
+        return self._copy is not None and self._copy[0] == self._state()
+
+    def _ahead(self, job: JobRecord) -> int:
+        """Count the jobs of the same tenant and queue that are tried before a job."""
+        now_ns = self._controller.live.clock.monotonic_ns()
+        if now_ns - self._orders[0] >= ORDER_KEPT_NS:
+            with self._controller.lock:
+                entries = list(self._controller.live.waiting.entries())
+            orders: defaultdict[tuple[str, str], list[Order]] = defaultdict(list)
+            for each in entries:
+                orders[each.record.spec.tenant, each.queue].append(each.order)
+            for known in orders.values():
+                known.sort()
+            self._orders = (now_ns, orders)
+        own = (-job.spec.priority, job.submitted_ns, job.id)
+        return bisect_left(self._orders[1].get((job.spec.tenant, job.spec.queue), []), own)
+
+    # What people weigh.
+
+    def _choice(self, snapshot: Snapshot, job: Job, candidate: Candidate, chosen: set[tuple[str, str]]) -> Choice:
+        cluster = snapshot.clusters[snapshot.cluster_index(candidate.cluster)]
+        gpus = job.demand.request.gpus
+        return Choice(
+            candidate.cluster,
+            candidate.node,
+            candidate.total,
+            candidate.scores,
+            free_slices(snapshot, job, snapshot.node_index[candidate.cluster, candidate.node]),
+            _link(snapshot, job.demand.gateway, cluster.gateway),
+            cluster.microprice_per_gpu_hour * gpus,
+            (candidate.cluster, candidate.node) in chosen,
+        )
+
+
+def free_slices(snapshot: Snapshot, job: Job, n: int) -> int:
+    """Return how many replicas like a job's node `n` could take, by amounts alone."""
+    request = job.demand.request.filled()
+    node = snapshot.arrays.nodes[:, n]
+    bounds = [10_000]
+    if request.cpu_milli:
+        bounds.append(int(node[NODE_CPU_FREE]) // request.cpu_milli)
+    if request.memory_mib:
+        bounds.append(int(node[NODE_MEMORY_FREE]) // request.memory_mib)
+    if request.gpus:
+        devices = snapshot.arrays.devices[:, node[NODE_DEVICE_FIRST] : node[NODE_DEVICE_END]]
+        room = np.where(devices[DEVICE_OPEN] == 1, devices[DEVICE_SLOTS_FREE], 0)
+        memory = devices[DEVICE_MEMORY] * np.int64(request.gpu_memory_percent) // 100
+        needed = np.maximum(request.gpu_memory_mib or memory, 1)
+        room = np.minimum(room, devices[DEVICE_MEMORY_FREE] // needed)
+        if request.gpu_milli:
+            room = np.minimum(room, devices[DEVICE_CORE_FREE] // request.gpu_milli)
+        bounds.append(_sets(np.maximum(room, 0), request.gpus))
+    return max(0, min(bounds))
+
+
+def _sets(room: np.ndarray[tuple[int, ...], np.dtype[np.int64]], gpus: int) -> int:
+    """Return how often `gpus` different devices can be drawn from devices with so much room each."""
+    least, most = 0, int(room.sum()) // gpus
+    while least < most:
+        middle = (least + most + 1) // 2
+        if int(np.minimum(room, middle).sum()) >= middle * gpus:
+            least = middle
+        else:
+            most = middle - 1
+    return least
+
+
+def _link(snapshot: Snapshot, source: str, target: str) -> Link | None:
+    if not source or not target:
+        return None
+    return next((link for link in snapshot.links if (link.source, link.target) == (source, target)), None)
