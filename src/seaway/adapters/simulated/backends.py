@@ -10,7 +10,7 @@ from seaway.adapters.simulated.journal import journal_path
 from seaway.adapters.simulated.options import Options
 from seaway.application.ports.clock import Clock
 from seaway.domain.cluster import Fleet
-from seaway.domain.errors import RejectedError
+from seaway.domain.errors import RejectedError, SeawayError
 from seaway.domain.network import Gateway, Link
 
 
@@ -36,10 +36,14 @@ class SimulatedBackends:
 
     def __init__(self, fleet: Fleet, clock: Clock, options: Options | None = None, data: Path | None = None) -> None:
         self._fleet = fleet
-        self._clusters = {
-            each.name: SimulatedCluster(each, clock, options, journal_path(data, each.name) if data else None)
-            for each in fleet.clusters
-        }
+        self._clusters: dict[str, SimulatedCluster] = {}
+        try:
+            for each in fleet.clusters:
+                journal = journal_path(data, each.name) if data else None
+                self._clusters[each.name] = SimulatedCluster(each, clock, options, journal)
+        except SeawayError:
+            self.close()
+            raise
 
     def clusters(self) -> Sequence[SimulatedCluster]:
         """Return the clusters, in the order that decides ties."""

@@ -61,18 +61,16 @@ class SimulatedCluster:
         faults = self._options.faults
         self._calls = Random(f"{faults.seed}/{cluster.name}/calls")  # nothing here is a secret
         entries = read_journal(journal) if journal else []
-        self._journal = Journal(journal)
         self._orders = Orders(self._start_delay_ns)
-        self._state = ClusterState(cluster, faults, self._journal, self._orders, self._options.changes_kept)
+        self._state = ClusterState(cluster, faults, Journal(None), self._orders, self._options.changes_kept)
         times = self._state.restore(entries) + 1
         latest_ns = entries[-1].at_ns if entries else 0
         self._ahead_ns = max(clock.now_ns(), latest_ns) - clock.monotonic_ns()
         if journal and len(entries) > self._options.journal_kept:
-            self._journal.close()
             compact(journal, self._state.entries(latest_ns, times - 1))
-            self._journal = self._state.journal = Journal(journal)
+        self._journal = self._state.journal = Journal(journal)
         self._chances = Chances(self._state, faults, self._now_ns(), times)
-        self._state.journal.add(Opened(self._now_ns(), times))
+        self._journal.add(Opened(self._now_ns(), times))
         self._journal.flush()
 
     @property

@@ -1,0 +1,87 @@
+"""What really ran where: proofs from the journals of all clusters.
+
+A test of the control plane reads the journals afterwards. They were written by the clusters, which count for
+themselves, so they tell whether the control plane kept its promises whatever it went through.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from seaway.adapters.simulated.books import Books, Key
+from seaway.adapters.simulated.journal import Created, Ended, Entry, Removed, journal_path, read_journal
+from seaway.domain.cluster import Cluster, Fleet
+
+
+def read_journals(fleet: Fleet, data: Path) -> dict[str, list[Entry]]:
+    """Read the journals of a fleet's clusters from their data folder, by cluster."""
+    return {each.name: read_journal(journal_path(data, each.name)) for each in fleet.clusters}
+
+
+def violations(fleet: Fleet, journals: Mapping[str, Iterable[Entry]]) -> list[str]:
+    """Say which rules were broken; nothing when all were kept.
+
+    The rules: no cluster had a copy twice, no job had copies of two attempts alive at a time, in whatever
+    clusters, and no node and no device was given beyond what it has.
+
+    Parameters
+    ----------
+    journals
+        Entries of each cluster. Their times have to come from one clock; what ended when something else
+        began is taken to have ended before.
+    """
+    found = [f"cluster {each.name}: {why}" for each in fleet.clusters for why in _overbooked(each, journals[each.name])]
+    found.extend(_two_attempts(journals))
+    return found
+
+
+def _overbooked(cluster: Cluster, entries: Iterable[Entry]) -> Iterator[str]:
+    books = Books(cluster)
+    books.open()
+    live: dict[Key, Created] = {}
+    for entry in entries:
+        if isinstance(entry, Created):
+            key = (entry.job_id, entry.attempt)
+            if key in live:
+                yield f"job {key[0]}, attempt {key[1]} was created twice"
+            why = books.take(key, entry.placements, entry.cpu_milli, entry.memory_mib)
+            if why:
+                yield f"job {key[0]}, attempt {key[1]} was created, but {why}"
+            else:
+                live[key] = entry
+        elif isinstance(entry, Ended | Removed):
+            over = live.pop((entry.job_id, entry.attempt), None)
+            if over is not None:
+                books.give_back((over.job_id, over.attempt), over.placements, over.cpu_milli, over.memory_mib)
+
+
+def _two_attempts(journals: Mapping[str, Iterable[Entry]]) -> Iterator[str]:
+    """Go through the copies of all clusters in the order of time."""
+    steps = sorted(_steps(journals), key=lambda step: step[:2])
+    live: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
+    for _, begins, cluster, (job_id, attempt) in steps:
+        if not begins:
+            live[job_id].discard((cluster, attempt))
+            continue
+        for other_cluster, other in sorted(live[job_id]):
+            if other != attempt:
+                yield (
+                    f"job {job_id}: attempt {attempt} began in cluster {cluster} while attempt {other} "
+                    f"was alive in cluster {other_cluster}"
+                )
+        live[job_id].add((cluster, attempt))
+
+
+def _steps(journals: Mapping[str, Iterable[Entry]]) -> Iterator[tuple[int, bool, str, Key]]:
+    """Yield when copies began (True) and ended (False), each once."""
+    for cluster, entries in journals.items():
+        live: set[Key] = set()
+        for entry in entries:
+            if isinstance(entry, Created):
+                live.add((entry.job_id, entry.attempt))
+                yield entry.at_ns, True, cluster, (entry.job_id, entry.attempt)
+            elif isinstance(entry, Ended | Removed) and (entry.job_id, entry.attempt) in live:
+                live.discard((entry.job_id, entry.attempt))
+                yield entry.at_ns, False, cluster, (entry.job_id, entry.attempt)

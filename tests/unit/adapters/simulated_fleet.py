@@ -1,0 +1,98 @@
+"""A small simulated cluster on a clock that tests move, and deployments for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from seaway.adapters.simulated.backends import SimulatedBackends
+from seaway.adapters.simulated.cluster import SimulatedCluster
+from seaway.adapters.simulated.faults import NO_FAULTS, Faults
+from seaway.adapters.simulated.options import Options
+from seaway.application.ports.backend import Answer, Command, Removal
+from seaway.domain.cluster import Fleet
+from seaway.domain.deployment import Copy, CopyPhase, Deployment
+from seaway.domain.job import Demand, ResourceRequest
+from seaway.domain.job_spec import JobSpec, Run
+from seaway.domain.placement import DeviceSlice, Placement
+from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.clocks import VirtualClock
+
+START_DELAY_S = 2
+
+
+def uuid(place: int = 0, index: int = 0) -> str:
+    """Name a device of the only cluster."""
+    return f"GPU-alpha-node-{place}-{index}"
+
+
+def small() -> Fleet:
+    """Make three nodes of two devices each, in one cluster."""
+    return fleet(cluster(*[node(gpu(), gpu(), cpu_milli=8_000) for _ in range(3)], name="alpha"))
+
+
+def deployment(
+    job: str = "a",
+    *slices: DeviceSlice,
+    attempt: int = 1,
+    places: tuple[int, ...] = (0,),
+    cpu_milli: int = 1_000,
+    runs_s: int | None = None,
+) -> Deployment:
+    """Make a deployment with a replica on each of `places`; without `slices` each takes a tenth of device 0."""
+    tenth = DeviceSlice("", 8_192, 100)
+    placements = tuple(
+        Placement(
+            job,
+            replica,
+            "alpha",
+            f"node-{place}",
+            slices or (DeviceSlice(uuid(place), tenth.memory_mib, tenth.core_milli),),
+        )
+        for replica, place in enumerate(places)
+    )
+    request = ResourceRequest(cpu_milli, 1_024, 1, tenth.memory_mib, 0, tenth.core_milli)
+    spec = JobSpec("train", Demand(request), len(places), runs_s=runs_s, run=Run("registry/train:1", ports=(8080,)))
+    return Deployment(job, attempt, "alpha", spec, placements)
+
+
+def removal(job: str = "a", attempt: int = 1) -> Removal:
+    """Make the command that removes a copy."""
+    return Removal(job, attempt, "alpha")
+
+
+@dataclass
+class World:
+    """A cluster and its clock."""
+
+    cluster: SimulatedCluster
+    clock: VirtualClock
+    backends: SimulatedBackends
+
+    def send(self, *commands: Command) -> list[Answer]:
+        """Send commands."""
+        return self.cluster.send(commands)
+
+    def copies(self) -> dict[str, Copy]:
+        """Return what there is, by job."""
+        return {copy.job_id: copy for copy in self.cluster.changes("", 0).copies}
+
+    def phase(self, job: str = "a") -> CopyPhase:
+        """Return how a job is doing."""
+        copies = self.copies()
+        return copies[job].phase if job in copies else CopyPhase.GONE
+
+
+WITH_FILES: list[World] = []
+"""Clusters that a test has to close."""
+
+
+def world(faults: Faults = NO_FAULTS, data: Path | None = None, clock: VirtualClock | None = None) -> World:
+    """Make a cluster."""
+    ticking = clock or VirtualClock()
+    options = Options(faults, START_DELAY_S, waits=False)
+    backends = SimulatedBackends(small(), ticking, options, data)
+    made = World(backends.cluster("alpha"), ticking, backends)
+    if data:
+        WITH_FILES.append(made)
+    return made

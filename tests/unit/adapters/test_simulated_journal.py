@@ -1,0 +1,213 @@
+"""What a simulated cluster remembers beyond its process, and what can be proved from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from seaway.adapters.simulated.audit import read_journals, violations
+from seaway.adapters.simulated.backends import SimulatedBackends
+from seaway.adapters.simulated.journal import Created, Ended, Entry, Journal, Refused, journal_path, read_journal
+from seaway.adapters.simulated.options import Options
+from seaway.domain.deployment import CopyPhase
+from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.placement import DeviceSlice
+from seaway.testing.builders import cluster, fleet, gpu, node
+from tests.unit.adapters.simulated_fleet import (
+    START_DELAY_S,
+    WITH_FILES,
+    World,
+    deployment,
+    removal,
+    small,
+    uuid,
+    world,
+)
+
+WHOLE = DeviceSlice(uuid(), 81_920, 1_000)
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    """Close the journals that a test left open."""
+    yield
+    while WITH_FILES:
+        WITH_FILES.pop().backends.close()
+
+
+def again(alpha: World, data: Path) -> World:
+    """Start the cluster's process again, as after it was killed; its clock went on."""
+    return world(data=data, clock=alpha.clock)
+
+
+def test_a_cluster_that_starts_again_is_as_it_was(tmp_path: Path) -> None:
+    """Copies in every phase, failed nodes and devices are there again, and go on as they would have."""
+    alpha = world(data=tmp_path)
+    alpha.send(deployment("done", runs_s=1), deployment("lost", places=(1,)), deployment("out"))
+    alpha.clock.advance_s(START_DELAY_S + 1)
+    alpha.send(removal("out"), deployment("starting"), deployment("runs", runs_s=600))
+    alpha.cluster.fail_node("node-1", for_s=100)
+    alpha.cluster.fail_device(uuid(2))
+    before = alpha.cluster.changes("", 0)
+    alpha = again(alpha, tmp_path)
+    after = alpha.cluster.changes("", 0)
+    assert (after.copies, after.inventory) == (before.copies, before.inventory)
+    assert alpha.phase("lost") is CopyPhase.FAILED
+    alpha.clock.advance_s(START_DELAY_S)
+    assert alpha.phase("runs") is CopyPhase.RUNNING
+    alpha = again(alpha, tmp_path)
+    assert alpha.send(deployment("late", places=(1,)))[0].refused
+    alpha.clock.advance_s(600)
+    alpha = again(alpha, tmp_path)
+    assert alpha.phase("runs") is CopyPhase.SUCCEEDED
+    assert alpha.send(deployment("late", places=(1,)))[0].done
+
+
+def test_what_is_taken_stays_taken(tmp_path: Path) -> None:
+    """A cluster that starts again gives nothing away that a copy holds, and everything else."""
+    alpha = world(data=tmp_path)
+    alpha.send(deployment("a", WHOLE), deployment("b", DeviceSlice(uuid(1), 81_920, 1_000), places=(1,)), removal("b"))
+    alpha = again(alpha, tmp_path)
+    assert alpha.send(deployment("c"))[0].refused
+    assert alpha.send(deployment("c", places=(1,)))[0].done
+
+
+def test_a_cursor_from_before_brings_everything(tmp_path: Path) -> None:
+    """A cluster that started again does not know what was told before."""
+    alpha = world(data=tmp_path)
+    cursor = alpha.cluster.changes("", 0).cursor
+    assert again(alpha, tmp_path).cluster.changes(cursor, 0).complete
+
+
+def test_time_does_not_go_back_in_a_journal(tmp_path: Path) -> None:
+    """Where the time of day was set back between two starts, entries go on from the last."""
+    alpha = world(data=tmp_path)
+    alpha.send(deployment())
+    alpha.clock.jump(-(10**12))
+    alpha = again(alpha, tmp_path)
+    alpha.send(removal())
+    times = [entry.at_ns for entry in read_journal(journal_path(tmp_path, "alpha"))]
+    assert times == sorted(times)
+
+
+@pytest.mark.parametrize("cut", [1, 20])
+def test_a_torn_last_line_is_dropped(tmp_path: Path, cut: int) -> None:
+    """What a killed process did not write to the end did not happen, and the next line stands for itself."""
+    alpha = world(data=tmp_path)
+    alpha.send(deployment("a"))
+    alpha.send(deployment("b"))
+    path = journal_path(tmp_path, "alpha")
+    path.write_bytes(path.read_bytes()[:-cut])
+    alpha = again(alpha, tmp_path)
+    assert set(alpha.copies()) == {"a"}
+    alpha.send(deployment("c"))
+    assert set(again(alpha, tmp_path).copies()) == {"a", "c"}
+
+
+def test_a_line_that_is_no_entry_is_named(tmp_path: Path) -> None:
+    """A journal that somebody damaged is not guessed at."""
+    alpha = world(data=tmp_path)
+    alpha.send(deployment("a"))
+    path = journal_path(tmp_path, "alpha")
+    path.write_bytes(b"{}\n" + path.read_bytes())
+    with pytest.raises(RejectedError, match=r"alpha\.jsonl:1: no entry"):
+        again(alpha, tmp_path)
+
+
+def test_a_journal_of_another_fleet_is_refused(tmp_path: Path) -> None:
+    """Copies on nodes that are not there cannot be taken over."""
+    alpha = world(data=tmp_path)
+    alpha.send(deployment("a"))
+    with pytest.raises(RejectedError, match="another data folder"):
+        SimulatedBackends(fleet(cluster(node(), name="alpha")), alpha.clock, Options(), tmp_path)
+
+
+def test_a_long_journal_is_shortened_at_the_start(tmp_path: Path) -> None:
+    """What is over and removed is left out, and the cluster is as before."""
+    alpha = world(data=tmp_path)
+    for number in range(50):
+        alpha.send(deployment(f"j{number}", runs_s=1), removal(f"j{number}"))
+    alpha.send(deployment("done", runs_s=1), deployment("fails"), deployment("runs", places=(1,)))
+    alpha.clock.advance_s(START_DELAY_S + 1)
+    alpha.cluster.fail_node("node-0")
+    alpha.cluster.fail_device(uuid(2))
+    before = alpha.cluster.changes("", 0)
+    path = journal_path(tmp_path, "alpha")
+    long = len(read_journal(path))
+    for _ in range(2):
+        short = SimulatedBackends(small(), alpha.clock, Options(waits=False, journal_kept=50), tmp_path)
+        after = short.cluster("alpha").changes("", 0)
+        assert (after.copies, after.inventory) == (before.copies, before.inventory)
+        short.close()
+    assert long > 100
+    assert len(read_journal(path)) < 15
+
+
+def test_a_cluster_name_is_no_path(tmp_path: Path) -> None:
+    """Whatever a cluster is called, its journal lies in the data folder."""
+    assert journal_path(tmp_path, "../north/1").parent == tmp_path
+
+
+def test_a_journal_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:
+    """Where no file can be, the error says so."""
+    with pytest.raises(UnavailableError, match="journal"):
+        Journal(tmp_path)
+
+
+def test_every_create_is_written_before_it_is_answered(tmp_path: Path) -> None:
+    """Who has an answer finds the create, or the refusal, in the journal with all it took."""
+    alpha = world(data=tmp_path)
+    alpha.send(deployment("a", WHOLE), deployment("b"))
+    _, made, refused = read_journal(journal_path(tmp_path, "alpha"))
+    assert isinstance(made, Created)
+    assert made.placements == deployment("a", WHOLE).placements
+    assert isinstance(refused, Refused)
+    assert refused.job_id == "b"
+
+
+def made(job: str, attempt: int, at_ns: int, *slices: DeviceSlice) -> Created:
+    """Make an entry as a cluster with careless books would."""
+    placed = deployment(job, *slices).placements
+    return Created(at_ns, job, attempt, job, "default", "", 0, 1_000, 1_024, placed, at_ns, None)
+
+
+@pytest.mark.parametrize(
+    ("entries", "says"),
+    [
+        ([made("a", 1, 1), Ended(2, "a", 1, succeeded=False), made("a", 2, 2)], None),
+        ([made("a", 1, 1, WHOLE), Ended(2, "a", 1, succeeded=True), made("b", 1, 2, WHOLE)], None),
+        ([made("a", 1, 1), made("a", 2, 2)], "attempt 2 began in cluster alpha while attempt 1 was alive"),
+        ([made("a", 1, 1), made("a", 1, 2)], "created twice"),
+        ([made("a", 1, 1, WHOLE), made("b", 1, 2)], "job b, attempt 1 was created, but device"),
+    ],
+)
+def test_the_audit_finds_what_was_broken(entries: Sequence[Entry], says: str | None) -> None:
+    """Two attempts alive at a time, a copy twice and a device beyond its room are found, and nothing else."""
+    found = violations(small(), {"alpha": entries})
+    assert bool(found) == bool(says)
+    if says:
+        assert says in " ".join(found)
+
+
+def test_the_audit_looks_across_clusters() -> None:
+    """An attempt in one cluster while another attempt is alive in a second is found; parts of one attempt are not."""
+    two = fleet(*(cluster(node(gpu(), gpu()), name=name) for name in ("alpha", "beta")))
+    first, second = made("a", 1, 1), made("a", 2, 2)
+    there = second.placements[0]
+    beta = Created(2, "a", 2, "a", "", "", 0, 0, 0, (type(there)("a", 0, "beta", "node-0"),), 2, None)
+    assert violations(two, {"alpha": [first], "beta": [beta]}) == [
+        "job a: attempt 2 began in cluster beta while attempt 1 was alive in cluster alpha"
+    ]
+    assert not violations(two, {"alpha": [second], "beta": [beta]})
+
+
+def test_a_simulated_cluster_passes_the_audit(tmp_path: Path) -> None:
+    """What its own books allow is what the audit allows."""
+    alpha = world(data=tmp_path)
+    for number in range(200):
+        alpha.send(deployment(f"j{number}", places=(number % 3,), runs_s=5))
+        alpha.clock.advance_s(1)
+    alpha.backends.close()
+    assert violations(small(), read_journals(small(), tmp_path)) == []
