@@ -65,9 +65,9 @@ def full_spec() -> JobSpec:
     nodes = NodeRules((("zone", "a"),), (Toleration(),), frozenset({"c1"}), frozenset({"eu"}), frozenset({"rdma"}))
     need = NetworkNeed(10, 20, 30, 40)
     demand = Demand(request, devices, nodes, "site", need)
-    run = Run("image:1", ("python",), ("-c", 'print("é𝄞\\n")'), (("A", "1"), ("B", "")), (80, 443))
+    run = Run("image:1", ("python",), ("-c", 'print("é𝄞\\n\u0000")'), (("A", "1"), ("B", "")), (80, 443))
     return JobSpec(
-        "full", demand, 3, True, need, -5, "team-a", "fast", "ray", run, 60, 3600, 2, {"team": "ml", "Σ": "\u0000'\"\\"}
+        "full", demand, 3, True, need, -5, "team-a", "fast", "ray", run, 60, 3600, 2, {"team": "ml", "Σ": "'\"\\"}
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -56,6 +57,8 @@ POSTGRES_AWAY = {
 """Starts of PostgreSQL's error codes; the first that fits counts."""
 POSTGRES_UNIQUE = "23505"
 
+DEADLOCKS = {("pymysql", 1213), ("psycopg", "40001"), ("psycopg", "40P01")}
+
 
 @contextmanager
 def answering() -> Iterator[None]:
@@ -79,39 +82,35 @@ def answering() -> Iterator[None]:
 
 def away(error: DBAPIError) -> str | None:
     """Say why the database is away; None when the statement itself was wrong."""
-    cause = error.orig
-    code = getattr(cause, "sqlite_errorcode", None)
-    if code is not None:
+    driver, code = _cause(error)
+    if driver == "sqlite3":
         return SQLITE_AWAY.get(code & 0xFF)
-    if hasattr(cause, "sqlstate"):
-        return _postgres(error, cause.sqlstate)
     if error.connection_invalidated:
         return "the database does not answer"
-    arguments = getattr(cause, "args", ())
-    return MYSQL_AWAY.get(arguments[0]) if arguments else None
-
-
-def _postgres(error: DBAPIError, state: str | None) -> str | None:
-    """Say why PostgreSQL is away; an error without a code is the connection's."""
-    if error.connection_invalidated or (state is None and isinstance(error, OperationalError | InterfaceError)):
-        return "the database does not answer"
-    return next((reason for start, reason in POSTGRES_AWAY.items() if (state or "").startswith(start)), None)
+    if driver == "pymysql":
+        return MYSQL_AWAY.get(code)
+    if not code:  # the connection's own errors have none
+        return "the database does not answer" if isinstance(error, OperationalError | InterfaceError) else None
+    return next((reason for start, reason in POSTGRES_AWAY.items() if code.startswith(start)), None)
 
 
 def refuses(error: DBAPIError) -> bool:
     """Tell whether a row was there already."""
-    cause = error.orig
-    code = getattr(cause, "sqlite_errorcode", None)
-    if code is not None:
-        return code in SQLITE_UNIQUE
-    if hasattr(cause, "sqlstate"):
-        return bool(cause.sqlstate == POSTGRES_UNIQUE)
-    return bool(getattr(cause, "args", (0,))[:1] == (MYSQL_UNIQUE,))
+    driver, code = _cause(error)
+    return code in {"sqlite3": SQLITE_UNIQUE, "pymysql": {MYSQL_UNIQUE}}.get(driver, {POSTGRES_UNIQUE})
 
 
 def passes(error: DBAPIError) -> bool:
     """Tell whether doing the same once more helps: two transactions were in each other's way."""
-    cause = error.orig
-    if hasattr(cause, "sqlstate"):
-        return cause.sqlstate in {"40001", "40P01"}
-    return getattr(cause, "args", (0,))[:1] == (1213,)
+    return _cause(error) in DEADLOCKS
+
+
+def _cause(error: DBAPIError) -> tuple[str, Any]:
+    """Return which driver failed, and its code for it: a number, for PostgreSQL five letters or none."""
+    cause: Any = error.orig
+    driver = type(cause).__module__.partition(".")[0]
+    if driver == "sqlite3":
+        return driver, getattr(cause, "sqlite_errorcode", 0)
+    if driver == "pymysql":
+        return driver, cause.args[0] if cause.args else 0
+    return driver, getattr(cause, "sqlstate", None)

@@ -142,7 +142,7 @@ class PostgresWords(_Words):
     """Each column as one array, so that one prepared statement serves any number of rows."""
 
     def _say(self, verb: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
-        return self.text(verb, table, columns, 0), tuple(map(list, zip(*rows, strict=True)))
+        return self.text(verb, table, columns, 0), tuple(map(_without_nul, zip(*rows, strict=True)))
 
     def _text(self, verb: str, table: Table, columns: tuple[str, ...], size: int) -> str:
         names = self.names(table)
@@ -161,6 +161,11 @@ class PostgresWords(_Words):
         if verb == "put":
             text += _on_conflict(names)
         return text
+
+
+def _without_nul(column: tuple[Any, ...]) -> list[Any]:
+    """Replace the one character that PostgreSQL cannot store."""
+    return [cell.replace("\0", "\ufffd") if type(cell) is str and "\0" in cell else cell for cell in column]
 
 
 class MysqlWords(_Words):
