@@ -1,0 +1,1 @@
+"""The Python client: one description of the calls, and two ways to make them."""

@@ -1,0 +1,190 @@
+"""Which server is spoken to, and by which token: where each setting comes from."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from seaway.domain.errors import RejectedError
+
+DEFAULT_SERVER = "http://127.0.0.1:8080"
+TOKEN_FILE = "admin-token"
+"""In the data folder: the first token of the server that keeps its data there."""
+SERVER_FILE = "server.json"
+"""In the data folder: ``{"url": ...}`` of the server that keeps its data there."""
+PROFILES_FILE = "profiles.toml"
+
+VISIBLE = re.compile(r"[\x21-\x7e]+")
+"""What a token may consist of; anything else cannot stand in a header."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server and how to be let in.
+
+    Attributes
+    ----------
+    server
+        Its URL, without a slash at the end.
+    token
+        What is sent as bearer token; empty sends none.
+    ca_file
+        Certificates to trust instead of the system's; empty for those.
+    profile
+        The profile that was looked at; empty for none.
+    server_from, token_from
+        Where each comes from, for people.
+    """
+
+    server: str
+    token: str = field(default="", repr=False)
+    ca_file: str = ""
+    profile: str = ""
+    server_from: str = "argument"
+    token_from: str = ""
+
+    def __post_init__(self) -> None:
+        """Check what would fail late, or tell a secret when it does."""
+        parts = urlsplit(self.server)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise RejectedError(f"{self.server!r} is no URL of a server, like {DEFAULT_SERVER}", where=self.server_from)
+        if self.token and not VISIBLE.fullmatch(self.token):
+            raise RejectedError("the token has characters that no token has", where=self.token_from)
+
+    @property
+    def loopback(self) -> bool:
+        """Whether the server is on this machine."""
+        return is_loopback(urlsplit(self.server).hostname or "")
+
+    @property
+    def exposed(self) -> bool:
+        """Whether the token would cross a network that anybody may read."""
+        return bool(self.token) and not self.loopback and self.server.startswith("http:")
+
+    @classmethod
+    def find(cls, server: str | None = None, token: str | None = None, profile: str | None = None) -> Target:
+        """Look for a server and a token.
+
+        The server: the argument, ``SEAWAY_SERVER``, the profile, the local server's own note, the default.
+        The token: the argument, ``SEAWAY_TOKEN``, the profile, the local server's own token. A profile's
+        token is sent to the profile's server only, and the local one to the local server only.
+
+        Parameters
+        ----------
+        server, token
+            What was given; None to look further.
+        profile
+            Name of a profile; None for ``SEAWAY_PROFILE``, or the one that the file names as default.
+
+        Raises
+        ------
+        RejectedError
+            When the profile is not there, its file cannot be read, or the server is no URL.
+        """
+        name, chosen = find_profile(profile)
+        local = local_server()
+        ways = [
+            (server, "argument"),
+            (os.environ.get("SEAWAY_SERVER"), "SEAWAY_SERVER"),
+            (chosen.get("server"), f"profile {name}"),
+            (local, str(data_folder() / SERVER_FILE)),
+            (DEFAULT_SERVER, "default"),
+        ]
+        url, url_from = next((_plain(value), says) for value, says in ways if value)
+        secrets = [
+            (token, "argument"),
+            (os.environ.get("SEAWAY_TOKEN"), "SEAWAY_TOKEN"),
+            (chosen.get("token") if _plain(chosen.get("server") or url) == url else None, f"profile {name}"),
+            (local_token() if url == local else None, str(data_folder() / TOKEN_FILE)),
+        ]
+        secret, secret_from = next(((value, says) for value, says in secrets if value), ("", ""))
+        ca_file = os.environ.get("SEAWAY_CA_FILE") or chosen.get("ca_file") or ""
+        return cls(url, secret.strip(), ca_file, name, url_from, secret_from)
+
+
+def data_folder() -> Path:
+    """Return where a server of this user keeps its data unless told otherwise; it need not be there."""
+    given = os.environ.get("SEAWAY_DATA")
+    return Path(given) if given else _home("XDG_DATA_HOME", ".local/share") / "seaway"
+
+
+def profiles_file() -> Path:
+    """Return where profiles are; the file need not be there."""
+    return _home("XDG_CONFIG_HOME", ".config") / "seaway" / PROFILES_FILE
+
+
+def local_server() -> str:
+    """Return the URL of this user's own server; empty when none has run."""
+    try:
+        url = json.loads((data_folder() / SERVER_FILE).read_bytes()).get("url", "")
+    except (OSError, ValueError, AttributeError):
+        return ""
+    return _plain(url) if isinstance(url, str) else ""
+
+
+def local_token() -> str:
+    """Return the token of this user's own server; empty when there is none."""
+    try:
+        return (data_folder() / TOKEN_FILE).read_text().strip()
+    except (OSError, UnicodeError):
+        return ""
+
+
+def read_profiles() -> dict[str, Any]:
+    """Read the profile file; empty when there is none.
+
+    Raises
+    ------
+    RejectedError
+        When it is not to be understood.
+    """
+    path = profiles_file()
+    try:
+        return tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeError, tomllib.TOMLDecodeError) as error:
+        raise RejectedError(f"cannot be read: {error}", where=str(path)) from None
+
+
+def find_profile(name: str | None) -> tuple[str, dict[str, str]]:
+    """Return a profile and its name; both empty when none is asked for.
+
+    Raises
+    ------
+    RejectedError
+        When the one asked for is not there.
+    """
+    read = read_profiles()
+    wanted = name or os.environ.get("SEAWAY_PROFILE") or read.get("default") or ""
+    if not wanted:
+        return "", {}
+    profiles = read.get("profiles", {})
+    if wanted not in profiles:
+        names = ", ".join(sorted(profiles)) or "none"
+        raise RejectedError(f"there is no profile {wanted!r}; there are: {names}", where=str(profiles_file()))
+    return str(wanted), {key: value for key, value in profiles[wanted].items() if isinstance(value, str)}
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host's name or address is this machine itself."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _plain(url: str) -> str:
+    return url.strip().rstrip("/")
+
+
+def _home(variable: str, otherwise: str) -> Path:
+    given = os.environ.get(variable)
+    return Path(given) if given else Path.home() / otherwise
