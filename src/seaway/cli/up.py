@@ -1,88 +1,68 @@
-"""`seaway up`: for now, a made-up fleet on which two policies place a few hundred jobs."""
+"""`seaway up`: the whole control plane in one process."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from seaway.domain.cluster import Fleet
-    from seaway.domain.explanation import Explanation
-    from seaway.domain.job import Job
-    from seaway.scheduling.policies import PolicyOptions
-
-JOBS = 300
-EXPLAIN_EVERY = 8
-"""Of so many jobs one is explained, and the most telling explanations are shown; each costs tables of its own."""
-POLICIES = ("bestfit", "seaway")
-
 
 def up(
-    once: Annotated[  # noqa: ARG001  # there is nothing yet that would go on
-        bool, typer.Option("--once", help="Go through it once and end.")
+    host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default="127.0.0.1")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port to listen on; 0 takes a free one.", show_default="8080")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder for database, backups and tokens.", show_default="~/.local/share/seaway"),
+    ] = None,
+    fleet: Annotated[
+        str | None, typer.Option(help="Simulated clusters: demo, or a fleet file.", show_default="demo")
+    ] = None,
+    simulated: Annotated[
+        str | None, typer.Option(metavar="URL", help="Simulated clusters of another process (seaway simulate serve).")
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="sqlite:///, mysql:// or postgresql://.", show_default="SQLite in --data"),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings in TOML; see seaway up --help.")] = None,
+    tls_certificate: Annotated[Path | None, typer.Option(help="Certificate, PEM; serves https.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="The certificate's key, PEM.")] = None,
+    no_auth: Annotated[
+        bool, typer.Option("--no-auth", help="Everybody is an admin. Only on loopback, for trying things out.")
+    ] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Run a demo workload to its end on a clock that does not wait, and end.")
     ] = False,
 ) -> None:
-    """Start Seaway on a small made-up fleet: three clusters behind their gateways, and users behind a fourth.
+    """Start Seaway: REST API, live events and control loop, until Ctrl-C or SIGTERM. State is kept.
 
-    Places a few hundred jobs by two policies, compares them, and explains two decisions: why one job
-    went where it did, and why another could not be placed. Needs nothing but this machine.
+    Without options it listens on 127.0.0.1:8080, keeps everything in a SQLite database and drives three
+    small simulated clusters. Commands on this machine find it, and its first token, by themselves:
+
+        seaway up &
+        seaway submit --name hello --gpus 1 --gpu-memory 8GB
+        seaway jobs
+
+    Settings come from, later ones first: options, variables like SEAWAY_SERVER_PORT, the file of --config.
     """
-    from rich.console import Console
+    if once:
+        from seaway.cli.once import run_once
 
-    from seaway.cli.compare import compare
-    from seaway.cli.tables import show_comparison
-    from seaway.scheduling.policies import PolicyOptions
-    from seaway.simulation.demo import demo_fleet, demo_jobs
+        run_once(fleet or "demo")
+        return
+    from seaway.cli.serving import serve
 
-    console = Console()
-    fleet, jobs = demo_fleet(), demo_jobs(JOBS)
-    options = PolicyOptions(mix=demo_jobs(JOBS, seed=1))
-    names = " and ".join(POLICIES)
-    console.print(
-        f"{len(fleet.clusters)} clusters with {fleet.device_count} GPUs, {len(fleet.gateways)} gateways, "
-        f"{len(jobs)} jobs, placed by {names}:\n",
-        highlight=False,
-    )
-    show_comparison(compare(fleet, jobs, POLICIES, options), console)
-    explain_some(fleet, jobs, options, console)
-
-
-def explain_some(fleet: Fleet, jobs: tuple[Job, ...], options: PolicyOptions, console: Console) -> None:
-    """Carry a plan out, and print why one job went where it did, and why another could not be placed."""
-    from seaway.cli.tables import show_explanation
-    from seaway.scheduling.binding import carry_out
-    from seaway.scheduling.engine import decide
-    from seaway.scheduling.policies import make_profile
-    from seaway.scheduling.queue import JobQueue
-    from seaway.scheduling.snapshot import Snapshot
-    from seaway.simulation.kubelets import Kubelets
-
-    snapshot = Snapshot(fleet)
-    queue = JobQueue(snapshot, jobs)
-    kubelets = Kubelets(fleet, jobs)
-    profile = make_profile(POLICIES[-1], options).joined_by(kubelets)
-    plan = decide(snapshot, queue, profile, explained=range(0, len(jobs), EXPLAIN_EVERY))
-    bound = carry_out(plan, profile)
-    console.print(f"\n{kubelets.running.total()} replicas run on {len(kubelets.running)} nodes.", highlight=False)
-    for each in bound:
-        if not each.status.passes:
-            console.print(f"{each.placement.job} was not admitted: {each.status.reason}", style="red")
-    reasons = list(plan.explanations.values())
-    for chosen in (telling(reasons, fits=True), telling(reasons, fits=False)):
-        if chosen:
-            console.print()
-            show_explanation(chosen, console)
-
-
-def telling(explanations: list[Explanation], *, fits: bool) -> Explanation | None:
-    """Choose the explanation to show: where most rules had a say and candidates differ most."""
-    wanted = [each for each in explanations if each.fits == fits]
-    return max(wanted, key=_says, default=None)
-
-
-def _says(explanation: Explanation) -> tuple[int, int]:
-    totals = {candidate.total for candidate in explanation.candidates}
-    return min(len(totals), 3) + len(explanation.refusals), len(explanation.remedies)
+    flags = {
+        ("server", "host"): host,
+        ("server", "port"): port,
+        ("server", "tls_certificate"): str(tls_certificate) if tls_certificate else None,
+        ("server", "tls_key"): str(tls_key) if tls_key else None,
+        ("server", "no_auth"): no_auth or None,
+        ("database", "url"): database,
+        ("clusters", "fleet"): fleet,
+        ("clusters", "simulated_url"): simulated,
+    }
+    serve(config, flags, data)

@@ -1,0 +1,136 @@
+"""A demo workload, run to its end by the whole control plane on a clock that does not wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+from seaway.adapters.simulated.backends import SimulatedBackends
+from seaway.adapters.simulated.options import Options
+from seaway.adapters.sqlalchemy.opening import open_store
+from seaway.application.changes import Outcome
+from seaway.application.control.dispatch import InPlace
+from seaway.application.records import JobRecord
+from seaway.application.transitions import accepted
+from seaway.application.views import Reason
+from seaway.bootstrap.plane import Plane, make_plane
+from seaway.bootstrap.settings import Settings
+from seaway.domain.cluster import Fleet
+from seaway.domain.ids import JobIds
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.lifecycle import JobState
+from seaway.simulation.demo import demo_jobs
+from seaway.testing.clocks import VirtualClock
+
+STEP_S = 5
+"""Seconds between two looks at the clusters."""
+
+LONGEST_S = 3600
+SHORTEST_S = 60
+GIVE_UP_S = 7 * 86_400
+"""By then every job has ended, or something is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoResult:
+    """What came of a demo.
+
+    Attributes
+    ----------
+    jobs
+        All jobs as they ended.
+    lasted_s
+        From the first submit to the last end, on the demo's clock.
+    busiest
+        The largest share of the fleet's GPU cores in use at one time, 0-1.
+    waited, placed
+        Why one job had to wait at first, and why one went where it did.
+    events
+        How many events were stored.
+    """
+
+    jobs: Sequence[JobRecord]
+    lasted_s: float
+    busiest: float
+    waited: Reason | None
+    placed: Reason | None
+    events: int
+
+
+def run_demo(fleet: Fleet, count: int, progress: Callable[[int, int], None], seed: int = 0) -> DemoResult:
+    """Submit jobs, all at once, and follow them until each has ended.
+
+    Parameters
+    ----------
+    progress
+        Told how many jobs ended, of how many.
+    """
+    with _demo_plane(fleet, seed) as (plane, clock):
+        records = _submit(plane, count, seed)
+        plane.controller.step()
+        plane.controller.step()
+        waited, placed = _tell(plane, records, JobState.QUEUED), _tell(plane, records, JobState.SCHEDULED)
+        busiest, start_ns = 0.0, clock.monotonic_ns()
+        while plane.controller.live.jobs and clock.monotonic_ns() - start_ns < GIVE_UP_S * 10**9:
+            while plane.controller.step():
+                pass
+            busiest = max(busiest, _used(plane))
+            progress(count - len(plane.controller.live.jobs), count)
+            clock.advance_s(STEP_S)
+        jobs = [plane.jobs.find(record.id) for record in records]
+        ends_ns = [job.ended_ns for job in jobs if job.ended_ns]
+        lasted_s = (max(ends_ns, default=0) - records[0].submitted_ns) / 1e9
+        return DemoResult(jobs, max(0.0, lasted_s), busiest, waited, placed, plane.store.last_event())
+
+
+@contextmanager
+def _demo_plane(fleet: Fleet, seed: int) -> Iterator[tuple[Plane, VirtualClock]]:
+    """Have a control plane in a folder that goes away."""
+    clock = VirtualClock()
+    with TemporaryDirectory(prefix="seaway-demo-") as folder:
+        store = open_store(f"sqlite:///{Path(folder) / 'seaway.db'}")
+        backends = SimulatedBackends(fleet, clock, Options(waits=False))
+        plane = make_plane(Settings(), store, backends, clock, dispatcher=InPlace(clock), random=Random(seed))
+        try:
+            plane.controller.step()
+            yield plane, clock
+        finally:
+            plane.stop()
+
+
+def _submit(plane: Plane, count: int, seed: int) -> list[JobRecord]:
+    random = Random(seed)  # nothing here is a secret
+    ids = JobIds(random)
+    records = []
+    for job in demo_jobs(count, seed):
+        now_ns = plane.clock.now_ns()
+        spec = JobSpec(
+            name=job.name,
+            demand=job.demand,
+            replicas=job.replicas,
+            gang=job.gang,
+            between_replicas=job.between_replicas,
+            runs_s=random.randint(SHORTEST_S, LONGEST_S),
+        )
+        records.append(JobRecord(ids.draw(now_ns), spec, JobState.PENDING, now_ns, now_ns, "demo", "accepted"))
+    outcomes = plane.writer.commit([accepted(record) for record in records])
+    return [record for record, outcome in zip(records, outcomes, strict=True) if outcome is Outcome.STORED]
+
+
+def _tell(plane: Plane, records: Sequence[JobRecord], state: JobState) -> Reason | None:
+    """Explain the first job in a state."""
+    for record in records:
+        job = plane.jobs.find(record.id)
+        if job.state is state:
+            return plane.overview.reason(job)
+    return None
+
+
+def _used(plane: Plane) -> float:
+    clusters = plane.overview.clusters()
+    total = sum(cluster.gpu_milli.total for cluster in clusters)
+    return sum(cluster.gpu_milli.used for cluster in clusters) / max(total, 1)

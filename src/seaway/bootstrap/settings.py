@@ -1,0 +1,280 @@
+"""Settings: defaults, then a TOML file, then the environment, then flags; read once, every mistake told together.
+
+A file has a table for each concern, and the environment a variable for each setting::
+
+    [server]                      SEAWAY_SERVER_PORT=9090
+    port = 9090
+
+    [database]                    SEAWAY_DATABASE_URL=postgresql://...
+    url = "postgresql://seaway@localhost/seaway"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from seaway.application.control.settings import ControlSettings
+from seaway.domain.errors import RejectedError
+
+PREFIX = "SEAWAY_"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """The REST API.
+
+    Attributes
+    ----------
+    host, port
+        Where it listens.
+    tls_certificate, tls_key
+        Paths of PEM files; both or neither.
+    no_auth
+        Whether everybody is an admin; only on loopback.
+    body_limit_bytes
+        The largest body of a request.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    tls_certificate: str = ""
+    tls_key: str = ""
+    no_auth: bool = False
+    body_limit_bytes: int = 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSettings:
+    """Where everything is kept, and for how long.
+
+    Attributes
+    ----------
+    url
+        The database; empty for SQLite in the data folder.
+    keep_jobs_days, keep_audit_days, keep_samples_days, keep_keys_days
+        After how many days jobs that are over, audit entries, samples and idempotency keys are removed.
+    prune_every_h
+        How often that is looked after; 0 for never.
+    backup_every_h
+        How often a backup is written into the data folder; 0 for never.
+    backups_kept
+        How many of those are kept.
+    """
+
+    url: str = ""
+    keep_jobs_days: int = 30
+    keep_audit_days: int = 365
+    keep_samples_days: int = 30
+    keep_keys_days: int = 2
+    prune_every_h: int = 1
+    backup_every_h: int = 24
+    backups_kept: int = 7
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """The clusters.
+
+    Attributes
+    ----------
+    fleet
+        Simulated clusters: ``demo``, or the path of a fleet file.
+    simulated_url
+        Simulated clusters of another process, instead; see `seaway simulate serve`.
+    start_delay_s
+        How long a copy takes to start in a simulated cluster.
+    fault_seed
+        With which seed things go wrong at random in simulated clusters; 0 for never.
+    """
+
+    fleet: str = "demo"
+    simulated_url: str = ""
+    start_delay_s: float = 1
+    fault_seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class IdentitySettings:
+    """Bearer tokens of an OpenID Connect provider; off without an issuer.
+
+    Attributes
+    ----------
+    issuer, audience, jwks, name_claim, role_claim, tenant_claim, roles, leeway_s
+        As in `seaway.adapters.oidc.settings.OidcSettings`.
+    """
+
+    issuer: str = ""
+    audience: str = ""
+    jwks: str = ""
+    name_claim: str = "sub"
+    role_claim: str = "seaway_role"
+    tenant_claim: str = "seaway_tenant"
+    roles: dict[str, str] = field(default_factory=dict)
+    leeway_s: int = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be set."""
+
+    server: ServerSettings = field(default_factory=ServerSettings)
+    database: DatabaseSettings = field(default_factory=DatabaseSettings)
+    clusters: ClusterSettings = field(default_factory=ClusterSettings)
+    control: ControlSettings = field(default_factory=ControlSettings)
+    oidc: IdentitySettings = field(default_factory=IdentitySettings)
+
+    @property
+    def body_limit_bytes(self) -> int:
+        """The largest body of a request."""
+        return self.server.body_limit_bytes
+
+
+SECTIONS: dict[str, type[Any]] = get_type_hints(Settings)
+
+
+def load_settings(
+    path: Path | None, environment: Mapping[str, str], flags: Mapping[tuple[str, str], object]
+) -> Settings:
+    """Put settings together.
+
+    Parameters
+    ----------
+    path
+        A TOML file; None for none.
+    environment
+        Variables, of which those are read that begin with `PREFIX` and a section's name.
+    flags
+        What was given on the command line, by section and name; None there was not given.
+
+    Raises
+    ------
+    RejectedError
+        With every mistake: unknown names, values of the wrong kind or out of range.
+    """
+    problems: list[RejectedError] = []
+    given = [*_from_file(path, problems), *_from_environment(environment, problems)]
+    given += [(section, name, value, f"--{name}") for (section, name), value in flags.items() if value is not None]
+    settings = Settings()
+    for section, name, value, where in given:
+        section_settings = getattr(settings, section)
+        try:
+            right = _as(get_type_hints(type(section_settings))[name], value)
+        except ValueError as error:
+            problems.append(RejectedError(str(error), where=where))
+            continue
+        settings = replace(settings, **{section: replace(section_settings, **{name: right})})
+    problems += _out_of_range(settings)
+    if problems:
+        raise RejectedError(problems[0].message, where=problems[0].where, also=tuple(problems[1:]))
+    return settings
+
+
+Given = tuple[str, str, object, str]
+"""Section, name, value, and where it stands."""
+
+
+def _from_file(path: Path | None, problems: list[RejectedError]) -> list[Given]:
+    if path is None:
+        return []
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        problems.append(RejectedError(str(error), where=str(path)))
+        return []
+    given: list[Given] = []
+    for section, table in content.items():
+        if not _known(section, SECTIONS, "section", f"{path}", problems):
+            continue
+        if not isinstance(table, dict):
+            problems.append(RejectedError(f"[{section}] has to be a table", where=str(path)))
+            continue
+        for name, value in table.items():
+            if _known(name, _names(section), "setting", f"{path}: [{section}]", problems):
+                given.append((section, name, value, f"{path}: [{section}] {name}"))
+    return given
+
+
+def _from_environment(environment: Mapping[str, str], problems: list[RejectedError]) -> list[Given]:
+    given: list[Given] = []
+    for variable, value in sorted(environment.items()):
+        for section in SECTIONS:
+            start = f"{PREFIX}{section.upper()}_"
+            if variable.startswith(start):
+                name = variable.removeprefix(start).lower()
+                if _known(name, _names(section), "setting", variable, problems):
+                    given.append((section, name, value, variable))
+    return given
+
+
+def _names(section: str) -> list[str]:
+    return [each.name for each in fields(SECTIONS[section])]
+
+
+def _known(
+    name: str, names: Mapping[str, object] | list[str], kind: str, where: str, problems: list[RejectedError]
+) -> bool:
+    if name in names:
+        return True
+    near = get_close_matches(name, list(names), 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}"
+    problems.append(RejectedError(f"unknown {kind} {name!r}; {hint}", where=where))
+    return False
+
+
+def _as(kind: type[Any], value: object) -> object:
+    """Read a value as a setting's type; text, as the environment has it, is read the way TOML would."""
+    if kind is bool:
+        words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+        if isinstance(value, str) and value.lower() in words:
+            return words[value.lower()]
+        if not isinstance(value, bool):
+            raise ValueError(f"{value!r} has to be true or false")
+        return value
+    if kind in {int, float}:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise ValueError(f"{value!r} has to be a number")
+        try:
+            return kind(value) if not (kind is int and isinstance(value, float)) else _whole(value)
+        except ValueError:
+            raise ValueError(f"{value!r} has to be a {'whole ' if kind is int else ''}number") from None
+    if kind is str and not isinstance(value, str):
+        raise ValueError(f"{value!r} has to be text")
+    if kind is not str and not isinstance(value, dict):
+        raise ValueError(f"{value!r} has to be a table")
+    return value
+
+
+def _whole(value: float) -> int:
+    if not value.is_integer():
+        raise ValueError("not whole")
+    return int(value)
+
+
+def _out_of_range(settings: Settings) -> list[RejectedError]:
+    """Find figures that make no sense."""
+    problems = []
+    for section, kind in SECTIONS.items():
+        for each in fields(kind):
+            value = getattr(getattr(settings, section), each.name)
+            if isinstance(value, int | float) and not isinstance(value, bool) and not 0 <= value < 2**53:
+                problems.append(RejectedError(f"{value} is out of range", where=f"[{section}] {each.name}"))
+    if not 0 <= settings.server.port <= 65_535:
+        problems.append(RejectedError(f"{settings.server.port} is no port", where="[server] port"))
+    if bool(settings.server.tls_certificate) != bool(settings.server.tls_key):
+        problems.append(RejectedError("a certificate and its key go together", where="[server] tls_key"))
+    control = settings.control
+    problems += [
+        RejectedError("has to be more than 0", where=f"[control] {name}")
+        for name in ("batch", "most_tried", "assume_s", "poll_s", "grace_s", "stale_s", "sample_s")
+        if not getattr(control, name)
+    ]
+    if control.grace_s < control.stale_s:
+        problems.append(RejectedError("has to be at least stale_s", where="[control] grace_s"))
+    if not 0 < control.halt_share <= 1:
+        problems.append(RejectedError("has to be more than 0 and at most 1", where="[control] halt_share"))
+    return problems
