@@ -22,7 +22,7 @@ from seaway.bootstrap.settings import Settings
 from seaway.domain.cluster import Fleet
 from seaway.domain.ids import JobIds
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.lifecycle import JobState
+from seaway.domain.lifecycle import PLACED, WAITING, JobState
 from seaway.simulation.demo import demo_jobs
 from seaway.testing.clocks import VirtualClock
 
@@ -73,7 +73,7 @@ def run_demo(fleet: Fleet, count: int, progress: Callable[[int, int], None], see
         records = _submit(plane, count, seed)
         plane.controller.step()
         plane.controller.step()
-        waited, placed = _tell(plane, records, JobState.QUEUED), _tell(plane, records, JobState.SCHEDULED)
+        waited, placed = _tell(plane, records, WAITING), _tell(plane, records, PLACED)
         busiest, start_ns = 0.0, clock.monotonic_ns()
         while plane.controller.live.jobs and clock.monotonic_ns() - start_ns < GIVE_UP_S * 10**9:
             while plane.controller.step():
@@ -121,11 +121,11 @@ def _submit(plane: Plane, count: int, seed: int) -> list[JobRecord]:
     return [record for record, outcome in zip(records, outcomes, strict=True) if outcome is Outcome.STORED]
 
 
-def _tell(plane: Plane, records: Sequence[JobRecord], state: JobState) -> Reason | None:
-    """Explain the first job in a state."""
+def _tell(plane: Plane, records: Sequence[JobRecord], states: frozenset[JobState]) -> Reason | None:
+    """Explain the first job in one of some states."""
     for record in records:
         job = plane.jobs.find(record.id)
-        if job.state is state:
+        if job.state in states:
             return plane.overview.reason(job)
     return None
 

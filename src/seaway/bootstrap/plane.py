@@ -20,6 +20,7 @@ from seaway.application.overview import Overview
 from seaway.application.ports.backend import Backends
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
+from seaway.application.whatif import WhatIf
 from seaway.application.writer import Writer
 from seaway.bootstrap.settings import ClusterSettings, IdentitySettings, Settings
 from seaway.domain.cluster import Fleet
@@ -44,6 +45,7 @@ class Plane:
     overview: Overview
     operations: Operations
     access: Access
+    whatif: WhatIf
 
     def start(self) -> None:
         """Start the threads that store, decide, and talk to clusters."""
@@ -103,6 +105,7 @@ def make_plane(
         overview=Overview(controller, store, backends, writer),
         operations=Operations(store, writer, controller, clock),
         access=Access(store, writer, clock, everybody=settings.server.no_auth, bearer=bearer),
+        whatif=WhatIf(controller),
     )
 
 

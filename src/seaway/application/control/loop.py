@@ -143,8 +143,8 @@ class Controller:
                 self._take_over()
             happened = True
         with self.lock:
-            taken_in = self.scheduler.take_in()
-        return self._store_all(taken_in) or happened
+            changes = [*self.scheduler.take_in(), *self.scheduler.shadows.changes()]
+        return self._store_all(changes) or happened
 
     def _store_all(self, changes: Sequence[Change]) -> bool:
         """Store changes; what somebody else changed meanwhile is left, as its new state comes in anyhow."""

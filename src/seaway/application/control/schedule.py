@@ -9,6 +9,7 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.control.deadlines import Due
 from seaway.application.control.live import Live
 from seaway.application.control.reserve import Reservations
+from seaway.application.control.shadow import Shadows
 from seaway.application.control.waiting import Entry
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import moved, placed, stepped
@@ -66,6 +67,7 @@ class Scheduler:
         self._make = make
         self._profiles: dict[str, tuple[int, Profile]] = {}
         self.reservations = Reservations(live, self.profile)
+        self.shadows = Shadows(live)
         self.tally = Tally()
 
     def profile(self, queue: str) -> Profile:
@@ -127,10 +129,12 @@ class Scheduler:
             changes.append(stepped(job, ACTOR))
         return changes
 
-    def _alike(self, entry: Entry) -> tuple[str, bool, str]:
+    def _alike(self, entry: Entry) -> tuple[str, str, bool, str]:
         """Say which jobs are decided together: those of one policy, that see the same reservations."""
         queue = self._live.queues.get(entry.queue)
-        return (queue.policy if queue else "", self.reservations.may_pass(entry), self.reservations.own(entry))
+        challenged = entry.queue if queue and queue.shadow else ""
+        policy = queue.policy if queue else ""
+        return policy, challenged, self.reservations.may_pass(entry), self.reservations.own(entry)
 
     def _known(self, batch: Sequence[Entry]) -> list[Entry]:
         """Pass over jobs whose gateway the fleet does not have any more; they wait on."""
@@ -148,7 +152,10 @@ class Scheduler:
         queue = JobQueue(snapshot, [entry.job for entry in batch])
         profile = self.profile(batch[0].queue)
         with self.reservations.seen_by(batch[0]):
+            before = self.shadows.before(batch)
             plan = decide(snapshot, queue, profile)
+            if before is not None:
+                self.shadows.compare(before, batch, plan, profile, self.policy(self.shadows.challenger(batch[0])))
         self.tally.decided += len(batch)
         booked = list(bookings(plan))
         fits = plan.jobs_placed.tolist()

@@ -1,0 +1,282 @@
+"""What if: questions answered on a copy of the live fleet, which is left as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from seaway.application.control.loop import Controller
+from seaway.application.control.waiting import Entry
+from seaway.application.records import Attempt
+from seaway.domain.device import Device
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Job
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.node import Node
+from seaway.domain.placement import Placement
+from seaway.scheduling.booking import Booking
+from seaway.scheduling.engine import decide
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.update import put_node
+from seaway.simulation.measures import use, used_shares
+
+MOST_NODES = 1000
+"""Nodes that a question may add."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewNodes:
+    """Nodes to add to a cluster, each like one that it has."""
+
+    cluster: str
+    like: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked. Everything that is set holds at once.
+
+    Attributes
+    ----------
+    drain
+        Clusters, or ``cluster/node``, that everything has to leave.
+    add_nodes
+        Nodes to add.
+    policy
+        Place everything that is live anew, by this policy; empty leaves what runs where it is.
+    jobs
+        Jobs to submit.
+    """
+
+    drain: tuple[str, ...] = ()
+    add_nodes: tuple[NewNodes, ...] = ()
+    policy: str = ""
+    jobs: tuple[JobSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """How a fleet does.
+
+    Attributes
+    ----------
+    placed, waiting
+        Jobs.
+    allocation_percent
+        GPU cores in use, mean over clusters; None without GPUs.
+    fragmentation
+        See `seaway.simulation.measures.Use`.
+    """
+
+    placed: int
+    waiting: int
+    allocation_percent: float | None
+    fragmentation: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A job, and where it is and would be: cluster and node of each replica; empty for nowhere."""
+
+    job_id: str
+    job: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Consequences:
+    """The answer.
+
+    Attributes
+    ----------
+    moved
+        Jobs that would run elsewhere.
+    started
+        Jobs that wait, or are asked about, and would run.
+    stopped
+        Jobs that run and would have to wait.
+    waiting
+        Jobs that wait, or are asked about, and would wait.
+    sentence
+        The answer in one sentence.
+    """
+
+    before: Sums
+    after: Sums
+    moved: tuple[Move, ...]
+    started: tuple[Move, ...]
+    stopped: tuple[Move, ...]
+    waiting: tuple[Move, ...]
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A job to be placed on the copy."""
+
+    job: Job
+    name: str
+    queue: str
+    before: tuple[str, ...]
+
+
+class WhatIf:
+    """Answers questions.
+
+    Parameters
+    ----------
+    controller
+        Whose fleet and queues are asked about.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+
+    def ask(self, question: Question) -> Consequences:
+        """Work out what would follow.
+
+        Raises
+        ------
+        RejectedError
+            When the question names something that is not there.
+        """
+        with self._controller.lock:
+            live = self._controller.live
+            snapshot = live.fleet.snapshot.copy()
+            queues = {each.queue for each in live.waiting.entries()} | {spec.queue for spec in question.jobs}
+            queues |= {attempt.spec.queue for attempt in live.attempts.values()}
+            policies = {queue: self._policy(question.policy, queue) for queue in queues}
+            held = [
+                (attempt, booking.copy())
+                for key, attempt in live.attempts.items()
+                if attempt.state.live and (booking := live.fleet.booking(key))
+            ]
+            waiting = sorted(live.waiting.entries(), key=lambda entry: entry.order)
+            asked = [live.pools.get(live.queues[spec.queue].pool) for spec in question.jobs]
+        before = _sums(snapshot, len(held), len(waiting))
+        _add(snapshot, question.add_nodes)
+        leaving = self._leaving(snapshot, question, held)
+        tasks = [_task(attempt) for attempt, _ in leaving]
+        tasks += [_Task(each.job, each.record.spec.name, each.queue, ()) for each in waiting]
+        for at, (spec, pool) in enumerate(zip(question.jobs, asked, strict=True)):
+            job = spec.job(f"asked-{at}", pool.clusters if pool else frozenset())
+            tasks.append(_Task(job, spec.name, spec.queue, ()))
+        after = _place(snapshot, tasks, policies)
+        return _consequences(snapshot, before, len(held) - len(leaving), tasks, after, waiting)
+
+    def _policy(self, wanted: str, queue: str) -> Profile:
+        scheduler = self._controller.scheduler
+        return scheduler.policy(wanted) if wanted else scheduler.profile(queue)
+
+    def _leaving(
+        self, snapshot: Snapshot, question: Question, held: Sequence[tuple[Attempt, Booking]]
+    ) -> list[tuple[Attempt, Booking]]:
+        """Close what is drained on the copy, and let go of what would have to be placed anew, oldest first."""
+        drained = _close(snapshot, question.drain)
+        leaving = [
+            (attempt, booking)
+            for attempt, booking in sorted(held, key=lambda each: each[0].created_ns)
+            if question.policy or any((each.cluster, each.node) in drained for each in attempt.placements)
+        ]
+        for _, booking in leaving:
+            booking.release(snapshot)
+        return leaving
+
+
+def _close(snapshot: Snapshot, places: Iterable[str]) -> set[tuple[str, str]]:
+    """Close clusters and nodes; return which nodes those are."""
+    drained: set[tuple[str, str]] = set()
+    for place in places:
+        cluster, _, node = place.partition("/")
+        found = {key for key in snapshot.node_index if key[0] == cluster and node in {"", key[1]}}
+        if not found:
+            raise RejectedError(f"there is no {'node' if node else 'cluster'} {place!r}", where="drain")
+        drained |= found
+    for key in drained:
+        put_node(snapshot, key[0], replace(snapshot.nodes[snapshot.node_index[key]], ready=False))
+    return drained
+
+
+def _add(snapshot: Snapshot, wanted: Iterable[NewNodes]) -> None:
+    for each in wanted:
+        index = snapshot.node_index.get((each.cluster, each.like))
+        if index is None:
+            raise RejectedError(f"there is no node {each.cluster}/{each.like}", where="add_nodes")
+        if not 1 <= each.count <= MOST_NODES:
+            raise RejectedError(f"count is {each.count}, but has to be 1 to {MOST_NODES}", where="add_nodes")
+        for number in range(each.count):
+            put_node(snapshot, each.cluster, _like(snapshot.nodes[index], f"new-{each.like}-{number}"))
+
+
+def _like(node: Node, name: str) -> Node:
+    devices = tuple(_fresh(device, name) for device in node.devices)
+    return replace(node, name=name, devices=devices, ready=True)
+
+
+def _fresh(device: Device, node: str) -> Device:
+    return replace(device, uuid=f"{node}/{device.index}", healthy=True, cordoned=False)
+
+
+def _task(attempt: Attempt) -> _Task:
+    spec = attempt.spec
+    return _Task(spec.job(attempt.job_id), spec.name, spec.queue, _where(attempt.placements))
+
+
+def _place(snapshot: Snapshot, tasks: Sequence[_Task], policies: dict[str, Profile]) -> dict[str, tuple[str, ...]]:
+    """Place tasks in order, each by the policy of its queue; return where each went that fits."""
+    went: dict[str, tuple[str, ...]] = {}
+    first = 0
+    while first < len(tasks):
+        end = first
+        while end < len(tasks) and policies[tasks[end].queue] is policies[tasks[first].queue]:
+            end += 1
+        queue = JobQueue(snapshot, [task.job for task in tasks[first:end]])
+        plan = decide(snapshot, queue, policies[tasks[first].queue])
+        fits = plan.jobs_placed
+        for at, task in enumerate(queue.jobs):
+            rows = plan.rows_of(at)
+            if fits[at]:
+                went[task.name] = _where([plan.placement(int(row)) for row in rows])
+            else:
+                snapshot.release(plan.lines, plan.slices, rows)
+        first = end
+    return went
+
+
+def _consequences(
+    snapshot: Snapshot,
+    before: Sums,
+    stayed: int,
+    tasks: Sequence[_Task],
+    after: dict[str, tuple[str, ...]],
+    waiting: Sequence[Entry],
+) -> Consequences:
+    moves = [Move(task.job.name, task.name, task.before, after.get(task.job.name, ())) for task in tasks]
+    sums = _sums(snapshot, stayed + len(after), len(tasks) - len(after))
+    moved = tuple(each for each in moves if each.before and each.after and each.before != each.after)
+    started = tuple(each for each in moves if not each.before and each.after)
+    stopped = tuple(each for each in moves if each.before and not each.after)
+    left = tuple(each for each in moves if not each.before and not each.after)
+    parts = [
+        f"{len(moved)} jobs would move",
+        f"{len(started)} of {len(waiting) + _asked(tasks)} that wait would start",
+        f"{len(stopped)} that run would have to wait",
+    ]
+    return Consequences(before, sums, moved, started, stopped, left, ", ".join(parts))
+
+
+def _asked(tasks: Sequence[_Task]) -> int:
+    return sum(task.job.name.startswith("asked-") for task in tasks)
+
+
+def _where(placements: Iterable[Placement]) -> tuple[str, ...]:
+    return tuple(f"{each.cluster}/{each.node}" for each in placements)
+
+
+def _sums(snapshot: Snapshot, placed: int, waiting: int) -> Sums:
+    figures = use(used_shares(snapshot.arrays.clusters))
+    return Sums(placed, waiting, figures.gpu_core_pct, figures.fragmentation)
