@@ -22,6 +22,9 @@ from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.update import put_node
 from seaway.simulation.measures import use, used_shares
 
+ASKED = "asked-"
+"""Begins the names of jobs that a question brings; no id has a hyphen."""
+
 MOST_NODES = 1000
 """Nodes that a question may add."""
 
@@ -156,21 +159,26 @@ class WhatIf:
                 if attempt.state.live and (booking := live.fleet.booking(key))
             ]
             waiting = sorted(live.waiting.entries(), key=lambda entry: entry.order)
-            asked = [live.pools.get(live.queues[spec.queue].pool) for spec in question.jobs]
+            pools = {queue: self._clusters(queue) for queue in queues}
         before = _sums(snapshot, len(held), len(waiting))
         _add(snapshot, question.add_nodes)
         leaving = self._leaving(snapshot, question, held)
-        tasks = [_task(attempt) for attempt, _ in leaving]
+        tasks = [_task(attempt, pools[attempt.spec.queue]) for attempt, _ in leaving]
         tasks += [_Task(each.job, each.record.spec.name, each.queue, ()) for each in waiting]
-        for at, (spec, pool) in enumerate(zip(question.jobs, asked, strict=True)):
-            job = spec.job(f"asked-{at}", pool.clusters if pool else frozenset())
-            tasks.append(_Task(job, spec.name, spec.queue, ()))
+        for at, spec in enumerate(question.jobs):
+            tasks.append(_Task(spec.job(f"{ASKED}{at}", pools[spec.queue]), spec.name, spec.queue, ()))
         after = _place(snapshot, tasks, policies)
         return _consequences(snapshot, before, len(held) - len(leaving), tasks, after, waiting)
 
     def _policy(self, wanted: str, queue: str) -> Profile:
         scheduler = self._controller.scheduler
         return scheduler.policy(wanted) if wanted else scheduler.profile(queue)
+
+    def _clusters(self, queue: str) -> frozenset[str]:
+        """Return the clusters of a queue's pool; empty for all."""
+        known = self._controller.live.queues.get(queue)
+        pool = self._controller.live.pools.get(known.pool) if known else None
+        return pool.clusters if pool else frozenset()
 
     def _leaving(
         self, snapshot: Snapshot, question: Question, held: Sequence[tuple[Attempt, Booking]]
@@ -221,9 +229,9 @@ def _fresh(device: Device, node: str) -> Device:
     return replace(device, uuid=f"{node}/{device.index}", healthy=True, cordoned=False)
 
 
-def _task(attempt: Attempt) -> _Task:
+def _task(attempt: Attempt, clusters: frozenset[str]) -> _Task:
     spec = attempt.spec
-    return _Task(spec.job(attempt.job_id), spec.name, spec.queue, _where(attempt.placements))
+    return _Task(spec.job(attempt.job_id, clusters), spec.name, spec.queue, _where(attempt.placements))
 
 
 def _place(snapshot: Snapshot, tasks: Sequence[_Task], policies: dict[str, Profile]) -> dict[str, tuple[str, ...]]:
@@ -270,7 +278,7 @@ def _consequences(
 
 
 def _asked(tasks: Sequence[_Task]) -> int:
-    return sum(task.job.name.startswith("asked-") for task in tasks)
+    return sum(task.job.name.startswith(ASKED) for task in tasks)
 
 
 def _where(placements: Iterable[Placement]) -> tuple[str, ...]:

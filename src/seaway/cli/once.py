@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from statistics import mean, median
 
 from rich.console import Console
@@ -57,9 +58,11 @@ def _show(result: DemoResult, console: Console) -> None:
 
 
 def _explain(reason: Reason, console: Console) -> None:
-    console.print(f"\n[bold]{reason.job.spec.name}[/bold] {reason.sentence}")
+    console.print()
     if reason.explanation:
-        show_explanation(reason.explanation, console)
+        show_explanation(replace(reason.explanation, job=reason.job.spec.name), console)
+    else:
+        console.print(f"{reason.job.spec.name} {reason.sentence}")
 
 
 def _waited_s(job: JobRecord) -> float:
