@@ -12,39 +12,29 @@ import pytest
 from seaway.adapters.sqlalchemy import open_store
 from seaway.application.ports.store import Store
 from seaway.testing import memory_store
-from seaway.testing.databases import MariaDb, MissingError, PostgreSql, Server
+from seaway.testing.databases import SERVERS, MissingError, Server, servers
 from seaway.testing.memory_store import MemoryDatabase, MemoryStore
 from seaway.testing.stores import CASES, Case, Opening
 
-SERVERS: dict[str, type[Server]] = {"mariadb": MariaDb, "postgresql": PostgreSql}
-
 
 @pytest.fixture(scope="module")
-def servers() -> Iterator[Callable[[str], Server]]:
-    """Return what starts a server, or gives the one that runs."""
-    running: dict[str, Server] = {}
-
-    def get(name: str) -> Server:
-        if name not in running:
-            try:
-                running[name] = SERVERS[name]()
-            except MissingError as missing:
-                pytest.skip(str(missing))
-        return running[name]
-
-    yield get
-    for server in running.values():
-        server.remove()
+def give_server() -> Iterator[Callable[[str], Server]]:
+    """Return what gives a database server."""
+    with servers() as give:
+        yield give
 
 
 @pytest.fixture
-def opening(kind: str, tmp_path: Path, servers: Callable[[str], Server]) -> Iterator[Opening]:
+def opening(kind: str, tmp_path: Path, give_server: Callable[[str], Server]) -> Iterator[Opening]:
     """Return what opens a store on an empty database, as often as asked."""
     if kind == "memory":
         database = MemoryDatabase()
         yield lambda: MemoryStore(database)
         return
-    url = f"sqlite:///{tmp_path / 'store.sqlite3'}" if kind == "sqlite" else servers(kind).new_database()
+    try:
+        url = f"sqlite:///{tmp_path / 'store.sqlite3'}" if kind == "sqlite" else give_server(kind).new_database()
+    except MissingError as missing:
+        pytest.skip(str(missing))
     with ExitStack() as stores:
 
         def open_another() -> Store:

@@ -15,7 +15,8 @@ import subprocess
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 START_S = 60
@@ -192,6 +193,29 @@ class PostgreSql(Server):
 
     def _last_signal(self) -> signal.Signals:
         return signal.SIGQUIT
+
+
+SERVERS: dict[str, type[Server]] = {"mariadb": MariaDb, "postgresql": PostgreSql}
+
+
+@contextmanager
+def servers() -> Iterator[Callable[[str], Server]]:
+    """Return what gives a server by the name of its kind, started when it is first asked for.
+
+    It raises `MissingError` where the server is not installed.
+    """
+    running: dict[str, Server] = {}
+
+    def give(name: str) -> Server:
+        if name not in running:
+            running[name] = SERVERS[name]()
+        return running[name]
+
+    try:
+        yield give
+    finally:
+        for server in running.values():
+            server.remove()
 
 
 def _free_port() -> int:

@@ -141,7 +141,7 @@ def cordon(**fields: Any) -> Cordon:
 
 def cluster_sample(**fields: Any) -> ClusterSample:
     """Make a sample of a cluster."""
-    names = ("nodes", "gpus", "gpu_milli", "gpu_milli_used", "gpu_memory_mib", "gpu_memory_mib_used")
+    names: tuple[str, ...] = ("nodes", "gpus", "gpu_milli", "gpu_milli_used", "gpu_memory_mib", "gpu_memory_mib_used")
     names += ("cpu_milli", "cpu_milli_used", "memory_mib", "memory_mib_used", "jobs")
     figures = {name: at for at, name in enumerate(names, 1)}
     return ClusterSample(**{"at_ns": NOW_NS, "cluster": "c1", "state": "up", **figures, **fields})

@@ -9,13 +9,15 @@ database, which is empty at first. Run them from a test of your own::
         case(lambda: MemoryStore(database))
 """
 
+# ruff: noqa: D401  # each case states its rule, as tests do
+
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
-from seaway.application.changes import Change, Outcome
+from seaway.application.changes import Change, Outcome, Record
 from seaway.application.ports.store import MOST_ROWS, JobFilter, Retention, Store
 from seaway.application.records import JobRecord, Outgoing, Verb
 from seaway.domain.errors import InvariantError
@@ -104,7 +106,23 @@ def records_come_back_as_they_were(opening: Opening) -> None:
     pool = Pool("gold", frozenset({"c2", "c1"}), "the good ones")
     queue = Queue("fast", "team-a", "gold", "fgd", "bestfit", False, "for the hasty")
     tenant = Tenant("team-a", "the a team")
-    rows = [job, full, plain, outgoing, event, key, token, audit, shadow, *cordons, cluster, link, pool, queue, tenant]
+    rows: list[Record] = [
+        job,
+        full,
+        plain,
+        outgoing,
+        event,
+        key,
+        token,
+        audit,
+        shadow,
+        *cordons,
+        cluster,
+        link,
+        pool,
+        queue,
+        tenant,
+    ]
     store_all(store, Change(insert=rows))
     assert other.job(job.id) == job
     assert other.attempts(job.id) == [plain, full]
@@ -169,7 +187,7 @@ def missing_rows_cannot_be_updated(opening: Opening) -> None:
     store = led(opening)
     job = make.job_record()
     submitted(store, job)
-    rows = [make.attempt_of(job), make.token(), make.outgoing_of(job), Queue("none")]
+    rows: list[Record] = [make.attempt_of(job), make.token(), make.outgoing_of(job), Queue("none")]
     assert store.commit([Change(update=[row]) for row in rows]) == [CONFLICT] * len(rows)
     assert store.attempts(job.id) == []
 
@@ -317,7 +335,12 @@ def letters_differ_by_case(opening: Opening) -> None:
     store = led(opening)
     job = make.job_record(spec=make.spec(labels={"Team": "A"}), clusters=("North",), submitted_by="Ada")
     submitted(store, job)
-    rows = [make.key_of(job, "k"), make.key_of(job, "K"), make.cordon(cluster="c"), make.cordon(cluster="C")]
+    rows: list[Record] = [
+        make.key_of(job, "k"),
+        make.key_of(job, "K"),
+        make.cordon(cluster="c"),
+        make.cordon(cluster="C"),
+    ]
     store_all(store, *(Change(insert=[row]) for row in rows))
     assert store.key(DEFAULT, "K") == rows[1]
     assert [row.cluster for row in store.cordons()] == ["C", "c"]
@@ -385,7 +408,7 @@ def pruning_keeps_what_lives(opening: Opening) -> None:
     assert (gone["jobs"], gone["attempts"], gone["events"]) == (2, 2, 3)
     assert [job.id for job in jobs if store.job(job.id)] == [job.id for job in (fresh, holding, told, live)]
     assert store.jobs(JobFilter(label=("a", "b")), 9) == []
-    assert store.events(0, 50, job_id=over.id) == store.attempts(over.id) == []
+    assert (store.events(0, 50, job_id=over.id), store.attempts(over.id)) == ([], [])
     assert store.prune(Retention(None, None, None, None), NOW_NS)["jobs"] == 0
 
 
@@ -394,9 +417,14 @@ def pruning_goes_by_age(opening: Opening) -> None:
     store = led(opening)
     job = make.job_record()
     submitted(store, job)
-    rows = [
-        [make.audit_entry(at_ns=at), make.shadow_result(at_ns=at), make.key_of(job, str(at), created_ns=at)]
-        + [make.cluster_sample(at_ns=at), make.link_sample(at_ns=at)]
+    rows: list[list[Record]] = [
+        [
+            make.audit_entry(at_ns=at),
+            make.shadow_result(at_ns=at),
+            make.key_of(job, str(at), created_ns=at),
+            make.cluster_sample(at_ns=at),
+            make.link_sample(at_ns=at),
+        ]
         for at in (NOW_NS - 11, NOW_NS - 10)
     ]
     store_all(store, Change(insert=rows[0] + rows[1]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import ColumnElement, Select, and_, func, select, union_all
 
 from seaway.adapters.sqlalchemy import codec
@@ -11,12 +13,13 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.lifecycle import JobState
 
 Condition = ColumnElement[bool]
+Question = Select[Any]
 
 SHOWN = frozenset(JobState) - {JobState.DELETED}
 """What is listed unless states are asked for."""
 
 
-def page(wanted: JobFilter, limit: int) -> Select[tuple[object, ...]]:
+def page(wanted: JobFilter, limit: int) -> Question:
     """Return a question for jobs with their specs, new to old."""
     found = _ids(wanted, limit).subquery("found")
     return (
@@ -28,14 +31,14 @@ def page(wanted: JobFilter, limit: int) -> Select[tuple[object, ...]]:
     )
 
 
-def counts(wanted: JobFilter) -> Select[tuple[str, int]]:
+def counts(wanted: JobFilter) -> Question:
     """Return a question for the number of jobs in each state."""
     return _drawn(wanted, select(JOBS.c.state, func.count()), _conditions(wanted), _states(wanted)).group_by(
         JOBS.c.state
     )
 
 
-def _ids(wanted: JobFilter, limit: int) -> Select[tuple[int]]:
+def _ids(wanted: JobFilter, limit: int) -> Question:
     """Return a question for the ids.
 
     Indexes on what jobs have in common go by state before id. So that none has to be read to its end and
@@ -56,9 +59,7 @@ def _ids(wanted: JobFilter, limit: int) -> Select[tuple[int]]:
     return select(every.c.id).order_by(every.c.id.desc()).limit(limit)
 
 
-def _drawn(
-    wanted: JobFilter, question: Select[tuple[object, ...]], conditions: list[Condition], states: Condition
-) -> Select[tuple[object, ...]]:
+def _drawn(wanted: JobFilter, question: Question, conditions: list[Condition], states: Condition) -> Question:
     """Add where jobs are looked up, and by what."""
     if wanted.label:
         name, value = wanted.label

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from sqlalchemy import Column, Connection, Engine, Select, Table, and_, delete, func, or_, select, tuple_
 
@@ -48,7 +49,7 @@ def prune(engine: Engine, retention: Retention, now_ns: int) -> dict[str, int]:
 _SAMPLES = {"cluster_samples": CLUSTER_SAMPLES, "link_samples": LINK_SAMPLES, "shadows": SHADOWS}
 
 
-def _jobs_over(keep_ns: int | None, now_ns: int) -> Select[tuple[int]]:
+def _jobs_over(keep_ns: int | None, now_ns: int) -> Select[Any]:
     """Return a question for jobs that may go: over, nothing held, and no cluster to be told anything."""
     deleted = JOBS.c.state == JobState.DELETED.value
     old = and_(
@@ -61,7 +62,7 @@ def _jobs_over(keep_ns: int | None, now_ns: int) -> Select[tuple[int]]:
     return select(JOBS.c.id).where(falls, ~held.exists(), ~told.exists())
 
 
-def _pages(engine: Engine, question: Select[tuple[int]], key: Column[int]) -> Iterator[list[int]]:
+def _pages(engine: Engine, question: Select[Any], key: Column[int]) -> Iterator[list[int]]:
     """Return ids, `AT_ONCE` at a time, in order."""
     last = -1
     while True:
@@ -91,7 +92,7 @@ def _remove_jobs(engine: Engine, jobs: list[int]) -> dict[str, int]:
 
 def _newest_event(connection: Connection) -> int:
     """Return the id of the latest event, which stays: the next one counts on from it."""
-    return connection.execute(select(func.coalesce(func.max(EVENTS.c.id), 0))).scalar_one()
+    return int(connection.execute(select(func.coalesce(func.max(EVENTS.c.id), 0))).scalar_one())
 
 
 def _remove_old(engine: Engine, table: Table, at_ns: Column[int], before_ns: int) -> int:

@@ -189,8 +189,8 @@ class MysqlWords(_Words):
             return f"DELETE {names.table} FROM {names.table} JOIN {rows} ON {on}"
         version = f" AND {names.table}.version = v.version - 1" if names.versioned else ""
         on = _matches(names.table, matching, names.key) + version
-        sets = ", ".join(f"{names.table}.{name} = v.{name}" for name in names.rest)
-        return f"UPDATE {names.table} JOIN {rows} ON {on} SET {sets}"
+        pairs = ", ".join(f"{names.table}.{name} = v.{name}" for name in names.rest)
+        return f"UPDATE {names.table} JOIN {rows} ON {on} SET {pairs}"
 
 
 def _on_conflict(names: _Names) -> str:

@@ -1,0 +1,197 @@
+"""The file that a backup is: lines of JSON, compressed, the same for every database.
+
+The first line says what it is. Then, for each table, a line with its name and columns, a line for each row,
+and a line with their number and checksum. The last line says that it is whole.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import orjson
+
+from seaway.domain.errors import RejectedError
+
+FORMAT = 1
+"""Counts up when files are written in a way that older Seaways cannot read."""
+
+Progress = Callable[[int, int], None]
+"""Is told how much is done, and of how much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a backup is of.
+
+    Attributes
+    ----------
+    schema
+        State of the tables.
+    taken_ns
+        When, nanoseconds since 1970.
+    source
+        Kind of the database.
+    """
+
+    schema: str
+    taken_ns: int
+    source: str
+
+
+class BackupWriter:
+    """Writes a file that appears under its name only when it is whole.
+
+    Parameters
+    ----------
+    path
+        Where; replaced if it is there.
+    header
+        Its first line.
+    """
+
+    def __init__(self, path: Path, header: Header) -> None:
+        self._path = path
+        self._draft = path.with_name(f".{path.name}.{os.getpid()}")
+        self._raw = self._draft.open("wb")
+        self._draft.chmod(0o600)
+        self._file = gzip.GzipFile("", "wb", 5, self._raw)
+        head = {"format": FORMAT, "schema": header.schema, "taken_ns": header.taken_ns, "source": header.source}
+        self._line({"seaway": head})
+
+    def __enter__(self) -> BackupWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Put the file in its place, or remove what was written of it."""
+        try:
+            if kind is None:
+                self._line({"whole": True})
+                self._file.close()
+                self._raw.flush()
+                os.fsync(self._raw.fileno())
+                self._draft.replace(self._path)
+        finally:
+            with suppress(OSError):
+                self._raw.close()
+            self._draft.unlink(missing_ok=True)
+
+    def table(self, name: str, columns: Sequence[str], pages: Iterable[Sequence[Sequence[Any]]]) -> None:
+        """Write a table, whose rows come in pages."""
+        self._line({"table": name, "columns": list(columns)})
+        digest, count = hashlib.sha256(), 0
+        for page in pages:
+            text = b"".join([orjson.dumps(list(row), option=orjson.OPT_APPEND_NEWLINE) for row in page])
+            digest.update(text)
+            count += len(page)
+            self._file.write(text)
+        self._line({"rows": count, "sha256": digest.hexdigest()})
+
+    def _line(self, value: object) -> None:
+        self._file.write(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE))
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """Some rows of a table, as they stand in a file."""
+
+    table: str
+    columns: tuple[str, ...]
+    rows: list[list[Any]]
+
+
+class BackupReader:
+    """Reads a file and checks all of it.
+
+    Parameters
+    ----------
+    path
+        Which.
+
+    Raises
+    ------
+    RejectedError
+        When it is no backup, or one of a newer Seaway.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        first = next(self._lines(None), b"")
+        try:
+            head = orjson.loads(first)["seaway"]
+            version = int(head["format"])
+            self.header = Header(str(head["schema"]), int(head["taken_ns"]), str(head["source"]))
+        except (ValueError, KeyError, TypeError):
+            raise RejectedError("this is no backup of Seaway", where=str(path)) from None
+        if version > FORMAT:
+            raise RejectedError(f"written by a newer Seaway (format {version}): restore it with that", where=str(path))
+
+    def pages(self, size: int, progress: Progress | None = None) -> Iterator[TableRows]:
+        """Return all rows, `size` at the most in one piece.
+
+        Raises
+        ------
+        RejectedError
+            When a part of the file is missing or not as it was written.
+        """
+        lines = self._lines(progress)
+        next(lines)
+        for line in lines:
+            head = self._value(line)
+            if "whole" in head:
+                return
+            yield from self._table(head, lines, size)
+        raise self._damaged("it ends too early")
+
+    def _table(self, head: Any, lines: Iterator[bytes], size: int) -> Iterator[TableRows]:  # noqa: ANN401
+        """Return the rows of one table, and check them against the line after the last."""
+        try:
+            name, columns = str(head["table"]), tuple(map(str, head["columns"]))
+        except (KeyError, TypeError):
+            raise self._damaged("a table has no name") from None
+        digest, page = hashlib.sha256(), TableRows(name, columns, [])
+        for count, line in enumerate(lines):
+            value = self._value(line)
+            if isinstance(value, dict):
+                if value != {"rows": count, "sha256": digest.hexdigest()}:
+                    raise self._damaged(f"the rows of {name} are not those that were written")
+                yield page
+                return
+            digest.update(line)
+            page.rows.append(value)
+            if len(page.rows) == size:
+                yield page
+                page = TableRows(name, columns, [])
+
+    def _value(self, line: bytes) -> Any:  # noqa: ANN401
+        try:
+            return orjson.loads(line)
+        except ValueError:
+            raise self._damaged("a line is not as it was written") from None
+
+    def _lines(self, progress: Progress | None) -> Iterator[bytes]:
+        """Return lines, and tell how much of the file is read."""
+        try:
+            with self._path.open("rb") as raw, gzip.GzipFile("", "rb", fileobj=raw) as file:
+                size = self._path.stat().st_size
+                for at, line in enumerate(file):
+                    yield line
+                    if progress and at % 1000 == 0:
+                        progress(raw.tell(), size)
+                if progress:
+                    progress(size, size)
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise self._damaged("it cannot be unpacked") from None
+        except OSError as error:
+            raise RejectedError(f"cannot be read: {error.strerror or error}", where=str(self._path)) from None
+
+    def _damaged(self, how: str) -> RejectedError:
+        return RejectedError(f"the backup is damaged: {how}; take another one", where=str(self._path))

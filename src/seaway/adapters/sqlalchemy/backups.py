@@ -1,0 +1,187 @@
+"""Taking backups of a database, and putting them into one, which may be of another kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Column, Connection, MetaData, Table, delete, func, select, update
+
+from seaway.adapters.sqlalchemy.backup_file import BackupReader, BackupWriter, Header, Progress
+from seaway.adapters.sqlalchemy.engines import Engines, open_engines, snapshot
+from seaway.adapters.sqlalchemy.failures import answering
+from seaway.adapters.sqlalchemy.schema import NEWEST, bring_up, revision
+from seaway.adapters.sqlalchemy.statements import MOST, wording
+from seaway.adapters.sqlalchemy.tables import LEASE, METADATA, POOLS, QUEUES, TENANTS
+from seaway.domain.errors import RejectedError
+from seaway.domain.tenancy import DEFAULT
+
+TABLES: dict[str, Table] = {table.name: table for table in METADATA.sorted_tables if table is not LEASE}
+"""What is kept in a backup. Who writes is not: it says nothing about another database."""
+
+
+def backup(url: str, file: Path, now_ns: int, progress: Progress | None = None) -> dict[str, int]:
+    """Write everything in a database to a file, as it is at one moment; whoever works on it is not stopped.
+
+    Parameters
+    ----------
+    url
+        The database.
+    file
+        Where to; replaced if it is there, and only when all is written.
+    now_ns
+        The time of day, nanoseconds since 1970, to be noted in the file.
+    progress
+        Is told rows done and rows there are.
+
+    Returns
+    -------
+    dict[str, int]
+        Rows by table.
+
+    Raises
+    ------
+    RejectedError
+        When the database's tables are older or newer than this Seaway's, or the file cannot be written.
+    UnavailableError
+        When the database does not answer.
+    """
+    engines = open_engines(url)
+    try:
+        with answering(), snapshot(engines) as connection:
+            state = revision(connection)
+            if state != NEWEST:
+                raise RejectedError(f"its tables are at state {state or 'none'!r}, not {NEWEST}: run seaway db migrate")
+            header = Header(state, now_ns, connection.dialect.name)
+            return _write(connection, file, header, progress or _quiet)
+    except OSError as error:
+        raise RejectedError(f"cannot be written: {error.strerror or error}", where=str(file)) from error
+    finally:
+        engines.dispose()
+
+
+def restore(url: str, file: Path, *, force: bool = False, progress: Progress | None = None) -> dict[str, int]:
+    """Let a database hold what a backup holds, and nothing else; a process that writes to it has to stop.
+
+    The whole file is checked first. Everything is one transaction: if it fails, what was there stays.
+
+    Parameters
+    ----------
+    url
+        The database; its tables are made if need be.
+    file
+        What `backup` wrote, from a database of any kind.
+    force
+        Replace what is there.
+    progress
+        Is told how much of the file is read, bytes, and how much there is; it is read twice.
+
+    Returns
+    -------
+    dict[str, int]
+        Rows by table.
+
+    Raises
+    ------
+    RejectedError
+        When the file is damaged, no backup or of a newer Seaway, or the database is not empty.
+    UnavailableError
+        When the database does not answer or has no room.
+    """
+    reader = BackupReader(file)
+    if reader.header.schema > NEWEST:
+        raise RejectedError(
+            f"its tables are at state {reader.header.schema} of a newer Seaway: restore it with that", where=str(file)
+        )
+    told = progress or _quiet
+    for page in reader.pages(MOST, lambda done, of: told(done, 2 * of)):
+        _require_known(page.table, page.columns, file)
+    engines = open_engines(url)
+    try:
+        with answering():
+            bring_up(engines.write)
+            return _load(engines, reader, force, lambda done, of: told(done + of, 2 * of))
+    finally:
+        engines.dispose()
+
+
+def _write(connection: Connection, file: Path, header: Header, progress: Progress) -> dict[str, int]:
+    """Write all tables."""
+    rows = {
+        name: connection.execute(select(func.count()).select_from(table)).scalar_one() for name, table in TABLES.items()
+    }
+    total = sum(rows.values())
+    done = 0
+    with BackupWriter(file, header) as writer:
+        for name, table in TABLES.items():
+
+            def counted(table: Table = table) -> Iterator[Sequence[Any]]:
+                nonlocal done
+                for page in _pages(connection, table):
+                    yield page
+                    done += len(page)
+                    progress(done, total)
+
+            writer.table(name, [column.name for column in table.columns], counted())
+    progress(total, total)
+    return rows
+
+
+def _pages(connection: Connection, table: Table) -> Iterator[Sequence[Any]]:
+    """Read a table by its key, a page at a time."""
+    question = select(table).order_by(*table.primary_key.columns)
+    result = connection.execution_options(stream_results=True, yield_per=1000).execute(question)
+    yield from result.partitions()
+
+
+def _load(engines: Engines, reader: BackupReader, force: bool, progress: Progress) -> dict[str, int]:
+    """Replace everything by what a file holds."""
+    words = wording(engines.write.dialect)
+    loaded = dict.fromkeys(TABLES, 0)
+    with engines.write.begin() as connection:
+        connection.execute(update(LEASE).values(epoch=LEASE.c.epoch + 1, owner="restore"))
+        if not force and (found := _first_filled(connection)):
+            raise RejectedError(f"the database is not empty (it has {found}): use --force to replace what is there")
+        for table in TABLES.values():
+            connection.execute(delete(table))
+        for page in reader.pages(MOST, progress):
+            if not page.rows:
+                continue
+            table = _only(TABLES[page.table], page.columns)
+            statement, values = words.insert(table, [tuple(row) for row in page.rows])
+            connection.exec_driver_sql(statement, values)
+            loaded[page.table] += len(page.rows)
+    return loaded
+
+
+def _first_filled(connection: Connection) -> str:
+    """Return the name of a table that has rows, other than those that are there from the start."""
+    for name, table in TABLES.items():
+        question = select(1).select_from(table)
+        if table in (TENANTS, POOLS, QUEUES):
+            question = question.where(table.c.name != DEFAULT)
+        if connection.execute(question.limit(1)).first() is not None:
+            return name
+    return ""
+
+
+def _require_known(name: str, columns: Sequence[str], file: Path) -> None:
+    """Check that a table of a file has a place."""
+    table = TABLES.get(name)
+    unknown = name if table is None else next((each for each in columns if each not in table.columns), None)
+    if unknown is not None:
+        raise RejectedError(f"holds {unknown!r}, which this Seaway does not know", where=str(file))
+
+
+def _only(table: Table, columns: Sequence[str]) -> Table:
+    """Return a table with just some columns; a file of an older Seaway lacks those that came later."""
+    if list(columns) == [column.name for column in table.columns]:
+        return table
+    kept = [column for column in table.columns if column.name in columns]
+    kept.sort(key=lambda column: columns.index(column.name))
+    return Table(table.name, MetaData(), *(Column(each.name, each.type, primary_key=each.primary_key) for each in kept))
+
+
+def _quiet(_done: int, _total: int) -> None:
+    """Tell nobody."""

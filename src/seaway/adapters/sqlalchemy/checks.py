@@ -1,0 +1,125 @@
+"""Whether a database is sound, and what it holds makes sense."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from sqlalchemy import Connection, Select, and_, func, or_, select, text
+
+from seaway.adapters.sqlalchemy.backup_file import Progress
+from seaway.adapters.sqlalchemy.engines import open_engines, snapshot
+from seaway.adapters.sqlalchemy.failures import answering
+from seaway.adapters.sqlalchemy.schema import NEWEST, revision
+from seaway.adapters.sqlalchemy.tables import ATTEMPTS, JOB_SPECS, JOBS, METADATA, OUTGOING
+from seaway.domain import ids
+from seaway.domain.lifecycle import FINAL, LIVE
+
+SHOWN = 20
+"""Findings of one kind that are told."""
+
+_LIVE = sorted(state.value for state in LIVE)
+_FINAL = sorted(state.value for state in FINAL)
+
+
+def check(url: str, progress: Progress | None = None) -> list[str]:
+    """Look for what is wrong in a database; whoever works on it is not stopped.
+
+    Parameters
+    ----------
+    url
+        The database.
+    progress
+        Is told checks done and checks there are.
+
+    Returns
+    -------
+    list[str]
+        What was found, in plain words; empty when all is well.
+
+    Raises
+    ------
+    RejectedError
+        When the URL is none.
+    UnavailableError
+        When the database does not answer.
+    """
+    engines = open_engines(url)
+    found: list[str] = []
+    checks: tuple[Callable[[Connection], Iterator[str]], ...] = (_sound, _live_attempts, _one_live, _outgoing, _specs)
+    try:
+        with answering(), snapshot(engines) as connection:
+            found += _state(connection)
+            for at, each in enumerate(() if found else checks, 1):
+                found += each(connection)
+                if progress:
+                    progress(at, len(checks))
+    finally:
+        engines.dispose()
+    return found
+
+
+def _state(connection: Connection) -> Iterator[str]:
+    """Find out whether the tables are as this Seaway makes them."""
+    state = revision(connection)
+    if state != NEWEST:
+        yield f"the tables are at state {state or 'none'}, this Seaway needs {NEWEST}: run seaway db migrate"
+
+
+def _sound(connection: Connection) -> Iterator[str]:
+    """Ask the database itself for damage."""
+    kind = connection.dialect.name
+    if kind == "sqlite":
+        for (line,) in connection.execute(text(f"PRAGMA integrity_check({SHOWN})")):
+            if line != "ok":
+                yield f"SQLite finds damage: {line}; restore a backup"
+    elif kind == "mysql":
+        names = ", ".join(table.name for table in METADATA.sorted_tables)
+        for name, _, sort, message in connection.execute(text(f"CHECK TABLE {names}")):
+            if sort in {"error", "warning"}:
+                yield f"the server finds damage in {name}: {message}; restore a backup"
+
+
+def _live_attempts(connection: Connection) -> Iterator[str]:
+    """Find live attempts that are not the latest of a live job."""
+    question = (
+        select(ATTEMPTS.c.job_id, ATTEMPTS.c.number, ATTEMPTS.c.state, JOBS.c.state, JOBS.c.attempt)
+        .join_from(ATTEMPTS, JOBS, JOBS.c.id == ATTEMPTS.c.job_id, isouter=True)
+        .where(ATTEMPTS.c.state.in_(_LIVE))
+        .where(or_(JOBS.c.id.is_(None), JOBS.c.state.in_(_FINAL), JOBS.c.attempt != ATTEMPTS.c.number))
+        .limit(SHOWN)
+    )
+    for job_id, number, state, job_state, latest in connection.execute(question):
+        name = f"attempt {number} of job {ids.encode(job_id)} is {state}"
+        if job_state is None:
+            yield f"{name}, but there is no such job"
+        else:
+            yield f"{name}, but the job is {job_state} at attempt {latest}"
+
+
+def _one_live(connection: Connection) -> Iterator[str]:
+    """Find jobs with two live attempts."""
+    question = select(ATTEMPTS.c.job_id, func.count()).where(ATTEMPTS.c.state.in_(_LIVE))
+    question = question.group_by(ATTEMPTS.c.job_id).having(func.count() > 1).limit(SHOWN)
+    for job_id, count in connection.execute(question):
+        yield f"job {ids.encode(job_id)} has {count} live attempts, but may have one at the most"
+
+
+def _outgoing(connection: Connection) -> Iterator[str]:
+    """Find what clusters are to be told about attempts that do not exist."""
+    match = and_(ATTEMPTS.c.job_id == OUTGOING.c.job_id, ATTEMPTS.c.number == OUTGOING.c.attempt)
+    question: Select[Any] = (
+        select(OUTGOING.c.job_id, OUTGOING.c.attempt, OUTGOING.c.cluster)
+        .where(~select(1).where(match).exists())
+        .limit(SHOWN)
+    )
+    for job_id, attempt, cluster in connection.execute(question):
+        name = f"attempt {attempt} of job {ids.encode(job_id)}"
+        yield f"cluster {cluster} is to be told about {name}, which does not exist"
+
+
+def _specs(connection: Connection) -> Iterator[str]:
+    """Find jobs without a spec."""
+    question = select(JOBS.c.id).where(~select(1).where(JOB_SPECS.c.job_id == JOBS.c.id).exists()).limit(SHOWN)
+    for (job_id,) in connection.execute(question):
+        yield f"job {ids.encode(job_id)} has no spec"

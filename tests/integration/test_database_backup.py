@@ -1,0 +1,270 @@
+"""Backups hold everything, go from one kind of database to another, and never harm what is there."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from sqlalchemy import select
+
+from seaway.adapters import sqlalchemy as database
+from seaway.adapters.sqlalchemy.backups import TABLES
+from seaway.adapters.sqlalchemy.engines import open_engines
+from seaway.application.changes import Change, Outcome
+from seaway.domain.errors import InvariantError, RejectedError
+from seaway.domain.lifecycle import AttemptState, JobState
+from seaway.testing import records as make
+from seaway.testing.databases import SERVERS, MissingError, Server, servers
+from seaway.testing.records import NOW_NS
+from seaway.testing.stores import store_all
+
+
+@pytest.fixture(scope="module")
+def give_server() -> Iterator[Callable[[str], Server]]:
+    """Return what gives a database server."""
+    with servers() as give:
+        yield give
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """Return the URL of a database in SQLite with something of everything in it."""
+    url = f"sqlite:///{tmp_path}/store.sqlite3"
+    store = database.open_store(url)
+    store.lead("test")
+    jobs = [make.job_record(spec=make.full_spec(), clusters=("c1",), state=JobState.RUNNING, attempt=1)]
+    jobs += [make.job_record() for _ in range(1500)]
+    store_all(store, Change(insert=[*jobs, make.attempt_of(jobs[0], state=AttemptState.RUNNING)]))
+    store_all(store, Change(insert=[make.outgoing_of(jobs[0]), make.event_of(jobs[0]), make.key_of(jobs[0])]))
+    store_all(store, Change(insert=[make.token(), make.audit_entry(), make.cordon(), make.shadow_result()]))
+    store_all(store, Change(insert=[make.cluster_sample(), make.link_sample()]))
+    store.close()
+    return url
+
+
+def everything(url: str) -> dict[str, list[tuple[Any, ...]]]:
+    """Read all tables that a backup holds."""
+    engines = open_engines(url)
+    with engines.read.connect() as connection:
+        rows = {
+            name: [tuple(row) for row in connection.execute(select(table).order_by(*table.primary_key.columns))]
+            for name, table in TABLES.items()
+        }
+    engines.dispose()
+    return rows
+
+
+@pytest.mark.slow
+def test_rows_survive_the_way_through_all_databases(
+    url: str, tmp_path: Path, give_server: Callable[[str], Server]
+) -> None:
+    """From SQLite to MariaDB, to PostgreSQL and back to SQLite, every row of every table stays as it is."""
+    before = everything(url)
+    assert all(before.values())
+    here = url
+    for kind in (*SERVERS, "sqlite"):
+        try:
+            there = f"sqlite:///{tmp_path}/back.sqlite3" if kind == "sqlite" else give_server(kind).new_database()
+        except MissingError as missing:
+            pytest.skip(str(missing))
+        file = tmp_path / f"{kind}.backup"
+        counted = database.backup(here, file, NOW_NS)
+        assert database.restore(there, file) == counted == {name: len(rows) for name, rows in before.items()}
+        assert everything(there) == before
+        assert database.check(there) == []
+        here = there
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_failed_restore_leaves_a_server_as_it_was(
+    url: str, tmp_path: Path, kind: str, give_server: Callable[[str], Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a server too, a restore that fails half-way leaves all that was there."""
+    try:
+        there = give_server(kind).new_database()
+    except MissingError as missing:
+        pytest.skip(str(missing))
+    fail_half_way(url, there, tmp_path / "a.backup", monkeypatch)
+
+
+def test_a_failed_restore_leaves_sqlite_as_it_was(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A restore that fails half-way leaves all that was there."""
+    fail_half_way(url, f"sqlite:///{tmp_path}/other.sqlite3", tmp_path / "a.backup", monkeypatch)
+
+
+def fail_half_way(url: str, there: str, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restore with a failure after some pages, and check that nothing changed."""
+    store = database.open_store(there)
+    store.lead("test")
+    store_all(store, Change(insert=[make.token(id="mine"), make.job_record()]))
+    store.close()
+    before = everything(there)
+    database.backup(url, file, NOW_NS)
+    pages = database.backups.BackupReader.pages
+    calls = 0
+
+    def fail(self: database.backups.BackupReader, size: int, progress: Any) -> Iterator[Any]:  # noqa: ANN401
+        nonlocal calls
+        calls += 1
+        for at, page in enumerate(pages(self, size, progress)):
+            if calls == 2 and at == 8:
+                raise RuntimeError("the power fails")
+            yield page
+
+    monkeypatch.setattr(database.backups.BackupReader, "pages", fail)
+    with pytest.raises(RuntimeError, match="power"):
+        database.restore(there, file, force=True)
+    assert everything(there) == before
+
+
+def test_a_database_that_is_not_empty_is_kept_unless_forced(url: str, tmp_path: Path) -> None:
+    """A restore replaces what is there only when it is told to, and then nothing of it stays."""
+    file = tmp_path / "a.backup"
+    database.backup(url, file, NOW_NS)
+    store = database.open_store(f"sqlite:///{tmp_path}/other.sqlite3")
+    store.lead("test")
+    store_all(store, Change(insert=[make.token(id="mine")]))
+    with pytest.raises(RejectedError, match=r"not empty \(it has tokens\)"):
+        database.restore(f"sqlite:///{tmp_path}/other.sqlite3", file)
+    assert [token.id for token in store.tokens()] == ["mine"]
+    database.restore(f"sqlite:///{tmp_path}/other.sqlite3", file, force=True)
+    assert [token.id for token in store.tokens()] == ["t1"]
+    with pytest.raises(InvariantError, match="another process"):
+        store.commit([Change(insert=[make.token(id="late")])])
+    store.close()
+
+
+def test_a_fresh_database_counts_as_empty(url: str, tmp_path: Path) -> None:
+    """The default tenant, pool and queue do not stand in the way of a restore."""
+    file = tmp_path / "a.backup"
+    database.backup(url, file, NOW_NS)
+    store = database.open_store(f"sqlite:///{tmp_path}/other.sqlite3")
+    store.lead("test")
+    store.close()
+    database.restore(f"sqlite:///{tmp_path}/other.sqlite3", file)
+    assert everything(f"sqlite:///{tmp_path}/other.sqlite3") == everything(url)
+
+
+def damaged(lines: list[bytes]) -> dict[str, list[bytes]]:
+    """Return what may happen to the lines of a backup."""
+    job = next(at for at, line in enumerate(lines) if line.startswith(b"[") and b"pending" in line)
+    return {
+        "line missing": lines[:job] + lines[job + 1 :],
+        "line changed": [*lines[:job], lines[job].replace(b"pending", b"running"), *lines[job + 1 :]],
+        "end missing": lines[:-1],
+        "half": lines[: len(lines) // 2],
+        "not JSON": [*lines[:job], b"[1,2\n", *lines[job + 1 :]],
+    }
+
+
+def test_a_damaged_backup_is_refused(url: str, tmp_path: Path) -> None:
+    """A file with anything missing or changed is refused before the database is touched."""
+    file, target = tmp_path / "a.backup", tmp_path / "none.sqlite3"
+    database.backup(url, file, NOW_NS)
+    packed = file.read_bytes()
+    lines = gzip.decompress(packed).splitlines(keepends=True)
+    bad = {how: gzip.compress(b"".join(rest), 1) for how, rest in damaged(lines).items()}
+    bad |= {"cut": packed[:-100], "bit": packed[:5000] + bytes([packed[5000] ^ 4]) + packed[5001:]}
+    for how, content in bad.items():
+        file.write_bytes(content)
+        with pytest.raises(RejectedError, match="damaged"):
+            database.restore(f"sqlite:///{target}", file)
+        assert not target.exists(), how
+    file.write_bytes(b"dear diary")
+    with pytest.raises(RejectedError):
+        database.restore(f"sqlite:///{target}", file)
+    with pytest.raises(RejectedError, match="cannot be read"):
+        database.restore(f"sqlite:///{target}", tmp_path / "nowhere")
+
+
+def test_a_backup_of_a_newer_seaway_is_refused(url: str, tmp_path: Path) -> None:
+    """A file whose tables or format are newer is refused, and the message says so."""
+    file = tmp_path / "a.backup"
+    database.backup(url, file, NOW_NS)
+    first, *rest = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+    for field, value in (("schema", "9999"), ("format", 99)):
+        head = orjson.loads(first)
+        head["seaway"][field] = value
+        file.write_bytes(gzip.compress(b"".join([orjson.dumps(head), b"\n", *rest]), 1))
+        with pytest.raises(RejectedError, match="newer Seaway"):
+            database.restore(f"sqlite:///{tmp_path}/none.sqlite3", file)
+
+
+def test_an_older_backup_may_lack_columns_and_tables(url: str, tmp_path: Path) -> None:
+    """Tables that came later stay empty, and columns that came later get their default."""
+    file = tmp_path / "a.backup"
+    database.backup(url, file, NOW_NS)
+    lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+    start = next(at for at, line in enumerate(lines) if b'"table":"tokens"' in line)
+    kept = [line for at, line in enumerate(lines) if not start <= at <= start + 2]
+    file.write_bytes(gzip.compress(b"".join(kept), 1))
+    assert database.restore(f"sqlite:///{tmp_path}/other.sqlite3", file)["tokens"] == 0
+
+
+def test_a_backup_is_of_one_moment(url: str, tmp_path: Path) -> None:
+    """What is stored while a backup runs is wholly left out of it, and nobody waits."""
+    store = database.open_store(url)
+    store.lead("test")
+    seen: list[tuple[int, int]] = []
+
+    def interfere(done: int, total: int) -> None:
+        if not seen:
+            job = make.job_record()
+            change = Change(insert=[job, make.attempt_of(job), make.event_of(job), make.token(id=job.id)])
+            assert store.commit([change]) == [Outcome.STORED]
+        seen.append((done, total))
+
+    before = everything(url)
+    database.backup(url, tmp_path / "a.backup", NOW_NS, interfere)
+    assert everything(url) != before
+    database.restore(f"sqlite:///{tmp_path}/other.sqlite3", tmp_path / "a.backup")
+    assert everything(f"sqlite:///{tmp_path}/other.sqlite3") == before
+    assert seen[-1][0] == seen[-1][1]
+    store.close()
+
+
+def test_a_backup_that_fails_leaves_the_last_one(url: str, tmp_path: Path) -> None:
+    """A file of that name stays as it was until the new one is whole, and no draft is left over."""
+    file = tmp_path / "a.backup"
+    file.write_text("the last one")
+
+    def fail(_done: int, _total: int) -> None:
+        raise RuntimeError("stopped")
+
+    with pytest.raises(RuntimeError, match="stopped"):
+        database.backup(url, file, NOW_NS, fail)
+    assert file.read_text() == "the last one"
+    assert list(tmp_path.glob(".*")) == []
+    with pytest.raises(RejectedError, match="cannot be written"):
+        database.backup(url, tmp_path / "no" / "folder", NOW_NS)
+
+
+def test_check_finds_what_does_not_make_sense(tmp_path: Path) -> None:
+    """Live attempts without a live job of that number, two of them, and messages about no attempt are told."""
+    url = f"sqlite:///{tmp_path}/store.sqlite3"
+    store = database.open_store(url)
+    store.lead("test")
+    good = make.job_record(state=JobState.RUNNING, attempt=1)
+    ended = make.job_record(state=JobState.FAILED, attempt=1)
+    twice = make.job_record(state=JobState.RUNNING, attempt=2)
+    orphan = make.job_record()
+    rows = [make.attempt_of(job, state=AttemptState.RUNNING) for job in (good, ended, twice, orphan)]
+    store_all(store, Change(insert=[good, ended, twice, *rows, make.outgoing_of(good)]))
+    store_all(store, Change(insert=[replace(rows[2], number=2), make.outgoing_of(good, 7)]))
+    store.close()
+    told: list[tuple[int, int]] = []
+    found = database.check(url, lambda done, of: told.append((done, of)))
+    assert found == [
+        f"attempt 1 of job {ended.id} is running, but the job is failed at attempt 1",
+        f"attempt 1 of job {twice.id} is running, but the job is running at attempt 2",
+        f"attempt 1 of job {orphan.id} is running, but there is no such job",
+        f"job {twice.id} has 2 live attempts, but may have one at the most",
+        f"cluster c1 is to be told about attempt 7 of job {good.id}, which does not exist",
+    ]
+    assert told[-1] == (5, 5)

@@ -1,0 +1,252 @@
+"""Whatever happens to a database, nothing is half stored and nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from sqlalchemy.exc import DBAPIError
+
+from seaway.adapters.sqlalchemy import check, open_store
+from seaway.adapters.sqlalchemy.engines import open_engines
+from seaway.application.changes import Change, Outcome
+from seaway.application.ports.store import JobFilter, Retention, Store
+from seaway.domain.errors import UnavailableError
+from seaway.testing import records as make
+from seaway.testing.databases import SERVERS, MissingError, Server
+from seaway.testing.records import NOW_NS
+from seaway.testing.stores import store_all
+
+
+@pytest.fixture
+def server(kind: str) -> Iterator[Server]:
+    """Return a server that the test may stop."""
+    try:
+        server = SERVERS[kind]()
+    except MissingError as missing:
+        pytest.skip(str(missing))
+    yield server
+    server.remove()
+
+
+def submits(count: int) -> list[Change]:
+    """Return changes that store a job with an event each."""
+    jobs = [make.job_record(spec=make.spec(labels={"a": "b"})) for _ in range(count)]
+    return [Change(insert=[job, make.event_of(job)]) for job in jobs]
+
+
+def require_whole(store: Store, acknowledged: int) -> None:
+    """Check that each job has its event and the other way round, and that all acknowledged ones are there."""
+    jobs = {job.id for job in store.live_jobs()}
+    events = {event.job_id for event in store.events(0, 1000)}
+    assert jobs == events
+    assert len(jobs) >= acknowledged
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_store_outlives_its_server(server: Server) -> None:
+    """While the server is gone every call says unavailable; when it is back the same store has all and works."""
+    store = open_store(server.new_database())
+    store.lead("test")
+    store_all(store, *submits(20))
+    server.stop()
+    calls: list[Callable[[], object]] = [
+        lambda: store.commit(submits(3)),
+        lambda: store.lead("test"),
+        store.ping,
+        store.last_event,
+        lambda: store.jobs(JobFilter(), 10),
+        lambda: list(store.live_jobs()),
+        lambda: store.prune(Retention(0, 0, 0, 0), NOW_NS),
+    ]
+    for call in calls:
+        with pytest.raises(UnavailableError, match="database") as caught:
+            call()
+        assert caught.value.retry_after_s > 0
+        assert "s3cret" not in str(caught.value)
+    server.start()
+    require_whole(store, 20)
+    store_all(store, *submits(20))
+    require_whole(store, 40)
+    assert len(list(store.live_jobs())) == 40
+    store.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_server_that_dies_during_commits_loses_nothing(server: Server) -> None:
+    """A server killed between commits and in them has all that it acknowledged, each change whole."""
+    store = open_store(server.new_database())
+    store.lead("test")
+    acknowledged: list[str] = []
+    for _ in range(3):
+        killer = Thread(target=server.stop)
+        with pytest.raises(UnavailableError):  # noqa: PT012  # until the server is gone
+            while True:
+                changes = submits(5)
+                store.commit(changes)
+                acknowledged += [record.id for change in changes for record in change.insert[:1]]
+                if not killer.ident:
+                    killer.start()
+        killer.join()
+        server.start()
+    stored = {job.id for job in store.live_jobs()}
+    assert stored.issuperset(acknowledged)
+    assert len(stored) % 5 == 0
+    assert len(stored) <= len(acknowledged) + 3 * 5
+    assert stored == {job_id for job_id in stored if len(store.events(0, 10, job_id=job_id)) == 1}
+    store.close()
+
+
+def test_a_full_disk_stores_nothing_half(tmp_path: Path) -> None:
+    """Without room a commit says so and leaves no trace; with room the same store goes on."""
+    store = open_store(f"sqlite:///{tmp_path}/store.sqlite3")
+    store.lead("test")
+    store_all(store, *submits(10))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    sizes = [file.stat().st_size for file in tmp_path.iterdir()]
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (max(sizes) + 8192, before[1]))
+        with pytest.raises(UnavailableError, match="the disk under the database"):
+            store.commit(submits(500))
+        require_whole(store, 10)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert len(list(store.live_jobs())) == 10
+    store_all(store, *submits(10))
+    require_whole(store, 20)
+    store.close()
+    assert check(f"sqlite:///{tmp_path}/store.sqlite3") == []
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder with room for two megabytes."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"no small disk can be mounted here: {mounted.stderr.decode().strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.slow
+def test_a_disk_that_fills_up_and_is_cleared(small_disk: Path) -> None:
+    """On a disk that really is full, what was acknowledged stays readable, and the store goes on after clearing."""
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(b"x" * 1_000_000)
+    store = open_store(f"sqlite:///{small_disk}/store.sqlite3")
+    store.lead("test")
+    acknowledged = 0
+    with pytest.raises(UnavailableError, match="the disk under the database"):  # noqa: PT012  # until it is full
+        while True:
+            acknowledged += len(store.commit(submits(50)))
+    assert acknowledged > 0
+    assert len(list(store.live_jobs())) == acknowledged
+    ballast.unlink()
+    store_all(store, *submits(50))
+    assert len(list(store.live_jobs())) == acknowledged + 50
+    store.close()
+    assert check(f"sqlite:///{small_disk}/store.sqlite3") == []
+
+
+def test_a_locked_database_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another process holds SQLite's lock, reads work and a commit says unavailable after a while."""
+    monkeypatch.setattr("seaway.adapters.sqlalchemy.engines.WAIT_S", 0.05)
+    store = open_store(f"sqlite:///{tmp_path}/store.sqlite3")
+    store.lead("test")
+    other = sqlite3.connect(tmp_path / "store.sqlite3", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(UnavailableError, match="locked by another process"):
+        store.commit(submits(1))
+    assert list(store.live_jobs()) == []
+    other.execute("ROLLBACK")
+    other.close()
+    store_all(store, *submits(1))
+    store.close()
+
+
+def test_a_bug_is_not_called_unavailable(tmp_path: Path) -> None:
+    """A statement that is wrong in itself is not hidden behind an error that says to try again."""
+    store = open_store(f"sqlite:///{tmp_path}/store.sqlite3")
+    store.lead("test")
+    engines = open_engines(f"sqlite:///{tmp_path}/store.sqlite3")
+    with engines.write.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE tokens")
+    engines.dispose()
+    with pytest.raises(DBAPIError, match="no such table"):
+        store.commit([Change(insert=[make.token()])])
+    with pytest.raises(DBAPIError, match="NOT NULL"):
+        store.commit([Change(insert=[replace(make.cordon(), reason=None)])])  # type: ignore[arg-type]
+    store_all(store, *submits(1))
+    store.close()
+
+
+CHILD = """
+import sys
+from random import Random
+from seaway.adapters.sqlalchemy import open_store
+from seaway.application.changes import Change, Outcome
+from seaway.domain.ids import JobIds
+from seaway.testing import records as make
+
+make.IDS = JobIds(Random(int(sys.argv[2])))
+store = open_store(sys.argv[1])
+store.lead("child")
+while True:
+    jobs = [make.job_record() for _ in range(20)]
+    assert set(store.commit([Change(insert=[job, make.event_of(job)]) for job in jobs])) == {Outcome.STORED}
+    print(*(job.id for job in jobs), flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_process_keeps_its_word(tmp_path: Path) -> None:
+    """Whatever a process said is stored is there after it was killed, and what else is there is whole."""
+    url = f"sqlite:///{tmp_path}/store.sqlite3"
+    for seed in range(3):
+        child = subprocess.Popen([sys.executable, "-c", CHILD, url, str(seed)], stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        lines = [child.stdout.readline() for _ in range(10)]
+        child.send_signal(signal.SIGKILL)
+        lines += child.stdout.readlines()
+        child.stdout.close()
+        child.wait()
+        promised = {job_id for line in lines if line.endswith("\n") for job_id in line.split()}
+        store = open_store(url)
+        assert promised
+        assert all(store.job(job_id) for job_id in promised)
+        store.close()
+    assert check(url) == []
+
+
+@pytest.mark.parametrize("missing", [1, 2])
+def test_conflicts_are_found_when_most_of_a_batch_is_new(tmp_path: Path, missing: int) -> None:
+    """Of five hundred changes, those in conflict are found, and all others are stored."""
+    store = open_store(f"sqlite:///{tmp_path}/store.sqlite3")
+    store.lead("test")
+    changes = submits(500)
+    late = [make.job_record(version=2) for _ in range(missing)]
+    changes[250:250] = [Change(update=[job]) for job in late]
+    outcomes = store.commit(changes)
+    assert outcomes[250 : 250 + missing] == [Outcome.CONFLICT] * missing
+    assert outcomes.count(Outcome.STORED) == 500
+    require_whole(store, 500)
+    store.close()

@@ -1,0 +1,111 @@
+"""The tables of each kind of database are what the code takes them for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from seaway.adapters import sqlalchemy as database
+from seaway.adapters.sqlalchemy import codec, schema
+from seaway.adapters.sqlalchemy.engines import open_engines
+from seaway.adapters.sqlalchemy.tables import METADATA
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Demand, ResourceRequest
+from seaway.domain.job_spec import JobSpec
+from seaway.testing.databases import SERVERS, MissingError, Server, servers
+
+KINDS = ["sqlite", *(pytest.param(name, marks=pytest.mark.slow) for name in SERVERS)]
+
+
+@pytest.fixture(scope="module")
+def give_server() -> Iterator[Callable[[str], Server]]:
+    """Return what gives a database server."""
+    with servers() as give:
+        yield give
+
+
+@pytest.fixture
+def url(kind: str, tmp_path: Path, give_server: Callable[[str], Server]) -> str:
+    """Return the URL of an empty database."""
+    if kind == "sqlite":
+        return f"sqlite:///{tmp_path}/store.sqlite3"
+    try:
+        return give_server(kind).new_database()
+    except MissingError as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_migrations_make_the_tables_that_the_code_knows(url: str) -> None:
+    """After all migrations the database has the tables of `tables.py`, and nothing else."""
+    assert database.current(url) == ""
+    assert database.migrate(url) == ""
+    assert database.migrate(url) == database.current(url) == schema.NEWEST
+    engines = open_engines(url)
+    with engines.read.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, METADATA) == []
+    engines.dispose()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_newer_database_is_left_alone(url: str) -> None:
+    """A database that a newer Seaway migrated is refused, and the message says what to do."""
+    database.migrate(url)
+    engines = open_engines(url)
+    with engines.write.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    engines.dispose()
+    for act in (database.migrate, database.open_store):
+        with pytest.raises(RejectedError, match="9999 of a newer Seaway"):
+            act(url)
+    assert database.check(url) == [
+        f"the tables are at state 9999, this Seaway needs {schema.NEWEST}: run seaway db migrate"
+    ]
+
+
+def test_newest_state_is_that_of_the_last_migration() -> None:
+    """The state that opening looks for is the last migration's, and states count up without a gap."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
+    scripts = list(ScriptDirectory.from_config(config).walk_revisions())
+    assert [script.revision for script in reversed(scripts)] == [f"{at:04}" for at in range(1, len(scripts) + 1)]
+    assert scripts[0].revision == schema.NEWEST
+
+
+def test_defaults_of_a_spec_stay() -> None:
+    """What is at its default is not stored, so a default may change only with a migration that writes the old one."""
+    assert codec.read_spec('{"name":"a","demand":{"request":{}}}') == JobSpec("a", Demand(ResourceRequest()))
+    stored = json.loads(codec._SPEC.dump_json(JobSpec("a", Demand(ResourceRequest()))))  # noqa: SLF001  # the full form
+    request = dict.fromkeys(("cpu_milli", "memory_mib", "gpus", "gpu_memory_mib", "gpu_memory_percent", "gpu_milli"), 0)
+    many = ("models", "use_types", "avoid_types", "use_uuids", "avoid_uuids", "vendors", "modes")
+    need = dict.fromkeys(("max_latency_ns", "max_jitter_ns", "max_loss_ppm", "min_bandwidth_mbps"), 0)
+    assert stored == {
+        "name": "a",
+        "demand": {
+            "request": request,
+            "devices": {**{name: [] for name in many}, "same_numa": False, "exclusive": False},
+            "nodes": {name: [] for name in ("node_labels", "tolerations", "clusters", "regions", "hardware")},
+            "gateway": "",
+            "network": need,
+        },
+        "replicas": 1,
+        "gang": False,
+        "between_replicas": need,
+        "priority": 0,
+        "tenant": "default",
+        "queue": "default",
+        "template": "job",
+        "run": {"image": "", **{name: [] for name in ("command", "args", "env", "ports")}},
+        "runs_s": None,
+        "time_limit_s": None,
+        "retries": 0,
+        "labels": {},
+    }
