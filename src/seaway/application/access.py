@@ -142,6 +142,7 @@ class Access:
         self._changes = 0
         self._lock = Lock()
         writer.listen(self._hear)
+        self.refresh()
 
     def refresh(self) -> None:
         """Read all tokens anew, in case that somebody else wrote some."""

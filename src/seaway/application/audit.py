@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from itertools import islice
@@ -31,6 +32,7 @@ class AuditLog:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._waiting: deque[AuditEntry] = deque()
+        self._storing = asyncio.Lock()
         self.dropped = 0
 
     def note(self, entry: AuditEntry) -> None:
@@ -45,12 +47,13 @@ class AuditLog:
 
     async def store(self) -> None:
         """Store what waits. What cannot be stored goes on waiting."""
-        while self._waiting:
-            entries = list(islice(self._waiting, MOST_TOGETHER))
-            try:
-                await self._writer.stored_soon(Change(insert=list(entries)))
-            except SeawayError as error:
-                log.warning("the audit log waits: %s", error)
-                return
-            for _ in entries:
-                self._waiting.popleft()
+        async with self._storing:
+            while self._waiting:
+                entries = list(islice(self._waiting, MOST_TOGETHER))
+                try:
+                    await self._writer.stored_soon(Change(insert=list(entries)))
+                except SeawayError as error:
+                    log.warning("the audit log waits: %s", error)
+                    return
+                for _ in entries:
+                    self._waiting.popleft()

@@ -214,14 +214,6 @@ class LinkHistory(Shown):
     samples: list[LinkSampleOut]
 
 
-class Draining(Shown):
-    """What a drain moves."""
-
-    cordon: CordonOut
-    jobs: list[str]
-    """Ids of the jobs that are moved away."""
-
-
 def amount_fields(amount: Amount) -> dict[str, int]:
     """Show an amount as the fields of `AmountOut`."""
     return {"total": amount.total, "used": amount.used, "free": amount.free}

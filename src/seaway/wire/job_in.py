@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
@@ -121,6 +121,12 @@ class JobIn(Incoming):
             retries=self.retries,
             labels=dict(self.labels),
         )
+
+
+class JobPatch(BaseModel):
+    """Any fields of a job; null takes one back to its default."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [{"priority": 10}, {"labels": None}]})
 
 
 def _request(given: ResourcesIn) -> ResourceRequest:

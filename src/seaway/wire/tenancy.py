@@ -6,9 +6,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from seaway.application.records import ShadowResult
+from seaway.application.views import PolicyView
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
 from seaway.wire.fields import Line, Name, NameOrNone, References
 from seaway.wire.message import Incoming, Shown
+from seaway.wire.times import moment
 
 
 class TenantIn(Incoming):
@@ -104,8 +107,8 @@ class PolicyOut(Shown):
 
     name: str
     description: str
-    levels: list[str]
-    """Whether it chooses among all nodes, or first among clusters."""
+    queues: list[str]
+    """The queues that are placed by it."""
 
 
 class PolicyList(Shown):
@@ -156,4 +159,26 @@ def queue_fields(queue: Queue) -> dict[str, Any]:
         "shadow": queue.shadow,
         "open": queue.open,
         "description": queue.description,
+    }
+
+
+def policy_fields(policy: PolicyView) -> dict[str, Any]:
+    """Show a policy as the fields of `PolicyOut`."""
+    return {"name": policy.name, "description": policy.says, "queues": list(policy.queues)}
+
+
+def shadow_fields(result: ShadowResult) -> dict[str, Any]:
+    """Show a comparison as the fields of `ShadowOut`."""
+    return {
+        "id": result.id,
+        "at": moment(result.at_ns),
+        "queue": result.queue,
+        "live": result.live,
+        "shadow": result.shadow,
+        "jobs": result.jobs,
+        "live_placed": result.live_placed,
+        "shadow_placed": result.shadow_placed,
+        "same_node": result.same_node,
+        "live_fragmentation_milli": result.live_fragmentation_milli,
+        "shadow_fragmentation_milli": result.shadow_fragmentation_milli,
     }

@@ -1,0 +1,1 @@
+"""The REST interface: HTTP in, use cases out. Decides nothing itself."""

@@ -1,0 +1,91 @@
+"""The whole application."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, RedirectResponse
+from starlette.exceptions import HTTPException
+
+import seaway
+from seaway.api import events, fleet, health, job_steps, job_views, jobs, operators, tokens
+from seaway.api.describe import describe, page
+from seaway.api.desk import Desk
+from seaway.api.errors import answer_http
+from seaway.api.guard import Guard
+from seaway.api.hub import Hub
+from seaway.api.meter import Meter
+from seaway.api.replies import json_reply
+from seaway.bootstrap.plane import Plane
+from seaway.domain.errors import SeawayError
+
+PREFIX = "/api/v1"
+PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+
+
+def make_app(plane: Plane) -> FastAPI:
+    """Make the interface of a control plane, which somebody else starts and stops.
+
+    The application's state has ``hub``, whose `close` ends all event streams: a server has to call it before
+    it waits for its connections to end (`seaway.api.server` does).
+    """
+    desk, meter = Desk(plane), Meter()
+    app = FastAPI(
+        title="Seaway",
+        version=seaway.__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan,
+    )
+    app.state.desk = desk
+    app.state.meter = meter
+    app.state.hub = Hub(plane.feed, plane.store, plane.access, desk.threads)
+    for kind in (HTTPException, RequestValidationError, SeawayError):
+        app.add_exception_handler(kind, answer_http)
+    versioned = APIRouter(prefix=PREFIX)
+    for each in (
+        jobs.routes,
+        job_views.routes,
+        job_steps.routes,
+        events.routes,
+        fleet.routes,
+        operators.cordons,
+        operators.queues,
+        operators.pools,
+        operators.tenants,
+        operators.policies,
+        tokens.routes,
+    ):
+        versioned.include_router(each)
+    app.include_router(versioned)
+    app.include_router(health.open_routes)
+    app.include_router(health.routes)
+    app.add_api_route("/", _home, include_in_schema=False)
+    app.add_api_route("/docs", _docs, include_in_schema=False)
+    app.add_api_route("/openapi.json", _description, include_in_schema=False)
+    app.add_middleware(Guard, desk=desk, meter=meter)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    yield
+    app.state.hub.close()
+    await app.state.desk.audit.store()
+
+
+async def _home() -> Response:
+    return RedirectResponse("/docs", 307)
+
+
+async def _docs(request: Request) -> Response:
+    return HTMLResponse(page(describe(request.app)), headers={"content-security-policy": PAGE_POLICY})
+
+
+async def _description(request: Request) -> Response:
+    return json_reply(describe(request.app))

@@ -1,0 +1,56 @@
+"""Bodies: JSON, and YAML where people write it."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from fastapi import Request
+from pydantic import BaseModel
+
+from seaway.api.desk import desk_of
+from seaway.api.errors import BadRequestError
+from seaway.wire.reading import read_json, read_yaml_message
+
+Message = TypeVar("Message", bound=BaseModel)
+
+JSON = "application/json"
+YAML = ("application/yaml", "application/x-yaml", "text/yaml")
+MERGE_PATCH = "application/merge-patch+json"
+
+
+async def read(request: Request, model: type[Message]) -> Message:
+    """Read a message in JSON.
+
+    Raises
+    ------
+    BadRequestError
+        When the body is of another kind.
+    RejectedError
+        When it is not what it should be.
+    """
+    require_kind(request, JSON)
+    return read_json(model, await request.body())
+
+
+async def read_either(request: Request, model: type[Message]) -> tuple[Message, bytes]:
+    """Read a message in JSON or YAML; return its bytes too. Raises as `read`."""
+    kind = require_kind(request, JSON, *YAML)
+    body = await request.body()
+    if kind == JSON:
+        return read_json(model, body), body
+    return await desk_of(request).threads.read(read_yaml_message, model, body), body
+
+
+def require_kind(request: Request, *kinds: str) -> str:
+    """Return what kind of body a request has, one of `kinds`."""
+    header = request.headers.get("content-type", "")
+    kind, _, rest = header.partition(";")
+    kind = kind.strip().lower()
+    if kind not in kinds:
+        raise BadRequestError(415, f"send {' or '.join(kinds[:2])}, not {kind[:60] or 'something that has no type'!r}")
+    charset = rest.strip().lower()
+    if charset.startswith("charset=") and charset[8:].strip('"') not in ("utf-8", "utf8"):
+        raise BadRequestError(415, "send UTF-8")
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise BadRequestError(415, "send the body as it is, not compressed")
+    return kind

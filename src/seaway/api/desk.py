@@ -1,0 +1,115 @@
+"""Where every request is received: who asks, may he, what to answer, and an entry in the audit log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from fastapi import Request, Response
+
+from seaway.api.errors import answer
+from seaway.api.threads import Threads
+from seaway.application.access import Who
+from seaway.application.audit import AuditLog
+from seaway.application.records import AuditEntry, Role
+from seaway.bootstrap.plane import Plane
+
+CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+LONGEST_TARGET = 512
+WHO = "seaway.who"
+"""Where in a request's scope stands who asks."""
+
+OPERATION = "seaway.operation"
+DRY_RUN = "seaway.dry_run"
+AUDIT_SOON_S = 0.1
+
+Call = Callable[[Request], Awaitable[Response]]
+
+
+class Desk:
+    """Receives requests for a control plane.
+
+    Parameters
+    ----------
+    plane
+        Which one.
+    """
+
+    def __init__(self, plane: Plane) -> None:
+        self.plane = plane
+        self.threads = Threads()
+        self.audit = AuditLog(plane.writer)
+        self._storing: asyncio.Task[None] | None = None
+
+    async def serve(self, request: Request, operation: str, role: Role, call: Call) -> Response:
+        """Answer a request whose operation takes `role`."""
+        who: Who | None = None
+        request.scope[OPERATION] = operation
+        try:
+            who = request.scope[WHO] = await self._who(request)
+            who.require(role)
+            reply = await call(request)
+        except Exception as error:  # noqa: BLE001  # our own fault: the answer says no more, the log does
+            reply = answer(error, request.scope["path"])
+        if request.scope["method"] in CHANGING:
+            await self._note(request, operation, who, reply.status_code)
+        return reply
+
+    async def _who(self, request: Request) -> Who:
+        """Find out who asks; waits only for tokens that somebody else gave out."""
+        access, header, address = self.plane.access, request.headers.get("authorization"), address_of(request)
+        who = access.known(header, address)
+        return who if who is not None else await self.threads.read(access.verify, header, address)
+
+    async def _note(self, request: Request, operation: str, who: Who | None, status: int) -> None:
+        """Put down who asked for what; what changed anything but by a submit waits until that is stored."""
+        if status == 429 or request.scope.get(DRY_RUN):
+            return
+        entry = AuditEntry(
+            at_ns=self.plane.clock.now_ns(),
+            actor=who.name if who else "",
+            role=who.role.value if who else "",
+            tenant=who.tenant if who else "",
+            verb=f"{request.scope['method']} {operation}",
+            target=_printable(request.scope["path"])[:LONGEST_TARGET],
+            status=status,
+            address=address_of(request),
+        )
+        self.audit.note(entry)
+        if operation != "submit_job" and status < 400:
+            await self.audit.store()
+        elif self._storing is None:
+            self._storing = asyncio.create_task(self._store_soon())
+
+    async def _store_soon(self) -> None:
+        """Store audit entries a little later, with those that come meanwhile."""
+        await asyncio.sleep(AUDIT_SOON_S)
+        self._storing = None
+        await self.audit.store()
+
+
+def address_of(request: Request) -> str:
+    """Return where a request comes from."""
+    client = request.scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def desk_of(request: Request) -> Desk:
+    """Return the desk that received a request."""
+    desk: Desk = request.app.state.desk
+    return desk
+
+
+def plane_of(request: Request) -> Plane:
+    """Return the control plane that is asked."""
+    return desk_of(request).plane
+
+
+def who_of(request: Request) -> Who:
+    """Return who asks."""
+    who: Who = request.scope[WHO]
+    return who
+
+
+def _printable(path: str) -> str:
+    return path if path.isprintable() else ascii(path)[1:-1]

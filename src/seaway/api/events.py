@@ -1,0 +1,124 @@
+"""Events, followed live over server-sent events.
+
+References
+----------
+WHATWG HTML, section 9.2, Server-sent events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Annotated
+
+from fastapi import Query, Request, Response
+from starlette.types import Receive, Scope, Send
+
+from seaway.api.desk import who_of
+from seaway.api.finding import find, tenant_asked
+from seaway.api.hub import Hub
+from seaway.api.job_query import Word
+from seaway.api.job_views import LARGEST_ID
+from seaway.api.listener import Listener, Wish
+from seaway.api.routes import Header, operation, router
+from seaway.application.records import Role
+from seaway.domain.errors import RejectedError, SeawayError
+
+RETRY = b"retry: 2000\n\n"
+MEDIA_TYPE = "text/event-stream"
+LAST_EVENT = Header("Last-Event-ID", "The last event that you have, as browsers send it; goes before `after`.", 20)
+
+routes = router("events")
+
+
+@operation(routes, "GET", "/events", Role.VIEWER, {200: MEDIA_TYPE}, errors=(404,), headers=(LAST_EVENT,))
+async def follow_events(
+    request: Request,
+    after: Annotated[
+        int | None, Query(ge=0, le=LARGEST_ID, description="Begin after this event; with what comes, when left out.")
+    ] = None,
+    job: Annotated[Word, Query(description="Only of this job, by id or name.")] = "",
+    tenant: Annotated[Word, Query(description="Only of this tenant and of the fleet.")] = "",
+) -> Response:
+    """Follow what happens, live.
+
+    Each event's data is an `EventOut`. Comments in between keep the connection open.
+    """
+    who = who_of(request)
+    job_id = (await find(request, job)).id if job else ""
+    wish = Wish(tenant_asked(who, tenant), job_id, bool(who.tenant))
+    begin = _last_event(request)
+    listener = Listener(who, wish)
+    hub: Hub = request.app.state.hub
+    await hub.join(listener)
+    if begin is None:
+        begin = hub.last if after is None else after
+    return Stream(hub, listener, begin)
+
+
+class Stream(Response):
+    """An answer that goes on until who asked goes away."""
+
+    media_type = MEDIA_TYPE
+
+    def __init__(self, hub: Hub, listener: Listener, after: int) -> None:
+        super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+        del self.headers["content-length"]
+        self._hub = hub
+        self._listener = listener
+        listener.sent = after
+        listener.catch_up(hub.last)
+        self._upto = hub.last
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the end."""
+        leaving = asyncio.create_task(self._watch(receive))
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await self._send(send, RETRY)
+            with suppress(SeawayError):  # the store does not answer: who follows comes again
+                await self._follow(send)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            self._hub.leave(self._listener)
+            leaving.cancel()
+
+    async def _follow(self, send: Send) -> None:
+        listener = self._listener
+        await self._catch_up(send, self._upto)
+        while not listener.closed:
+            await listener.wake.wait()
+            if listener.lagging:
+                upto = self._hub.last
+                listener.catch_up(upto)
+                await self._catch_up(send, upto)
+            elif not listener.closed:
+                await self._send(send, listener.take())
+
+    async def _catch_up(self, send: Send, upto: int) -> None:
+        """Send what happened between what was sent last and what comes live."""
+        listener = self._listener
+        while listener.sent < upto and not listener.closed:
+            events, reached = await self._hub.missed(listener.sent, upto, listener.wish)
+            if events:
+                await self._send(send, self._hub.encode(events))
+            listener.sent = reached
+
+    async def _watch(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._listener.close()
+
+    @staticmethod
+    async def _send(send: Send, body: bytes) -> None:
+        if body:
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+def _last_event(request: Request) -> int | None:
+    text = request.headers.get("last-event-id", "")
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > 20 or int(text) > LARGEST_ID:
+        raise RejectedError("has to be the id of an event", where="Last-Event-ID")
+    return int(text)

@@ -1,0 +1,164 @@
+"""What every request passes first: is it whole, is it small enough, does it come from where it may."""
+
+from __future__ import annotations
+
+import logging
+from time import perf_counter
+from urllib.parse import urlsplit
+
+from fastapi import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from seaway.api.desk import CHANGING, OPERATION, Desk
+from seaway.api.errors import BadRequestError, answer
+from seaway.api.jobs import submit
+from seaway.api.meter import Meter
+from seaway.application.access import ForbiddenError, is_loopback
+from seaway.application.records import Role
+from seaway.domain.errors import SeawayError
+
+SUBMIT = ("POST", "/api/v1/jobs")
+LONGEST_PATH = 8192
+LARGEST_HEADERS = 65_536
+MOST_HEADERS = 100
+
+ONCE = frozenset(
+    {
+        b"authorization",
+        b"content-encoding",
+        b"content-length",
+        b"content-type",
+        b"host",
+        b"idempotency-key",
+        b"if-match",
+        b"if-none-match",
+        b"last-event-id",
+    }
+)
+"""Headers that may stand there once: of two, it would not be clear which one is meant."""
+
+SECURITY = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
+
+log = logging.getLogger(__name__)
+
+
+class Guard:
+    """Stands before the application.
+
+    Submits go straight to the desk from here: they are what there is most of, and need nothing of the framework.
+
+    Parameters
+    ----------
+    app
+        What comes behind.
+    desk
+        Receives requests.
+    meter
+        Counts them.
+    """
+
+    def __init__(self, app: ASGIApp, desk: Desk, meter: Meter) -> None:
+        self._app = app
+        self._desk = desk
+        self._meter = meter
+        self._limit = desk.plane.settings.body_limit_bytes
+        self._everybody = desk.plane.access.everybody
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer what is wrong with it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = perf_counter()
+        status = 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *SECURITY]
+            await send(message)
+
+        try:
+            await self._pass(scope, self._limited(receive), sending)
+        except Exception as error:  # whatever it was, who asked gets an answer
+            if status:
+                log.error("an answer to %s broke off", scope["path"], exc_info=error)
+                raise
+            await answer(error, scope["path"])(scope, receive, sending)
+        self._meter.count(scope.get(OPERATION, "other"), status, perf_counter() - began)
+
+    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            self._check(scope)
+        except SeawayError as error:
+            reply = answer(error, scope["path"])
+            reply.headers["connection"] = "close"
+            await reply(scope, receive, send)
+            return
+        if (scope["method"], scope["path"]) == SUBMIT and not scope["query_string"]:
+            request = Request(scope, receive)
+            reply = await self._desk.serve(request, "submit_job", Role.USER, submit)
+            await reply(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _check(self, scope: Scope) -> None:
+        """Check what can be seen from outside.
+
+        Raises
+        ------
+        BadRequestError
+            When the request is broken or too large.
+        ForbiddenError
+            When it comes from a page of somebody else's.
+        """
+        if len(scope["path"]) + len(scope["query_string"]) > LONGEST_PATH:
+            raise BadRequestError(400, f"the address is longer than {LONGEST_PATH} letters")
+        headers: dict[bytes, bytes] = {}
+        size = 0
+        for name, value in scope["headers"]:
+            size += len(name) + len(value)
+            if name in headers and name in ONCE:
+                raise BadRequestError(400, f"the header {name.decode('latin-1')} stands there twice")
+            headers[name] = value
+        if size > LARGEST_HEADERS or len(scope["headers"]) > MOST_HEADERS:
+            raise BadRequestError(400, "there are too many headers")
+        length = headers.get(b"content-length")
+        if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > self._limit):
+            raise BadRequestError(413, f"the body may have {self._limit} bytes at the most")
+        if self._everybody:
+            _require_own(scope["method"], headers)
+
+    def _limited(self, receive: Receive) -> Receive:
+        """Receive no more than a body may have, however it is sent."""
+        size = 0
+
+        async def limited() -> Message:
+            nonlocal size
+            message = await receive()
+            if message["type"] == "http.request":
+                size += len(message.get("body", b""))
+                if size > self._limit:
+                    raise BadRequestError(413, f"the body may have {self._limit} bytes at the most")
+            return message
+
+        return limited
+
+
+def _require_own(method: str, headers: dict[bytes, bytes]) -> None:
+    """Keep pages of others out where nobody is asked who he is: their scripts run on this machine too."""
+    host = headers.get(b"host", b"").decode("latin-1")
+    if host and not is_loopback(_name(f"//{host}")):
+        raise ForbiddenError("without tokens, Seaway answers to localhost and 127.0.0.1 only")
+    origin = headers.get(b"origin", b"").decode("latin-1")
+    foreign = bool(origin) and urlsplit(origin).netloc != host
+    if method in CHANGING and (foreign or headers.get(b"sec-fetch-site") == b"cross-site"):
+        raise ForbiddenError("this comes from a page that is not Seaway's")
+
+
+def _name(address: str) -> str:
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""

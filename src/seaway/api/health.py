@@ -1,0 +1,69 @@
+"""Whether it runs, whether it can work, and its figures."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from seaway.api.desk import desk_of, who_of
+from seaway.api.meter import MEDIA_TYPE, Meter
+from seaway.api.replies import json_reply, problem
+from seaway.api.routes import operation, router
+from seaway.application.records import Role
+from seaway.domain.errors import UnavailableError
+from seaway.wire.message import Shown
+from seaway.wire.problem import MEDIA_TYPE as PROBLEM_TYPE
+
+open_routes = APIRouter(tags=["health"])
+routes = router("health")
+
+
+class Health(Shown):
+    """It does."""
+
+    status: str
+
+
+_UNREADY = {
+    "description": "It cannot work yet, or not any more.",
+    "content": {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+}
+
+
+@open_routes.get("/healthz", operation_id="healthz", response_model=None, responses={200: {"model": Health}})
+async def healthz() -> Response:
+    """Say that the process runs."""
+    return json_reply({"status": "ok"})
+
+
+@open_routes.get(
+    "/readyz", operation_id="readyz", response_model=None, responses={200: {"model": Health}, 503: _UNREADY}
+)
+async def readyz(request: Request) -> Response:
+    """Say whether the database answers and the control loop knows what is stored."""
+    desk = desk_of(request)
+    try:
+        await desk.threads.read(desk.plane.store.ping)
+    except UnavailableError as error:
+        return _unready(str(error), error.retry_after_s)
+    if not desk.plane.overview.ready():
+        return _unready("the control loop is still reading what is stored", 1)
+    return json_reply({"status": "ok"})
+
+
+@operation(routes, "GET", "/metrics", Role.VIEWER, {200: "text/plain"})
+async def metrics(request: Request) -> Response:
+    """Show figures in Prometheus' text format; queues are named to operators and admins."""
+    desk, meter = desk_of(request), request.app.state.meter
+    assert isinstance(meter, Meter)
+    text = await desk.threads.read(
+        meter.text,
+        desk.plane.overview,
+        desk.audit,
+        len(request.app.state.hub),
+        by_queue=not who_of(request).tenant,
+    )
+    return Response(text, media_type=MEDIA_TYPE)
+
+
+def _unready(why: str, retry_after_s: int) -> Response:
+    return problem(503, why, "/readyz", headers={"retry-after": str(retry_after_s)})

@@ -1,0 +1,176 @@
+"""Live events for many: each event is encoded once, and all who want the same share the bytes.
+
+The hub runs on the event loop. It takes new events from the feed a few times a second, makes one piece of
+bytes for each wish (a tenant's, a job's, all), and hands that to every listener who has the wish. A listener
+who does not keep up is left behind at no cost to the others; it reads what it missed from the feed or the
+store when it comes round again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+
+import orjson
+
+from seaway.api.listener import Listener, Wish
+from seaway.api.threads import Threads
+from seaway.application.access import Access
+from seaway.application.feed import KEPT, Feed
+from seaway.application.ports.store import MOST_ROWS, Store
+from seaway.application.records import Event
+from seaway.domain.errors import SeawayError, UnavailableError
+from seaway.wire.events import event_fields
+
+MOST_LISTENERS = 10_000
+TICK_S = 0.05
+HEARTBEAT_S = 15.0
+HEARTBEAT = b":\n\n"
+
+
+class Hub:
+    """Hands events to listeners.
+
+    Parameters
+    ----------
+    feed, store
+        Where events come from: the latest, and older ones.
+    access
+        Says whether who was let in still may listen.
+    threads
+        For reading from the store.
+    """
+
+    def __init__(self, feed: Feed, store: Store, access: Access, threads: Threads) -> None:
+        self.last = 0
+        self._feed = feed
+        self._store = store
+        self._access = access
+        self._threads = threads
+        self._listeners: dict[Wish, set[Listener]] = defaultdict(set)
+        self._count = 0
+        self._encoded: OrderedDict[int, bytes] = OrderedDict()
+        self._news: asyncio.Event | None = None
+        self._woken = False
+        self._task: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
+        self._closed = False
+
+    def __len__(self) -> int:
+        return self._count
+
+    async def join(self, listener: Listener) -> None:
+        """Take a listener; it gets everything after `last` as it is when this returns.
+
+        Raises
+        ------
+        UnavailableError
+            When there are too many, or this is the end.
+        """
+        if self._closed or self._count >= MOST_LISTENERS:
+            raise UnavailableError("there is no room for one more listener" if not self._closed else "shutting down")
+        async with self._starting:
+            if self._task is None:
+                await self._start()
+        self._listeners[listener.wish].add(listener)
+        self._count += 1
+
+    def leave(self, listener: Listener) -> None:
+        """Let a listener go."""
+        group = self._listeners.get(listener.wish, set())
+        if listener in group:
+            group.remove(listener)
+            self._count -= 1
+            if not group:
+                del self._listeners[listener.wish]
+
+    def close(self) -> None:
+        """End all streams, so that the server can stop; none is begun after."""
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+        for listener in self._everybody():
+            listener.close()
+
+    async def missed(self, after: int, upto: int, wish: Wish) -> tuple[Sequence[Event], int]:
+        """Return some of the events between two ids that a wish asks for, and the id they reach up to."""
+        events = self._feed.since(after)
+        if events is not None:
+            events = [event for event in events if event.id <= upto]
+            part = events[:MOST_ROWS]
+            return [event for event in part if wish.wants(event)], part[-1].id if len(part) < len(events) else upto
+        rows = await self._threads.read(
+            self._store.events, after, MOST_ROWS, tenant="" if wish.job_id else wish.tenant, job_id=wish.job_id
+        )
+        reached = rows[-1].id if len(rows) == MOST_ROWS else upto
+        return [event for event in rows if event.id <= upto and wish.wants(event)], reached
+
+    def encode(self, events: Sequence[Event]) -> bytes:
+        """Write events as the stream has them; each is written once for all."""
+        return b"".join(self._encoded.get(event.id) or self._encode(event) for event in events)
+
+    def _encode(self, event: Event) -> bytes:
+        written = b"id: %d\ndata: %b\n\n" % (event.id, orjson.dumps(event_fields(event)))
+        self._encoded[event.id] = written
+        while len(self._encoded) > KEPT:
+            self._encoded.popitem(last=False)
+        return written
+
+    async def _start(self) -> None:
+        loop, self._news = asyncio.get_running_loop(), asyncio.Event()
+        news = self._news
+
+        def wake() -> None:
+            if not self._woken:
+                self._woken = True
+                with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+                    loop.call_soon_threadsafe(news.set)
+
+        self.last = self._feed.last or await self._threads.read(self._store.last_event)
+        stop = self._feed.subscribe(wake)
+        self._task = asyncio.create_task(self._run(news))
+        self._task.add_done_callback(lambda _: stop())
+        wake()
+
+    async def _run(self, news: asyncio.Event) -> None:
+        loop = asyncio.get_running_loop()
+        beat = loop.time() + HEARTBEAT_S
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(beat):
+                    await news.wait()
+            news.clear()
+            self._woken = False
+            with suppress(SeawayError):  # the store does not answer: the events wait there
+                await self._hand_out()
+            if loop.time() >= beat:
+                beat = loop.time() + HEARTBEAT_S
+                self._beat()
+            await asyncio.sleep(TICK_S)
+
+    async def _hand_out(self) -> None:
+        while True:
+            events = self._feed.since(self.last)
+            if events is None:
+                events = await self._threads.read(self._store.events, self.last, MOST_ROWS)
+            if not events:
+                return
+            self.last = events[-1].id
+            for wish, group in self._listeners.items():
+                if bytes_of := self.encode([event for event in events if wish.wants(event)]):
+                    for listener in group:
+                        listener.give(bytes_of, self.last)
+            if len(events) < MOST_ROWS:
+                return
+
+    def _beat(self) -> None:
+        for listener in self._everybody():
+            if self._access.holds(listener.who):
+                listener.give(HEARTBEAT, 0)
+            else:
+                listener.close()
+
+    def _everybody(self) -> list[Listener]:
+        return [listener for group in self._listeners.values() for listener in group]

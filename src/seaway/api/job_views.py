@@ -1,0 +1,117 @@
+"""What became of a job, and why: explanation, events, attempts, manifest, logs, the normalised job."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Annotated
+
+import yaml
+from fastapi import Query, Request, Response
+from fastapi.responses import PlainTextResponse
+
+from seaway.api.accept import chosen
+from seaway.api.desk import Desk, desk_of
+from seaway.api.finding import find
+from seaway.api.jobs import JobRef
+from seaway.api.replies import json_reply
+from seaway.api.routes import operation, router
+from seaway.application.ports.store import MOST_ROWS
+from seaway.application.records import JobRecord, Role
+from seaway.wire.events import EventList, event_fields
+from seaway.wire.explanations import ReasonOut, reason_fields
+from seaway.wire.job_out import AttemptList, attempt_fields
+from seaway.wire.normalised import NormalisedJob, normalised_fields
+
+MOST_LINES = 10_000
+MOST_REPLICA = 9_999
+LARGEST_ID = 2**63 - 1
+
+routes = router("jobs")
+
+
+@operation(routes, "GET", "/jobs/{job}/explain", Role.VIEWER, {200: ReasonOut}, errors=(404,))
+async def explain_job(request: Request, job: JobRef) -> Response:
+    """Say why a job is where it is."""
+    desk, found = desk_of(request), await find(request, job)
+    return json_reply(reason_fields(await desk.threads.read(desk.plane.overview.reason, found)))
+
+
+@operation(routes, "GET", "/jobs/{job}/events", Role.VIEWER, {200: EventList}, errors=(404,))
+async def list_job_events(
+    request: Request,
+    job: JobRef,
+    after: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Only events after this one.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = MOST_ROWS,
+) -> Response:
+    """List what happened to a job, in order."""
+    desk, found = desk_of(request), await find(request, job)
+    rows = await desk.threads.read(desk.plane.store.events, after, limit, job_id=found.id)
+    following = rows[-1].id if len(rows) == limit else None
+    return json_reply({"events": [event_fields(row) for row in rows], "next": following})
+
+
+@operation(routes, "GET", "/jobs/{job}/attempts", Role.VIEWER, {200: AttemptList}, errors=(404,))
+async def list_attempts(request: Request, job: JobRef) -> Response:
+    """List where a job was placed, attempt by attempt."""
+    desk, found = desk_of(request), await find(request, job)
+    rows = await desk.threads.read(desk.plane.store.attempts, found.id)
+    return json_reply({"attempts": [attempt_fields(row) for row in rows]})
+
+
+@operation(
+    routes,
+    "GET",
+    "/jobs/{job}/manifest",
+    Role.VIEWER,
+    {
+        200: {
+            "description": "The objects.",
+            "content": {
+                "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
+                "application/yaml": {"schema": {"type": "string"}},
+            },
+        }
+    },
+    errors=(404, 406, 409),
+)
+async def get_manifest(request: Request, job: JobRef) -> Response:
+    """Show the objects that a job becomes in its clusters, as JSON or YAML by `Accept`."""
+    kind = chosen(request, "application/yaml", "application/json")
+    desk, found = desk_of(request), await find(request, job)
+    objects = list(await desk.threads.read(desk.plane.overview.manifests, found))
+    if kind == "application/json":
+        return json_reply(objects)
+    text = await desk.threads.read(lambda: yaml.safe_dump_all(objects, sort_keys=False, allow_unicode=True))
+    return Response(text, media_type="application/yaml")
+
+
+@operation(routes, "GET", "/jobs/{job}/logs", Role.VIEWER, {200: "text/plain"}, errors=(404, 409))
+async def get_logs(
+    request: Request,
+    job: JobRef,
+    replica: Annotated[int, Query(ge=0, le=MOST_REPLICA)] = 0,
+    tail: Annotated[int, Query(ge=1, le=MOST_LINES, description="Lines from the end.")] = 100,
+) -> Response:
+    """Show the last lines that a replica wrote, where its cluster keeps them."""
+    desk, found = desk_of(request), await find(request, job)
+    return PlainTextResponse(await desk.threads.read(_lines, desk, found, replica, tail))
+
+
+@operation(routes, "GET", "/jobs/{job}/normalised", Role.VIEWER, {200: NormalisedJob}, errors=(404,))
+async def get_normalised(request: Request, job: JobRef) -> Response:
+    """Show a job exactly as the scheduler sees it."""
+    desk, found = desk_of(request), await find(request, job)
+    clusters = await desk.threads.read(_pool_clusters, desk, found)
+    return json_reply(normalised_fields(found, clusters))
+
+
+def _lines(desk: Desk, job: JobRecord, replica: int, tail: int) -> str:
+    lines = islice(desk.plane.overview.logs(job, replica, tail), tail)
+    return "".join(line.rstrip("\n") + "\n" for line in lines)
+
+
+def _pool_clusters(desk: Desk, job: JobRecord) -> frozenset[str]:
+    """Return the clusters of the pool that a job's queue may use; empty for all."""
+    queues = {queue.name: queue.pool for queue in desk.plane.store.queues()}
+    pools = {pool.name: pool.clusters for pool in desk.plane.store.pools()}
+    return pools.get(queues.get(job.spec.queue, ""), frozenset())

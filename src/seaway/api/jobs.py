@@ -1,0 +1,215 @@
+"""Jobs: submit, look up, list and change."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Any
+
+import orjson
+from fastapi import Path, Query, Request, Response
+
+from seaway.api.bodies import JSON, MERGE_PATCH, YAML, read, read_either, require_kind
+from seaway.api.desk import DRY_RUN, desk_of, plane_of, who_of
+from seaway.api.errors import BadRequestError
+from seaway.api.finding import find, page_after, page_token, tenant_asked
+from seaway.api.job_query import JobQuery
+from seaway.api.replies import is_known, job_reply, json_reply, tag, tags_in
+from seaway.api.routes import IF_MATCH, IF_NONE_MATCH, Header, operation, router
+from seaway.application.access import ForbiddenError
+from seaway.application.jobs import StaleError, SubmitKey
+from seaway.application.records import JobRecord, Role
+from seaway.domain.errors import RejectedError
+from seaway.domain.tenancy import DEFAULT
+from seaway.wire.explanations import trial_fields
+from seaway.wire.job_in import JobIn, JobPatch
+from seaway.wire.job_out import JobCount, JobOut, JobPage, count_fields, job_fields
+from seaway.wire.job_text import job_text
+from seaway.wire.reading import read_value
+
+LONGEST_KEY = 255
+"""Letters of an idempotency key."""
+
+routes = router("jobs")
+
+JobRef = Annotated[str, Path(description="A job's id, or a name: then the latest of that name is meant.")]
+KEY = Header(
+    "Idempotency-Key", "Sent again with the same key and body, a submit returns the job that there is.", LONGEST_KEY
+)
+DryRun = Annotated[bool, Query(description="Ask what would happen; nothing is stored.")]
+
+_SUBMITTED: dict[int, Any] = {
+    201: JobOut,
+    200: {
+        "description": "What would happen, for a dry run; or the job that there is, for a key that was used before.",
+        "content": {
+            "application/json": {
+                "schema": {
+                    "anyOf": [{"$ref": "#/components/schemas/JobOut"}, {"$ref": "#/components/schemas/TrialOut"}]
+                }
+            }
+        },
+    },
+}
+
+
+async def submit(request: Request) -> Response:
+    """Take in a job, by the shortest way: nothing is asked of the framework."""
+    who, plane = who_of(request), plane_of(request)
+    given, body = await read_either(request, JobIn)
+    spec = given.spec(who.tenant or DEFAULT)
+    if not who.may_see(spec.tenant):
+        raise ForbiddenError(f"jobs of the tenant {spec.tenant!r} are not yours to submit; leave the tenant out")
+    plane.door.admit(spec)
+    job, new = await plane.jobs.submit(spec, who.name, _key(request, body))
+    headers = {"location": f"/api/v1/jobs/{job.id}"}
+    if not new:
+        headers["idempotency-replayed"] = "true"
+    return job_reply(job, 201 if new else 200, headers)
+
+
+@operation(
+    routes, "POST", "/jobs", Role.USER, _SUBMITTED, errors=(404, 409), body=JobIn, media=(JSON, YAML[0]), headers=(KEY,)
+)
+async def submit_job(request: Request, dry_run: DryRun = False) -> Response:
+    """Submit a job.
+
+    Answered when the job is stored. With `dry_run`, the scheduler decides on the fleet as it is now, and says
+    where the job would go, or why it would wait.
+    """
+    if not dry_run:
+        return await submit(request)
+    request.scope[DRY_RUN] = True
+    who, desk = who_of(request), desk_of(request)
+    given, _ = await read_either(request, JobIn)
+    spec = given.spec(who.tenant or DEFAULT)
+    if not who.may_see(spec.tenant):
+        raise ForbiddenError(f"jobs of the tenant {spec.tenant!r} are not yours to submit; leave the tenant out")
+    desk.plane.door.admit(spec)
+    return json_reply(trial_fields(await desk.threads.read(desk.plane.overview.trial, spec)))
+
+
+@operation(routes, "GET", "/jobs", Role.VIEWER, {200: JobPage}, errors=(404,))
+async def list_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Response:
+    """List jobs from new to old, a page at a time.
+
+    Deleted jobs are left out unless `state` asks for them.
+    """
+    desk = desk_of(request)
+    wanted = query.filter(tenant_asked(who_of(request), query.tenant), page_after(query.after))
+    rows = await desk.threads.read(desk.plane.store.jobs, wanted, query.limit)
+    following = page_token(rows[-1].id) if len(rows) == query.limit else None
+    return json_reply({"jobs": [job_fields(row) for row in rows], "next": following})
+
+
+@operation(routes, "GET", "/job-counts", Role.VIEWER, {200: JobCount}, errors=(404,))
+async def count_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Response:
+    """Count jobs by state."""
+    desk = desk_of(request)
+    wanted = query.filter(tenant_asked(who_of(request), query.tenant), "")
+    return json_reply(count_fields(await desk.threads.read(desk.plane.store.count_jobs, wanted)))
+
+
+@operation(routes, "GET", "/jobs/{job}", Role.VIEWER, {200: JobOut, 304: None}, errors=(404,), headers=(IF_NONE_MATCH,))
+async def get_job(request: Request, job: JobRef) -> Response:
+    """Look a job up."""
+    found = await find(request, job)
+    if is_known(request, found):
+        return Response(status_code=304, headers={"etag": tag(found)})
+    return job_reply(found)
+
+
+@operation(
+    routes, "PUT", "/jobs/{job}", Role.USER, {200: JobOut}, errors=(404, 409, 412, 428), body=JobIn, headers=(IF_MATCH,)
+)
+async def replace_job(request: Request, job: JobRef) -> Response:
+    """Replace what a job asks for.
+
+    One that runs is stopped and started anew where it has to be. `If-Match` is needed, so that nobody's change is
+    lost.
+    """
+    found = await find(request, job)
+    if request.headers.get("if-match") is None:
+        raise BadRequestError(428, "send If-Match with the ETag of the version that you mean, or * for any")
+    version = version_meant(request, found)
+    return await _change(request, found, await read(request, JobIn), version)
+
+
+@operation(
+    routes,
+    "PATCH",
+    "/jobs/{job}",
+    Role.USER,
+    {200: JobOut},
+    errors=(404, 409, 412),
+    body=JobPatch,
+    media=(MERGE_PATCH, JSON),
+    headers=(IF_MATCH,),
+)
+async def change_job(request: Request, job: JobRef) -> Response:
+    """Change some of what a job asks for, as a merge patch (RFC 7396).
+
+    What the patch does not name stays; null takes a field back to its default.
+    """
+    found = await find(request, job)
+    version = version_meant(request, found)
+    require_kind(request, JSON, MERGE_PATCH)
+    try:
+        patch = orjson.loads(await request.body())
+    except orjson.JSONDecodeError as error:
+        raise RejectedError(f"this is no JSON: {error}") from None
+    if not isinstance(patch, dict):
+        raise RejectedError("has to be a mapping of names to values")
+    given = read_value(JobIn, merged(job_text(found.spec), patch))
+    return await _change(request, found, given, found.version if version is None else version)
+
+
+async def _change(request: Request, job: JobRecord, given: JobIn, version: int | None) -> Response:
+    desk, who = desk_of(request), who_of(request)
+    spec = given.spec(job.spec.tenant)
+    if spec.tenant != job.spec.tenant:
+        raise RejectedError("a job stays with its tenant", where="tenant")
+    desk.plane.door.admit(spec)
+    return job_reply(await desk.threads.write(desk.plane.jobs.change, job.id, spec, who.name, version))
+
+
+def version_meant(request: Request, job: JobRecord) -> int | None:
+    """Return which version a request means; None for whichever there is.
+
+    Raises
+    ------
+    StaleError
+        When it is not the one that there is.
+    """
+    header = request.headers.get("if-match")
+    if header is None or (tags := tags_in(header)) == ["*"]:
+        return None
+    if tag(job) not in tags:
+        raise StaleError(f"the job is in version {job.version} by now, {tag(job)}; read it again")
+    return job.version
+
+
+def merged(target: Any, patch: Any) -> Any:  # noqa: ANN401  # any JSON
+    """Apply a merge patch.
+
+    References
+    ----------
+    RFC 7396, section 2.
+    """
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), value)
+    return result
+
+
+def _key(request: Request, body: bytes) -> SubmitKey | None:
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        return None
+    if not key or len(key) > LONGEST_KEY or not key.isascii() or not key.isprintable():
+        raise RejectedError(f"has to have 1 to {LONGEST_KEY} printable ASCII letters", where="Idempotency-Key")
+    return SubmitKey(key, hashlib.sha256(body).hexdigest())

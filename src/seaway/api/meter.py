@@ -1,0 +1,95 @@
+"""Figures for monitoring, in Prometheus' text format. Labels are operations, states, clusters: all bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from seaway.application.audit import AuditLog
+from seaway.application.overview import Overview
+from seaway.application.views import Figures
+
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+STREAMS = frozenset({"follow_events"})
+"""Operations that last; how long says nothing."""
+
+
+class Meter:
+    """Counts requests, and shows them with what the control loop counts."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "seaway_http_requests_total",
+            "Requests, by operation and status.",
+            ("operation", "status"),
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "seaway_http_request_seconds",
+            "Seconds until a request was answered.",
+            ("operation",),
+            buckets=SECONDS,
+            registry=self._registry,
+        )
+        self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+
+    def count(self, operation: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        pair = self._known.get((operation, status))
+        if pair is None:
+            pair = self._requests.labels(operation, str(status)), self._seconds.labels(operation)
+            self._known[operation, status] = pair
+        pair[0].inc()
+        if operation not in STREAMS:
+            pair[1].observe(seconds)
+
+    def text(self, overview: Overview, audit: AuditLog, listeners: int, *, by_queue: bool) -> bytes:
+        """Write everything down.
+
+        Parameters
+        ----------
+        by_queue
+            Whether queues are named.
+        """
+        registry = CollectorRegistry()
+        registry.register(_Loop(overview.figures(), audit, listeners, by_queue=by_queue))
+        return generate_latest(self._registry) + generate_latest(registry)
+
+
+class _Loop(Collector):
+    """What the control loop counts, for one answer."""
+
+    def __init__(self, figures: Figures, audit: AuditLog, listeners: int, *, by_queue: bool) -> None:
+        self._figures = figures
+        self._audit = audit
+        self._listeners = listeners
+        self._by_queue = by_queue
+
+    def collect(self) -> Iterator[Metric]:
+        """Return every figure."""
+        figures = self._figures
+        waiting = figures.waiting if self._by_queue else {"": sum(figures.waiting.values())}
+        yield _by("seaway_jobs", "Jobs that are not over.", "state", figures.jobs)
+        yield _by("seaway_jobs_waiting", "Jobs that wait.", "queue", waiting)
+        yield _by("seaway_clusters", "Clusters.", "state", figures.clusters)
+        yield _by("seaway_cluster_silent_seconds", "Seconds since a cluster answered.", "cluster", figures.silent_s)
+        yield _by("seaway_outgoing", "What a cluster is still to be told.", "cluster", figures.outgoing)
+        yield CounterMetricFamily("seaway_jobs_decided", "Decisions on jobs.", figures.decided)
+        yield CounterMetricFamily("seaway_jobs_placed", "Jobs placed.", figures.placed)
+        yield CounterMetricFamily("seaway_conflicts", "Decisions given back.", figures.conflicts)
+        yield CounterMetricFamily("seaway_changes", "Changes stored.", figures.changes)
+        yield CounterMetricFamily("seaway_transactions", "Transactions they took.", figures.transactions)
+        yield CounterMetricFamily("seaway_audit_dropped", "Audit entries without room.", self._audit.dropped)
+        yield GaugeMetricFamily("seaway_event_listeners", "Who follows events.", self._listeners)
+
+
+def _by(name: str, says: str, label: str, figures: dict[str, int] | dict[str, float]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, says, labels=[label])
+    for value, figure in figures.items():
+        family.add_metric([value], figure)
+    return family

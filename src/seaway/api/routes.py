@@ -1,0 +1,179 @@
+"""How an operation is declared: its role, its answers and its errors, all of which the description tells."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
+from seaway.api.desk import desk_of
+from seaway.application.records import Role
+from seaway.domain.errors import RejectedError
+from seaway.wire.problem import MEDIA_TYPE, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A header that an operation reads by itself; it is described and not checked before."""
+
+    name: str
+    says: str
+    longest: int = 1000
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What the description tells of it."""
+        schema = {"type": "string", "maxLength": self.longest}
+        return {"in": "header", "name": self.name, "required": False, "description": self.says, "schema": schema}
+
+
+IF_MATCH = Header("If-Match", "The version that you mean, as its ETag; `*` for any.")
+IF_NONE_MATCH = Header("If-None-Match", "The version that you have, as its ETag.")
+
+Handler = Callable[..., Awaitable[Response]]
+
+SAYS = {
+    304: "You have this version already.",
+    400: "The request itself is broken.",
+    401: "There is no token, or one that does not hold.",
+    403: "The token does not allow this.",
+    404: "There is no such thing, or not for you.",
+    406: "There is no answer of the kinds that you take.",
+    409: "This does not go with how things are.",
+    412: "It is in another version by now.",
+    413: "The body is too large.",
+    415: "The body is of a kind that is not taken.",
+    422: "Something in the request is wrong; `errors` says what, field by field.",
+    428: "Say with If-Match which version you mean.",
+    429: "Too many tokens from your address did not hold.",
+    500: "Our own fault.",
+    503: "Something that Seaway depends on does not answer; `Retry-After` says when to try again.",
+}
+
+ALWAYS = (400, 401, 403, 422, 429, 500, 503)
+WITH_BODY = (413, 415)
+ROLE = "x-role"
+
+
+class Received(APIRoute):
+    """A route whose requests the desk receives, and that knows all its parameters."""
+
+    def get_route_handler(self) -> Callable[[Request], Any]:
+        """Return what serves a request."""
+        call = super().get_route_handler()
+        operation = self.operation_id or self.name
+        role = Role((self.openapi_extra or {})[ROLE])
+        known = {each.alias for each in self.dependant.query_params}
+        for each in self.dependant.query_params:
+            if isinstance(each.field_info.annotation, type) and issubclass(each.field_info.annotation, BaseModel):
+                known |= {field.alias or name for name, field in each.field_info.annotation.model_fields.items()}
+
+        async def strict(request: Request) -> Response:
+            if request.scope["query_string"] and (unknown := set(request.query_params) - known):
+                raise _unknown(sorted(unknown), sorted(known))
+            reply: Response = await call(request)
+            return reply
+
+        async def serve(request: Request) -> Response:
+            return await desk_of(request).serve(request, operation, role, strict)
+
+        return serve
+
+
+def _unknown(names: Sequence[str], known: Sequence[str]) -> RejectedError:
+    there = f"there are: {', '.join(known)}" if known else "there are none here"
+    errors = [RejectedError(f"unknown parameter; {there}", where=name[:60]) for name in names[:20]]
+    return RejectedError(errors[0].message, where=errors[0].where, also=tuple(errors[1:]))
+
+
+def router(tag: str) -> APIRouter:
+    """Make a router of operations that the description puts together."""
+    return APIRouter(route_class=Received, tags=[tag])
+
+
+def operation(  # noqa: PLR0913  # what the description tells of an operation
+    routes: APIRouter,
+    method: str,
+    path: str,
+    role: Role,
+    answers: dict[int, Any],
+    *,
+    errors: Sequence[int] = (),
+    body: type[BaseModel] | None = None,
+    media: Sequence[str] = ("application/json",),
+    headers: Sequence[Header] = (),
+    body_needed: bool = True,
+) -> Callable[[Handler], Handler]:
+    """Declare an operation; its id is the handler's name, its text the handler's docstring.
+
+    Parameters
+    ----------
+    answers
+        By status: the message, a media type for text, or None for nothing.
+    errors
+        Statuses beside those that every operation may have.
+    body
+        The message that is read from the body.
+    media
+        Kinds of body that are taken.
+    headers
+        Headers that are read.
+    body_needed
+        Whether there has to be a body.
+    """
+
+    def declare(handler: Handler) -> Handler:
+        first = min(answers)
+        described: dict[str, Any] = {ROLE: role.value}
+        if headers:
+            described["parameters"] = [each.described for each in headers]
+        if body is not None:
+            content = {each: {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}} for each in media}
+            described["requestBody"] = {"required": body_needed, "content": content}
+        failing = {*ALWAYS, *errors, *(WITH_BODY if body is not None else ())}
+        routes.add_api_route(
+            path,
+            handler,
+            methods=[method],
+            operation_id=handler.__name__,
+            summary=_summary(handler),
+            description=_text(handler),
+            status_code=first,
+            response_model=None,
+            responses={
+                **{status: _answer(status, what) for status, what in answers.items()},
+                **{status: _error(status) for status in sorted(failing)},
+            },
+            openapi_extra=described,
+        )
+        return handler
+
+    return declare
+
+
+def _answer(status: int, what: Any) -> dict[str, Any]:  # noqa: ANN401
+    if what is None:
+        return {"description": SAYS.get(status, "Done.")}
+    if isinstance(what, str):
+        return {"description": "The text.", "content": {what: {"schema": {"type": "string"}}}}
+    if isinstance(what, dict):
+        return what
+    return {"description": (what.__doc__ or "").partition("\n")[0], "model": what}
+
+
+def _error(status: int) -> dict[str, Any]:
+    schema = {"$ref": f"#/components/schemas/{Problem.__name__}"}
+    return {"description": SAYS[status], "content": {MEDIA_TYPE: {"schema": schema}}}
+
+
+def _summary(handler: Handler) -> str:
+    return (handler.__doc__ or handler.__name__).strip().partition("\n")[0].rstrip(".")
+
+
+def _text(handler: Handler) -> str:
+    lines = [line.strip() for line in (handler.__doc__ or "").strip().splitlines()]
+    return "\n".join(lines)

@@ -1,0 +1,62 @@
+"""An HTTP server that ends event streams before it waits for connections to end."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI
+
+from seaway.application.access import require_loopback
+from seaway.bootstrap.settings import ServerSettings
+
+GRACE_S = 10
+"""How long requests under way are waited for at the end."""
+
+IDLE_S = 30
+BACKLOG = 2048
+
+
+class Server(uvicorn.Server):
+    """Serves an application made by `seaway.api.app.make_app`."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End what would not end by itself, then everything."""
+        app = self.config.app
+        if isinstance(app, FastAPI):
+            app.state.hub.close()
+        await super().shutdown(sockets)
+
+
+def make_server(app: FastAPI, settings: ServerSettings) -> Server:
+    """Make a server; its `run` returns when it is told to end.
+
+    Raises
+    ------
+    RejectedError
+        When everybody would be an admin and not only this machine could reach it.
+    """
+    if settings.no_auth:
+        require_loopback(settings.host)
+    tls = bool(settings.tls_certificate)
+    return Server(
+        uvicorn.Config(
+            app,
+            host=settings.host,
+            port=settings.port,
+            loop="uvloop",
+            http="httptools",
+            ws="none",
+            lifespan="on",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            log_config=None,
+            backlog=BACKLOG,
+            timeout_keep_alive=IDLE_S,
+            timeout_graceful_shutdown=GRACE_S,
+            ssl_certfile=Path(settings.tls_certificate) if tls else None,
+            ssl_keyfile=Path(settings.tls_key) if tls else None,
+        )
+    )

@@ -1,0 +1,78 @@
+"""Tokens, who asks, and the audit log."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query, Request, Response
+
+from seaway.api.bodies import read
+from seaway.api.desk import desk_of, who_of
+from seaway.api.job_views import LARGEST_ID
+from seaway.api.replies import json_reply
+from seaway.api.routes import operation, router
+from seaway.application.ports.store import MOST_ROWS
+from seaway.application.records import Role
+from seaway.wire import fields
+from seaway.wire.tokens import (
+    AuditPage,
+    TokenCreated,
+    TokenIn,
+    TokenList,
+    TokenOut,
+    WhoOut,
+    audit_fields,
+    token_fields,
+)
+
+routes = router("access")
+
+
+@operation(routes, "GET", "/me", Role.VIEWER, {200: WhoOut})
+async def who_am_i(request: Request) -> Response:
+    """Say who asks."""
+    who = who_of(request)
+    return json_reply({"name": who.name, "role": who.role.value, "tenant": who.tenant})
+
+
+@operation(routes, "GET", "/tokens", Role.ADMIN, {200: TokenList})
+async def list_tokens(request: Request) -> Response:
+    """List tokens, revoked ones too; their secrets are not kept."""
+    desk = desk_of(request)
+    rows = await desk.threads.read(desk.plane.access.tokens)
+    return json_reply({"tokens": [token_fields(row) for row in rows]})
+
+
+@operation(routes, "POST", "/tokens", Role.ADMIN, {201: TokenCreated}, errors=(409,), body=TokenIn)
+async def create_token(request: Request) -> Response:
+    """Make a token. The answer shows its secret this once."""
+    desk, given = desk_of(request), await read(request, TokenIn)
+    token, secret = await desk.threads.write(
+        desk.plane.access.create,
+        given.name,
+        Role(given.role),
+        given.tenant,
+        None if given.expires_in is None else fields.limit_s(given.expires_in),
+        who_of(request).name,
+    )
+    return json_reply({**token_fields(token), "secret": secret}, 201, {"cache-control": "no-store"})
+
+
+@operation(routes, "DELETE", "/tokens/{token}", Role.ADMIN, {200: TokenOut}, errors=(404, 409))
+async def revoke_token(request: Request, token: str) -> Response:
+    """End a token; from now on nobody gets in with it."""
+    desk = desk_of(request)
+    return json_reply(token_fields(await desk.threads.write(desk.plane.access.revoke, token)))
+
+
+@operation(routes, "GET", "/audit", Role.ADMIN, {200: AuditPage})
+async def list_audit(
+    request: Request,
+    before: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Only entries before this one.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 100,
+) -> Response:
+    """List who asked for what, and what came of it, new to old."""
+    desk = desk_of(request)
+    rows = await desk.threads.read(desk.plane.store.audit, before, limit)
+    following = rows[-1].id if len(rows) == limit else None
+    return json_reply({"entries": [audit_fields(row) for row in rows], "next": following})
