@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-import uvicorn
 from rich.console import Console
 
 from seaway.adapters.sqlalchemy.backups import backup
 from seaway.adapters.sqlalchemy.opening import open_store
-from seaway.api import make_app
+from seaway.api.app import make_app
+from seaway.api.server import make_server
 from seaway.application.access import require_loopback
 from seaway.application.maintenance import Maintenance
 from seaway.application.system_clock import SystemClock
@@ -30,9 +30,6 @@ from seaway.domain.errors import RejectedError
 
 SWITCH_S = 0.0005
 """How long a thread computes before another may: short, so that requests are answered while jobs are decided."""
-
-SHUTDOWN_S = 5
-"""How long requests under way are waited for."""
 
 BACKLOG = 2048
 
@@ -57,7 +54,7 @@ def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Pa
             url = _url(settings.server, listener)
             folder.announce(url)
             _welcome(plane, folder, url, time.monotonic() - started)
-            _answer(plane, settings.server, listener)
+            make_server(make_app(plane), settings.server).run(sockets=[listener])
     finally:
         folder.close()
 
@@ -120,21 +117,3 @@ def _welcome(plane: Plane, folder: DataFolder, url: str, seconds: float) -> None
     if plane.settings.server.no_auth:
         console.print("[bold red]--no-auth: everybody who reaches this port is an admin.[/bold red]")
     console.print("Try: [bold]seaway submit --name hello --gpus 1 --gpu-memory 8GB[/bold]    Stop with Ctrl-C.")
-
-
-def _answer(plane: Plane, server: ServerSettings, listener: socket.socket) -> None:
-    """Answer requests until the process is told to end."""
-    config = uvicorn.Config(
-        make_app(plane),
-        loop="uvloop",
-        http="httptools",
-        ws="none",
-        lifespan="on",
-        access_log=False,
-        log_level="warning",
-        server_header=False,
-        timeout_graceful_shutdown=SHUTDOWN_S,
-        ssl_certfile=server.tls_certificate or None,
-        ssl_keyfile=server.tls_key or None,
-    )
-    uvicorn.Server(config).run(sockets=[listener])
