@@ -1,0 +1,268 @@
+"""The client for programs that do other things while they wait for answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+
+import httpx
+
+from seaway.client.call import Call, Paged, decoded
+from seaway.client.calls import access as access_calls
+from seaway.client.calls import fleet as fleet_calls
+from seaway.client.calls import jobs as job_calls
+from seaway.client.calls import service as service_calls
+from seaway.client.calls import tenancy as tenancy_calls
+from seaway.client.connection import CONNECT_S, SILENCE_S, request, require_success, settings
+from seaway.client.described import as_method
+from seaway.client.feed import Feed, Heard
+from seaway.client.tries import Pace, Tries
+from seaway.client.waiting import Until, Wait
+from seaway.client.where import Target
+
+if TYPE_CHECKING:
+    from seaway.wire.events import EventOut
+    from seaway.wire.job_out import JobOut
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def verb(describe: Callable[P, Call[T]]) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
+    """Make a method of a description of a call."""
+
+    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.send(describe(*args, **kwargs))
+
+    return as_method(method, describe)
+
+
+def pages(describe: Callable[P, Paged[T]]) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]:
+    """Make a method of a description of a list; pages are fetched as they are needed."""
+
+    def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        return self.each(describe(*args, **kwargs))
+
+    return as_method(method, describe)
+
+
+class AsyncClient:
+    """Speaks to a Seaway server; as `seaway.Client`, with methods to be awaited.
+
+    A job is named by its id or its name. What goes wrong is raised as `seaway.client.errors` sorts it. Calls
+    that can be repeated are tried again when the server cannot be reached or asks for patience, a submit
+    with one key for all tries, so that no job comes twice.
+
+    Parameters
+    ----------
+    server, token
+        None looks where `seaway.client.where.Target.find` says: environment, profile, this machine's server.
+    profile
+        Name of a profile; None for the default one.
+    timeout_s
+        Seconds after which an answer no longer comes.
+    pace
+        How patiently calls are tried.
+    transport
+        Takes the place of the network, in tests.
+    pause
+        Waits for some seconds.
+    """
+
+    def __init__(
+        self,
+        server: str | None = None,
+        token: str | None = None,
+        *,
+        profile: str | None = None,
+        timeout_s: float = 30.0,
+        pace: Pace | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        pause: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep,
+    ) -> None:
+        self.target = Target.find(server, token, profile)
+        self._http = httpx.AsyncClient(**settings(self.target, timeout_s), transport=transport)
+        self._pace = pace or Pace()
+        self._pause = pause
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self.target.server!r})"
+
+    async def close(self) -> None:
+        """Give connections back."""
+        await self._http.aclose()
+
+    # Jobs.
+    submit = verb(job_calls.submit)
+    trial = verb(job_calls.trial)
+    job = verb(job_calls.job)
+    jobs = pages(job_calls.jobs)
+    count = verb(job_calls.count)
+    change = verb(job_calls.change)
+    cancel = verb(job_calls.cancel)
+    suspend = verb(job_calls.suspend)
+    resume = verb(job_calls.resume)
+    delete = verb(job_calls.delete)
+    explain = verb(job_calls.explain)
+    events = pages(job_calls.events)
+    attempts = verb(job_calls.attempts)
+    manifest = verb(job_calls.manifest)
+    logs = verb(job_calls.logs)
+    normalised = verb(job_calls.normalised)
+
+    # The fleet.
+    clusters = verb(fleet_calls.clusters)
+    cluster = verb(fleet_calls.cluster)
+    nodes = pages(fleet_calls.nodes)
+    devices = pages(fleet_calls.devices)
+    slices = pages(fleet_calls.slices)
+    links = verb(fleet_calls.links)
+    gateways = verb(fleet_calls.gateways)
+    cluster_history = verb(fleet_calls.cluster_history)
+    link_history = verb(fleet_calls.link_history)
+    cordons = verb(fleet_calls.cordons)
+    cordon = verb(fleet_calls.cordon)
+    drain = verb(fleet_calls.drain)
+    uncordon = verb(fleet_calls.uncordon)
+
+    # Queues, pools, tenants, policies.
+    queues = verb(tenancy_calls.queues)
+    queue = verb(tenancy_calls.queue)
+    put_queue = verb(tenancy_calls.put_queue)
+    delete_queue = verb(tenancy_calls.delete_queue)
+    pools = verb(tenancy_calls.pools)
+    put_pool = verb(tenancy_calls.put_pool)
+    delete_pool = verb(tenancy_calls.delete_pool)
+    tenants = verb(tenancy_calls.tenants)
+    put_tenant = verb(tenancy_calls.put_tenant)
+    delete_tenant = verb(tenancy_calls.delete_tenant)
+    policies = verb(tenancy_calls.policies)
+    shadows = verb(tenancy_calls.shadows)
+
+    # Access.
+    me = verb(access_calls.me)
+    tokens = verb(access_calls.tokens)
+    create_token = verb(access_calls.create_token)
+    revoke_token = verb(access_calls.revoke_token)
+    audit = pages(access_calls.audit)
+
+    # The service.
+    health = verb(service_calls.health)
+    ready = verb(service_calls.ready)
+    whatif = verb(service_calls.whatif)
+
+    async def follow(self, job: str | None = None, *, after: int | None = None) -> AsyncIterator[EventOut]:
+        """Follow events as they happen; goes on by itself where it was when the connection breaks.
+
+        Parameters
+        ----------
+        job
+            Of which job; ends when the job is over. None follows all that may be seen, without end.
+        after
+            Only what came after the event of this id. None starts with a job's first event, or, for all
+            jobs, with what comes from now on.
+        """
+        async for heard in self.listen(job, after=after):
+            yield heard.event()
+
+    async def listen(self, job: str | None = None, *, after: int | None = None) -> AsyncGenerator[Heard]:
+        """Follow events as `follow` does, each as the body that the API shows."""
+        feed = Feed(after=after)
+        if job is not None:
+            feed = Feed(str((await self.body(job_calls.job(job)))["id"]), after or 0)
+        async for heard in self._heard(feed):
+            yield heard
+
+    async def wait(self, job: str, until: Until = "over", *, timeout_s: float | None = None) -> JobOut:
+        """Wait for a job to be over, or to run; return it as it is then.
+
+        Parameters
+        ----------
+        until
+            ``running`` returns too when the job is over without having run.
+        timeout_s
+            After how many seconds to give up; None for never.
+
+        Raises
+        ------
+        WaitedTooLongError
+            When that time is over.
+        """
+        wait = Wait(until, timeout_s, self._pace.clock())
+        found = await self.send(job_calls.job(job))
+        feed = Feed(found.id, 0)
+        while not wait.done(found) and not feed.over:
+            async with aclosing(self._heard(feed, wait)) as events:
+                async for heard in events:
+                    if wait.matters(heard):
+                        break
+            found = await self.send(job_calls.job(found.id))
+        return found
+
+    async def send(self, call: Call[T]) -> T:
+        """Make a call and read its answer."""
+        return call.answer.read(await self._content(call))
+
+    async def body(self, call: Call[Any]) -> dict[str, Any]:
+        """Make a call and return the answer's JSON as it came."""
+        return decoded(await self._content(call))
+
+    async def each(self, paged: Paged[T]) -> AsyncIterator[T]:
+        """Go through a list, page by page as far as is wanted."""
+        had, call = 0, paged.first if paged.limit != 0 else None
+        while call is not None:
+            page = await self.send(call)
+            taken = paged.taken(page, had)
+            for item in taken:
+                yield item
+            had += len(taken)
+            call = paged.after(page, had)
+
+    async def _content(self, call: Call[Any]) -> bytes:
+        tries = self._tries(repeatable=call.repeatable)
+        while True:
+            try:
+                response = await self._http.request(**request(call))
+                pause = tries.answered(response)
+            except httpx.TransportError as error:
+                pause = tries.lost(error)
+            else:
+                if pause is None:
+                    require_success(response)
+                    return response.content
+            await self._pause(pause)
+
+    async def _heard(self, feed: Feed, wait: Wait | None = None) -> AsyncGenerator[Heard]:
+        wait = wait or Wait("over", None, 0.0)
+        tries = self._tries()
+        while not feed.over:
+            silence_s = wait.left_s(self._pace.clock(), SILENCE_S)
+            timeout = httpx.Timeout(CONNECT_S, read=silence_s)
+            try:
+                async with self._http.stream(**request(feed.call()), timeout=timeout) as response:
+                    if response.is_success:
+                        async for chunk in response.aiter_bytes():
+                            tries = self._tries()
+                            for heard in feed.read(chunk):
+                                yield heard
+                            if feed.over:
+                                return
+                            wait.left_s(self._pace.clock(), SILENCE_S)
+                        pause = tries.ended()
+                    else:
+                        await response.aread()
+                        pause = tries.refused(response)
+            except httpx.TransportError as error:
+                pause = tries.lost(error)
+            await self._pause(wait.left_s(self._pace.clock(), pause))
+
+    def _tries(self, *, repeatable: bool = True) -> Tries:
+        return Tries(self._pace, self.target.server, repeatable=repeatable)

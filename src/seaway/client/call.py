@@ -1,0 +1,184 @@
+"""One call of the API, as data: what is asked, and how the answer is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any, Generic, Protocol, TypeVar
+from urllib.parse import quote
+
+import orjson
+
+from seaway.client.errors import AnswerError
+
+PREFIX = "/api/v1"
+
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+Query = Mapping[str, object]
+"""What stands behind the question mark; None leaves a name out, a list repeats it."""
+
+
+class Answer(Protocol[T_co]):
+    """Reads what comes back."""
+
+    def read(self, content: bytes) -> T_co:
+        """Read the body of an answer that says success."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """An answer that `seaway.wire` describes; its module is imported when the first one is read."""
+
+    module: str
+    name: str
+
+    def read(self, content: bytes) -> Any:  # noqa: ANN401  # whoever names a Model says what it reads
+        """Read a message.
+
+        Raises
+        ------
+        AnswerError
+            When it is none of this kind.
+        """
+        from pydantic import ValidationError
+
+        try:
+            return getattr(import_module(self.module), self.name).model_validate_json(content)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise AnswerError(f"the server's answer is no {self.name}: {where} {first['msg']}") from None
+
+
+class Data:
+    """An answer that is taken as it comes."""
+
+    def read(self, content: bytes) -> dict[str, Any]:
+        """Read an object; raises as `decoded`."""
+        return decoded(content)
+
+
+class Text:
+    """An answer for people: text."""
+
+    def read(self, content: bytes) -> str:
+        """Read text."""
+        return content.decode(errors="replace")
+
+
+class Nothing:
+    """An answer that says no more than that it is done."""
+
+    def read(self, content: bytes) -> None:
+        """Pass over the body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One call.
+
+    Attributes
+    ----------
+    method, path
+        As in HTTP; the path is relative to the server's URL.
+    answer
+        Reads what comes back.
+    query, headers, content
+        Sent along.
+    repeatable
+        Whether sending it twice does no more than sending it once.
+    """
+
+    method: str
+    path: str
+    answer: Answer[T]
+    query: Query = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content: bytes = b""
+    repeatable: bool = True
+
+    @property
+    def parameters(self) -> list[tuple[str, str]]:
+        """What stands behind the question mark, name by name."""
+        return [
+            (name, _written(each))
+            for name, value in self.query.items()
+            if value is not None
+            for each in (value if isinstance(value, list | tuple) else [value])
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Paged(Generic[Item]):
+    """A list that comes in pages.
+
+    Attributes
+    ----------
+    first
+        Asks for the first page.
+    items
+        The field that holds a page's entries.
+    by
+        The parameter that takes the mark of the next page.
+    limit
+        Entries that are wanted in all; None for all there are.
+    """
+
+    first: Call[Any]
+    items: str
+    by: str = "after"
+    limit: int | None = None
+
+    def taken(self, page: Any, had: int) -> list[Item]:  # noqa: ANN401  # one of the lists of seaway.wire
+        """Return what is wanted of a page when `had` entries are there already."""
+        entries: list[Item] = getattr(page, self.items)
+        return entries if self.limit is None else entries[: self.limit - had]
+
+    def after(self, page: Any, had: int) -> Call[Any] | None:  # noqa: ANN401  # as in `taken`
+        """Return the call for the page after `page`; None when no more is wanted or there."""
+        if page.next is None or (self.limit is not None and had >= self.limit):
+            return None
+        return replace(self.first, query={**self.first.query, self.by: page.next})
+
+
+def get(path: str, answer: Answer[T], query: Query | None = None) -> Call[T]:
+    """Describe a call that reads."""
+    return Call("GET", PREFIX + path, answer, query or {})
+
+
+def send(method: str, path: str, answer: Answer[T], body: object = None, *, repeatable: bool = True) -> Call[T]:
+    """Describe a call that changes something; `body` becomes JSON, None sends none."""
+    if body is None:
+        return Call(method, PREFIX + path, answer, repeatable=repeatable)
+    headers = {"Content-Type": "application/json"}
+    return Call(method, PREFIX + path, answer, {}, headers, orjson.dumps(body), repeatable)
+
+
+def part(name: str) -> str:
+    """Write a name so that it can stand in a path, whatever it holds."""
+    return quote(name, safe="") if name.strip(".") else quote(name, safe="").replace(".", "%2E")
+
+
+def decoded(content: bytes) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises
+    ------
+    AnswerError
+        When it is none.
+    """
+    try:
+        read = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        read = None
+    if not isinstance(read, dict):
+        raise AnswerError("this is no answer of a Seaway server; is the URL right?")
+    return read
+
+
+def _written(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

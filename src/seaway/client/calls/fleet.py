@@ -1,0 +1,117 @@
+"""Calls about the fleet: clusters, nodes, devices, slices, links, gateways, cordons."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seaway.client.call import Answer, Call, Model, Nothing, Paged, get, part, send
+
+if TYPE_CHECKING:
+    from seaway.wire.fleet import (
+        ClusterHistory,
+        ClusterList,
+        ClusterOut,
+        CordonList,
+        CordonOut,
+        DeviceOut,
+        DevicePage,
+        GatewayList,
+        LinkHistory,
+        LinkList,
+        NodeOut,
+        NodePage,
+        SliceHeld,
+        SlicePage,
+    )
+
+_WIRE = "seaway.wire.fleet"
+
+CLUSTER: Answer[ClusterOut] = Model(_WIRE, "ClusterOut")
+CLUSTERS: Answer[ClusterList] = Model(_WIRE, "ClusterList")
+NODES: Answer[NodePage] = Model(_WIRE, "NodePage")
+DEVICES: Answer[DevicePage] = Model(_WIRE, "DevicePage")
+SLICES: Answer[SlicePage] = Model(_WIRE, "SlicePage")
+LINKS: Answer[LinkList] = Model(_WIRE, "LinkList")
+GATEWAYS: Answer[GatewayList] = Model(_WIRE, "GatewayList")
+CORDON: Answer[CordonOut] = Model(_WIRE, "CordonOut")
+CORDONS: Answer[CordonList] = Model(_WIRE, "CordonList")
+CLUSTER_HISTORY: Answer[ClusterHistory] = Model(_WIRE, "ClusterHistory")
+LINK_HISTORY: Answer[LinkHistory] = Model(_WIRE, "LinkHistory")
+
+PAGE = 500
+
+
+def clusters() -> Call[ClusterList]:
+    """List clusters, summed up."""
+    return get("/fleet/clusters", CLUSTERS)
+
+
+def cluster(name: str) -> Call[ClusterOut]:
+    """Look a cluster up."""
+    return get(f"/fleet/clusters/{part(name)}", CLUSTER)
+
+
+def nodes(*, cluster: str = "", limit: int | None = None) -> Paged[NodeOut]:
+    """List nodes with their devices and slices, of one cluster or of all."""
+    return Paged(get("/fleet/nodes", NODES, _page(limit, cluster)), "nodes", limit=limit)
+
+
+def devices(*, cluster: str = "", node: str = "", limit: int | None = None) -> Paged[DeviceOut]:
+    """List devices with their slices."""
+    return Paged(get("/fleet/devices", DEVICES, _page(limit, cluster, node)), "devices", limit=limit)
+
+
+def slices(*, cluster: str = "", node: str = "", limit: int | None = None) -> Paged[SliceHeld]:
+    """List slices of devices, and who holds them."""
+    return Paged(get("/fleet/slices", SLICES, _page(limit, cluster, node)), "slices", limit=limit)
+
+
+def links() -> Call[LinkList]:
+    """List links as they were measured last."""
+    return get("/fleet/links", LINKS)
+
+
+def gateways() -> Call[GatewayList]:
+    """List gateways."""
+    return get("/fleet/gateways", GATEWAYS)
+
+
+def cluster_history(cluster: str = "", *, since: str = "") -> Call[ClusterHistory]:
+    """List how full clusters were, oldest first, from the moment `since` on."""
+    return get("/fleet/history/clusters", CLUSTER_HISTORY, {"cluster": cluster or None, "since": since or None})
+
+
+def link_history(source: str = "", target: str = "", *, since: str = "") -> Call[LinkHistory]:
+    """List what was measured of links, oldest first, from the moment `since` on."""
+    query = {"source": source or None, "target": target or None, "since": since or None}
+    return get("/fleet/history/links", LINK_HISTORY, query)
+
+
+def cordons() -> Call[CordonList]:
+    """List what takes no new work, and why."""
+    return get("/cordons", CORDONS)
+
+
+def cordon(cluster: str, node: str = "", *, reason: str = "") -> Call[CordonOut]:
+    """Keep new work away from a cluster, or from one node of it."""
+    return _cordon(cluster, node, reason, drain=False)
+
+
+def drain(cluster: str, node: str = "", *, reason: str = "") -> Call[CordonOut]:
+    """Keep new work away, and move away what runs there."""
+    return _cordon(cluster, node, reason, drain=True)
+
+
+def uncordon(cluster: str, node: str = "") -> Call[None]:
+    """Let new work come again."""
+    call = send("DELETE", "/cordons", Nothing())
+    return Call(call.method, call.path, Nothing(), {"cluster": cluster, "node": node or None})
+
+
+def _cordon(cluster: str, node: str, reason: str, *, drain: bool) -> Call[CordonOut]:
+    return send("POST", "/cordons", CORDON, {"cluster": cluster, "node": node, "drain": drain, "reason": reason})
+
+
+def _page(limit: int | None, cluster: str, node: str = "") -> dict[str, str | int | None]:
+    size = PAGE if limit is None else max(1, min(limit, PAGE))
+    return {"cluster": cluster or None, "node": node or None, "limit": size}

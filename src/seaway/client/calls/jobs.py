@@ -1,0 +1,200 @@
+"""Calls about jobs. A job is named by its id, or by its name: then the latest of that name is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from uuid import uuid4
+
+from seaway.client.call import Answer, Call, Data, Model, Nothing, Paged, Text, get, part, send
+
+if TYPE_CHECKING:
+    from seaway.wire.events import EventList, EventOut
+    from seaway.wire.explanations import ReasonOut, TrialOut
+    from seaway.wire.job_in import JobIn
+    from seaway.wire.job_out import AttemptList, JobCount, JobOut, JobPage
+
+JOB: Answer[JobOut] = Model("seaway.wire.job_out", "JobOut")
+JOBS: Answer[JobPage] = Model("seaway.wire.job_out", "JobPage")
+COUNT: Answer[JobCount] = Model("seaway.wire.job_out", "JobCount")
+ATTEMPTS: Answer[AttemptList] = Model("seaway.wire.job_out", "AttemptList")
+TRIAL: Answer[TrialOut] = Model("seaway.wire.explanations", "TrialOut")
+REASON: Answer[ReasonOut] = Model("seaway.wire.explanations", "ReasonOut")
+EVENTS: Answer[EventList] = Model("seaway.wire.events", "EventList")
+
+PAGE = 500
+"""Jobs on a page where many are wanted."""
+
+
+class JobFields(TypedDict, total=False):
+    """A job as keyword arguments; every one is described at `seaway.wire.job_in.JobIn`."""
+
+    name: str
+    tenant: str
+    queue: str
+    priority: int
+    gateway: str
+    replicas: int
+    gang: bool
+    template: str
+    resources: Mapping[str, Any]
+    network: Mapping[str, Any]
+    between_replicas: Mapping[str, Any]
+    placement: Mapping[str, Any]
+    run: Mapping[str, Any]
+    runs: str
+    time_limit: str
+    retries: int
+    labels: Mapping[str, str]
+
+
+class JobFilter(TypedDict, total=False):
+    """Which jobs; what is left out does not filter.
+
+    Attributes
+    ----------
+    tenant, queue, cluster, submitted_by
+        Exactly this.
+    state
+        Any of these.
+    name
+        A part of the name.
+    label
+        Like ``team=a``.
+    submitted_from, submitted_until
+        Moments with their zone, like ``2026-11-21T10:00:00Z``.
+    """
+
+    tenant: str
+    queue: str
+    cluster: str
+    submitted_by: str
+    state: str | Sequence[str]
+    name: str
+    label: str
+    submitted_from: str
+    submitted_until: str
+
+
+def submit(job: JobIn | Mapping[str, Any] | None = None, *, key: str = "", **given: Unpack[JobFields]) -> Call[JobOut]:
+    """Submit a job; it is stored when this returns.
+
+    Parameters
+    ----------
+    job
+        The job; None where it is given as keyword arguments.
+    key
+        Sent again with the same key, a job is not submitted twice. Empty makes one for this call, so that it
+        can be sent again when the answer was lost.
+    """
+    call = send("POST", "/jobs", JOB, written(job, given))
+    return Call(call.method, call.path, JOB, {}, {**call.headers, "Idempotency-Key": key or uuid4().hex}, call.content)
+
+
+def trial(job: JobIn | Mapping[str, Any] | None = None, **given: Unpack[JobFields]) -> Call[TrialOut]:
+    """Ask what would happen to a job if it were submitted now; nothing is stored."""
+    call = send("POST", "/jobs", TRIAL, written(job, given))
+    return Call(call.method, call.path, TRIAL, {"dry_run": True}, call.headers, call.content)
+
+
+def job(job: str) -> Call[JobOut]:
+    """Look a job up."""
+    return get(f"/jobs/{part(job)}", JOB)
+
+
+def jobs(*, limit: int | None = None, after: str = "", **wanted: Unpack[JobFilter]) -> Paged[JobOut]:
+    """List jobs from new to old.
+
+    Parameters
+    ----------
+    limit
+        How many at most; None for all.
+    after
+        What `next` of a page before said.
+    """
+    query = {**wanted, "after": after or None, "limit": PAGE if limit is None else max(1, min(limit, PAGE))}
+    return Paged(get("/jobs", JOBS, query), "jobs", limit=limit)
+
+
+def count(**wanted: Unpack[JobFilter]) -> Call[JobCount]:
+    """Count jobs by state."""
+    return get("/job-counts", COUNT, {**wanted})
+
+
+def change(job: str, changes: Mapping[str, Any], *, seen: JobOut | None = None) -> Call[JobOut]:
+    """Change some of what a job asks for. One that runs is started anew where it has to be.
+
+    Parameters
+    ----------
+    changes
+        A merge patch (RFC 7396): what it does not name stays; None takes a field back to its default.
+    seen
+        The job as it was when the change was thought of: refused with `StaleError` if it is another version
+        by now. None changes whichever there is.
+    """
+    call = send("PATCH", f"/jobs/{part(job)}", JOB, changes)
+    match = {} if seen is None else {"If-Match": f'"{seen.id}.{seen.version}"'}
+    headers = {**call.headers, "Content-Type": "application/merge-patch+json", **match}
+    return Call(call.method, call.path, JOB, {}, headers, call.content, repeatable=seen is None)
+
+
+def cancel(job: str, reason: str = "") -> Call[JobOut]:
+    """End a job; its record stays."""
+    return _step(job, "cancel", reason)
+
+
+def suspend(job: str, reason: str = "") -> Call[JobOut]:
+    """Stop a job until somebody resumes it."""
+    return _step(job, "suspend", reason)
+
+
+def resume(job: str, reason: str = "") -> Call[JobOut]:
+    """Send a suspended job back to its queue."""
+    return _step(job, "resume", reason, repeatable=False)
+
+
+def delete(job: str) -> Call[None]:
+    """End a job if it is not over, and list it no longer."""
+    return send("DELETE", f"/jobs/{part(job)}", Nothing(), repeatable=False)
+
+
+def explain(job: str) -> Call[ReasonOut]:
+    """Say why a job is where it is."""
+    return get(f"/jobs/{part(job)}/explain", REASON)
+
+
+def events(job: str, *, after: int = 0) -> Paged[EventOut]:
+    """List what happened to a job, in order; only what came after the event `after`."""
+    return Paged(get(f"/jobs/{part(job)}/events", EVENTS, {"after": after}), "events")
+
+
+def attempts(job: str) -> Call[AttemptList]:
+    """List where a job was placed, attempt by attempt."""
+    return get(f"/jobs/{part(job)}/attempts", ATTEMPTS)
+
+
+def manifest(job: str) -> Call[str]:
+    """Return the objects that a job becomes in its clusters, as YAML."""
+    return Call("GET", get(f"/jobs/{part(job)}/manifest", Text()).path, Text(), {}, {"Accept": "application/yaml"})
+
+
+def logs(job: str, *, replica: int = 0, tail: int = 100) -> Call[str]:
+    """Return the last lines that a replica wrote, where its cluster keeps them."""
+    return get(f"/jobs/{part(job)}/logs", Text(), {"replica": replica, "tail": tail})
+
+
+def normalised(job: str) -> Call[dict[str, Any]]:
+    """Return a job exactly as the scheduler sees it."""
+    return get(f"/jobs/{part(job)}/normalised", Data())
+
+
+def written(job: JobIn | Mapping[str, Any] | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a job as it is sent: one that was made, with keyword arguments in place of its fields."""
+    if job is None or isinstance(job, Mapping):
+        return {**(job or {}), **given}
+    return {**job.model_dump(mode="json", exclude_unset=True), **given}
+
+
+def _step(job: str, step: str, reason: str, *, repeatable: bool = True) -> Call[JobOut]:
+    body = {"reason": reason} if reason else None
+    return send("POST", f"/jobs/{part(job)}/{step}", JOB, body, repeatable=repeatable)

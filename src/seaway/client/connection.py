@@ -1,0 +1,84 @@
+"""How a client is set up for a server."""
+
+from __future__ import annotations
+
+import ssl
+import warnings
+from typing import Any
+
+import httpx
+
+from seaway import __version__
+from seaway.client.call import Call
+from seaway.client.errors import RejectedError, error_of
+from seaway.client.where import Target
+
+CONNECT_S = 5.0
+SILENCE_S = 45.0
+"""How long a stream of events may be silent; the server gives a sign of life more often."""
+
+_warned: set[str] = set()
+
+
+def settings(target: Target, timeout_s: float) -> dict[str, Any]:
+    """Return what httpx needs to know to speak to a server.
+
+    Raises
+    ------
+    RejectedError
+        When the certificates to trust cannot be read.
+    """
+    warn_if_exposed(target)
+    headers = {"User-Agent": f"seaway/{__version__}"}
+    if target.token:
+        headers["Authorization"] = f"Bearer {target.token}"
+    return {
+        "base_url": target.server,
+        "headers": headers,
+        "timeout": httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s)),
+        "verify": _trusted(target),
+        "trust_env": not target.loopback,  # no proxy leads to this machine itself
+    }
+
+
+def request(call: Call[Any]) -> dict[str, Any]:
+    """Return a call as httpx takes it."""
+    sent: dict[str, Any] = {"method": call.method, "url": call.path, "headers": dict(call.headers)}
+    if call.query:
+        sent["params"] = call.parameters
+    if call.content:
+        sent["content"] = call.content
+    return sent
+
+
+def require_success(response: httpx.Response) -> None:
+    """Check an answer that has been read.
+
+    Raises
+    ------
+    SeawayError
+        As `seaway.client.errors` sorts them.
+    """
+    if not response.is_success:
+        raise error_of(response)
+
+
+def warn_if_exposed(target: Target) -> None:
+    """Warn, once for each server, when a token would cross a network in the clear."""
+    if target.exposed and target.server not in _warned:
+        _warned.add(target.server)
+        warnings.warn(
+            f"the token is sent to {target.server} without encryption: whoever is in between can read it; use https",
+            stacklevel=2,
+        )
+
+
+def _trusted(target: Target) -> ssl.SSLContext | bool:
+    if not target.server.startswith("https:"):
+        return False  # nothing to check; saves reading the system's certificates
+    if not target.ca_file:
+        return True
+    try:
+        return ssl.create_default_context(cafile=target.ca_file)
+    except OSError as error:
+        raise RejectedError(f"cannot be read as certificates: {error}", where=target.ca_file) from None

@@ -1,0 +1,118 @@
+"""The live stream of events: how it is read, and how it goes on after a connection broke.
+
+References
+----------
+WHATWG HTML Living Standard, section 9.2, Server-sent events.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from seaway.client.call import PREFIX, Call, Data
+from seaway.client.errors import AnswerError
+from seaway.domain.lifecycle import FINAL
+
+if TYPE_CHECKING:
+    from seaway.wire.events import EventOut
+
+OVER = frozenset(state.value for state in FINAL)
+"""States, as events name them, after which nothing more happens to a job."""
+
+LARGEST = 1 << 20
+"""Bytes that a line of the stream may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One event as it came: its id, and its body as the API shows it."""
+
+    id: int
+    body: dict[str, Any]
+
+    def event(self) -> EventOut:
+        """Return the event."""
+        from seaway.wire.events import EventOut
+
+        return EventOut.model_validate(self.body)
+
+
+class Reader:
+    """Takes a stream apart into events."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._data: list[bytes] = []
+
+    def read(self, chunk: bytes) -> list[Heard]:
+        """Take in what came, and return the events that are whole.
+
+        Raises
+        ------
+        AnswerError
+            When this is no stream of events.
+        """
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        if len(self._rest) > LARGEST:
+            raise AnswerError("the stream of events has a line without end")
+        return [heard for line in lines if (heard := self._line(line.removesuffix(b"\r")))]
+
+    def _line(self, line: bytes) -> Heard | None:
+        if line:
+            name, _, value = line.partition(b":")
+            if name == b"data":
+                self._data.append(value.removeprefix(b" "))
+            return None  # `event`, `id` and `retry` say nothing that the data does not; `:` is a sign of life
+        if not self._data:
+            return None
+        data, self._data = b"\n".join(self._data), []
+        try:
+            body = orjson.loads(data)
+            return Heard(int(body["id"]), body)
+        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+            raise AnswerError("the stream holds what is no event") from None
+
+
+class Feed:
+    """Follows events of one job or of all: remembers where it is, and knows when there will be no more.
+
+    Parameters
+    ----------
+    job_id
+        Of which job; empty for all that may be seen.
+    after
+        Only what came after the event of this id; None for what comes from now on.
+    """
+
+    def __init__(self, job_id: str = "", after: int | None = None) -> None:
+        self._over = False
+        self._job_id = job_id
+        self._after = after
+        self._reader = Reader()
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come, since the job is over."""
+        return self._over
+
+    def call(self) -> Call[dict[str, Any]]:
+        """Return what to ask for now; starts to read anew."""
+        self._reader = Reader()
+        headers = {"Accept": "text/event-stream"}
+        if self._after is not None:
+            headers["Last-Event-ID"] = str(self._after)
+        return Call("GET", f"{PREFIX}/events", Data(), {"job": self._job_id or None}, headers)
+
+    def read(self, chunk: bytes) -> list[Heard]:
+        """Take in what came, and return the events that are new."""
+        fresh = []
+        for heard in self._reader.read(chunk):
+            if self._over or (self._after is not None and heard.id <= self._after):
+                continue
+            self._after = heard.id
+            fresh.append(heard)
+            self._over = bool(self._job_id) and heard.body.get("state") in OVER
+        return fresh
