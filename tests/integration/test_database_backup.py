@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import select
 
 from seaway.adapters import sqlalchemy as database
+from seaway.adapters.sqlalchemy.backup_file import BackupReader
 from seaway.adapters.sqlalchemy.backups import TABLES
 from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.application.changes import Change, Outcome
@@ -106,10 +107,10 @@ def fail_half_way(url: str, there: str, file: Path, monkeypatch: pytest.MonkeyPa
     store.close()
     before = everything(there)
     database.backup(url, file, NOW_NS)
-    pages = database.backups.BackupReader.pages
+    pages = BackupReader.pages
     calls = 0
 
-    def fail(self: database.backups.BackupReader, size: int, progress: Any) -> Iterator[Any]:  # noqa: ANN401
+    def fail(self: BackupReader, size: int, progress: Any) -> Iterator[Any]:  # noqa: ANN401
         nonlocal calls
         calls += 1
         for at, page in enumerate(pages(self, size, progress)):
@@ -117,7 +118,7 @@ def fail_half_way(url: str, there: str, file: Path, monkeypatch: pytest.MonkeyPa
                 raise RuntimeError("the power fails")
             yield page
 
-    monkeypatch.setattr(database.backups.BackupReader, "pages", fail)
+    monkeypatch.setattr(BackupReader, "pages", fail)
     with pytest.raises(RuntimeError, match="power"):
         database.restore(there, file, force=True)
     assert everything(there) == before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntEnum
 from operator import attrgetter
 from typing import Any
@@ -65,7 +65,7 @@ SCRIBES: dict[type[Any], tuple[Table, Callable[[Any], Row]]] = {
 """Table of each kind of record, and how a row of it is written; jobs and attempts have more to them."""
 
 NUMBERED: dict[type[Any], Table] = {Event: tables.EVENTS, AuditEntry: tables.AUDIT, ShadowResult: tables.SHADOWS}
-"""Kinds of records that get an id when they have none."""
+"""Kinds of records that get an id, the last column of their table, when they have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +138,11 @@ class Batch:
         elif kind is Attempt:
             self._put(step, tables.ATTEMPTS, codec.attempt_row(record, self._text(record)))
         else:
-            if kind in NUMBERED and step is not Step.DELETE:
-                record = self._numbered(record)
             table, write = SCRIBES[kind]
-            self._put(step, table, write(record))
+            row = write(record)
+            if kind in NUMBERED and step is not Step.DELETE:
+                row = self._numbered(kind, row)
+            self._put(step, table, row)
 
     def run(self, connection: Connection, words: Wording) -> bool:
         """Store everything; return whether every row was as it should be."""
@@ -163,14 +164,12 @@ class Batch:
         else:
             entry[1].append(row)
 
-    def _numbered(self, record: Any) -> Any:  # noqa: ANN401  # any kind of record
-        """Give a record an id if it has none."""
+    def _numbered(self, kind: type[Any], row: Row) -> Row:
+        """Give a row an id, its last column, if it has none."""
         latest = self._memory.latest
-        kind = type(record)
-        if not record.id:
-            record = replace(record, id=latest[kind] + 1)
-        latest[kind] = max(latest[kind], record.id)
-        return record
+        number = row[-1] or latest[kind] + 1
+        latest[kind] = max(latest[kind], number)
+        return row if row[-1] else (*row[:-1], number)
 
     def _known(self, number: int) -> Known | None:
         return self.jobs.get(number) or self._memory.jobs.get(number)
