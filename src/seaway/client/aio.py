@@ -199,7 +199,7 @@ class AsyncClient:
         wait = Wait(until, timeout_s, self._pace.clock())
         found = await self.send(job_calls.job(job))
         feed = Feed(found.id, 0)
-        while not wait.done(found) and not feed.over:
+        while not wait.done(found) and not feed.is_over():
             async with aclosing(self._heard(feed, wait)) as events:
                 async for heard in events:
                     if wait.matters(heard):
@@ -224,7 +224,7 @@ class AsyncClient:
             for item in taken:
                 yield item
             had += len(taken)
-            call = paged.after(page, had)
+            call = paged.after(page.next, had)
 
     async def _content(self, call: Call[Any]) -> bytes:
         tries = self._tries(repeatable=call.repeatable)
@@ -243,7 +243,7 @@ class AsyncClient:
     async def _heard(self, feed: Feed, wait: Wait | None = None) -> AsyncGenerator[Heard]:
         wait = wait or Wait("over", None, 0.0)
         tries = self._tries()
-        while not feed.over:
+        while not feed.is_over():
             silence_s = wait.left_s(self._pace.clock(), SILENCE_S)
             timeout = httpx.Timeout(CONNECT_S, read=silence_s)
             try:
@@ -253,7 +253,7 @@ class AsyncClient:
                             tries = self._tries()
                             for heard in feed.read(chunk):
                                 yield heard
-                            if feed.over:
+                            if feed.is_over():
                                 return
                             wait.left_s(self._pace.clock(), SILENCE_S)
                         pause = tries.ended()

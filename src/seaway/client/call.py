@@ -138,11 +138,11 @@ class Paged(Generic[Item]):
         entries: list[Item] = getattr(page, self.items)
         return entries if self.limit is None else entries[: self.limit - had]
 
-    def after(self, page: Any, had: int) -> Call[Any] | None:  # noqa: ANN401  # as in `taken`
-        """Return the call for the page after `page`; None when no more is wanted or there."""
-        if page.next is None or (self.limit is not None and had >= self.limit):
+    def after(self, following: str | int | None, had: int) -> Call[Any] | None:
+        """Return the call for the page that `following` leads to; None when no more is wanted or there."""
+        if following is None or (self.limit is not None and had >= self.limit):
             return None
-        return replace(self.first, query={**self.first.query, self.by: page.next})
+        return replace(self.first, query={**self.first.query, self.by: following})
 
 
 def get(path: str, answer: Answer[T], query: Query | None = None) -> Call[T]:

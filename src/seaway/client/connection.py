@@ -10,7 +10,8 @@ import httpx
 
 from seaway import __version__
 from seaway.client.call import Call
-from seaway.client.errors import RejectedError, error_of
+from seaway.client.errors import RejectedError
+from seaway.client.problems import error_of
 from seaway.client.where import Target
 
 CONNECT_S = 5.0

@@ -93,9 +93,8 @@ class Feed:
         self._after = after
         self._reader = Reader()
 
-    @property
-    def over(self) -> bool:
-        """Whether nothing more will come, since the job is over."""
+    def is_over(self) -> bool:
+        """Tell whether nothing more will come, since the job is over."""
         return self._over
 
     def call(self) -> Call[dict[str, Any]]:

@@ -198,7 +198,7 @@ class Client:
         wait = Wait(until, timeout_s, self._pace.clock())
         found = self.send(job_calls.job(job))
         feed = Feed(found.id, 0)
-        while not wait.done(found) and not feed.over:
+        while not wait.done(found) and not feed.is_over():
             with closing(self._heard(feed, wait)) as events:
                 for heard in events:
                     if wait.matters(heard):
@@ -222,7 +222,7 @@ class Client:
             taken = paged.taken(page, had)
             yield from taken
             had += len(taken)
-            call = paged.after(page, had)
+            call = paged.after(page.next, had)
 
     def _content(self, call: Call[Any]) -> bytes:
         tries = self._tries(repeatable=call.repeatable)
@@ -241,7 +241,7 @@ class Client:
     def _heard(self, feed: Feed, wait: Wait | None = None) -> Generator[Heard]:
         wait = wait or Wait("over", None, 0.0)
         tries = self._tries()
-        while not feed.over:
+        while not feed.is_over():
             silence_s = wait.left_s(self._pace.clock(), SILENCE_S)
             timeout = httpx.Timeout(CONNECT_S, read=silence_s)
             try:
@@ -250,7 +250,7 @@ class Client:
                         for chunk in response.iter_bytes():
                             tries = self._tries()
                             yield from feed.read(chunk)
-                            if feed.over:
+                            if feed.is_over():
                                 return
                             wait.left_s(self._pace.clock(), SILENCE_S)
                         pause = tries.ended()

@@ -1,0 +1,88 @@
+"""Errors out of answers: problem details become exceptions.
+
+References
+----------
+RFC 9457, Problem Details for HTTP APIs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import orjson
+
+from seaway.client.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvariantError,
+    RejectedError,
+    SeawayError,
+    StaleError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnknownError,
+)
+
+RETRY_AFTER_S = 5
+"""When the server does not say after how long."""
+
+MOST_RETRY_AFTER_S = 3600
+SHOWN = 200
+"""Characters of an answer that is no problem's description."""
+
+
+def error_of(response: httpx.Response) -> SeawayError:
+    """Make an error of an answer that has been read and is none of success."""
+    status = response.status_code
+    told = _problem(response)
+    detail = str(told.get("detail") or told.get("title") or _unexplained(response))
+    if status in PLAIN:
+        return PLAIN[status](detail)
+    if status in RETRIED or status == httpx.codes.TOO_MANY_REQUESTS:
+        return UnavailableError(detail, retry_after_s=retry_after_s(response))
+    if status >= httpx.codes.INTERNAL_SERVER_ERROR:
+        return InvariantError(f"the server failed: {detail}")
+    return _rejected(UnknownError if status in GONE else RejectedError, detail, told.get("errors"))
+
+
+PLAIN: dict[int, type[SeawayError]] = {
+    httpx.codes.UNAUTHORIZED: UnauthenticatedError,
+    httpx.codes.FORBIDDEN: ForbiddenError,
+    httpx.codes.CONFLICT: ConflictError,
+    httpx.codes.PRECONDITION_FAILED: StaleError,
+}
+"""Errors that have no more to say than a sentence."""
+
+RETRIED = frozenset({httpx.codes.BAD_GATEWAY, httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.GATEWAY_TIMEOUT})
+"""Answers that say that another try makes sense."""
+
+GONE = frozenset({httpx.codes.NOT_FOUND, httpx.codes.GONE})
+
+
+def retry_after_s(response: httpx.Response) -> int:
+    """Return after how many seconds the server wants to be asked again."""
+    told = response.headers.get("Retry-After", "")
+    return min(int(told), MOST_RETRY_AFTER_S) if told.isdecimal() else RETRY_AFTER_S
+
+
+def _problem(response: httpx.Response) -> dict[str, Any]:
+    try:
+        told = orjson.loads(response.content)
+    except orjson.JSONDecodeError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _unexplained(response: httpx.Response) -> str:
+    start = " ".join(response.text[:SHOWN].split())
+    return f"{response.status_code} {response.reason_phrase}{f': {start}' if start else ''}"
+
+
+def _rejected(kind: type[RejectedError], detail: str, errors: object) -> RejectedError:
+    """Make one error of a problem; its fields lead where it names some."""
+    fields = [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
+    told = [RejectedError(str(each.get("message", detail)), where=str(each.get("field", ""))) for each in fields]
+    if not told:
+        return kind(detail)
+    return kind(told[0].message, where=told[0].where, also=tuple(told[1:]))
