@@ -96,6 +96,7 @@ class Server:
             timeout_graceful_shutdown=LIVELINESS_S,
         )
         self._socket = config.bind_socket()
+        self._socket.listen()  # from now on, who connects waits instead of being turned away
         self._server = uvicorn.Server(config)
         self._thread: Thread | None = None
 

@@ -107,6 +107,8 @@ class Batch:
     ----------
     memory
         Gives ids to rows without one, and says what need not be stored again.
+    mend
+        Replace halves of characters, which no database stores, as they come from others' messages.
 
     Attributes
     ----------
@@ -114,8 +116,9 @@ class Batch:
         What will be known of jobs once this is stored.
     """
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, *, mend: bool = False) -> None:
         self.jobs: dict[int, Known] = {}
+        self._mend = mend
         self._memory = memory
         self._rows: dict[tuple[Step, str], tuple[Table, list[Row]]] = {}
 
@@ -158,6 +161,8 @@ class Batch:
         return True
 
     def _put(self, step: Step, table: Table, row: Row) -> None:
+        if self._mend:
+            row = tuple(each.encode("utf-8", "replace").decode() if isinstance(each, str) else each for each in row)
         entry = self._rows.get((step, table.name))
         if entry is None:
             self._rows[step, table.name] = (table, [row])

@@ -124,8 +124,11 @@ class SqliteWords(_Words):
         names = self.names(table)
         values = f"VALUES {_grid('?', len(columns or names.columns), size)}"
         if verb == "delete":
-            asked = ", ".join(names.quoted[column] for column in columns)
-            return f"DELETE FROM {names.table} WHERE ({asked}) IN ({values})"
+            first, asked = names.quoted[columns[0]], ", ".join(names.quoted[column] for column in columns)
+            if len(columns) == 1:
+                return f"DELETE FROM {names.table} WHERE {first} IN ({values})"
+            narrowed = f"{first} IN (SELECT column1 FROM v)"  # SQLite finds one column by an index, but not several
+            return f"WITH v AS ({values}) DELETE FROM {names.table} WHERE {narrowed} AND ({asked}) IN (SELECT * FROM v)"
         if verb == "update":
             given = {name: f"v.column{at}" for at, name in enumerate(names.columns, 1)}
             sets = ", ".join(f"{name} = {given[name]}" for name in names.rest)

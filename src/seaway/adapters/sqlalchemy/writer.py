@@ -37,6 +37,7 @@ class Writer:
         self._lock = Lock()
         self._epoch = -1
         self._memory = Memory()
+        self._mend = False
         self._check = _epoch_text(engine)
 
     def lead(self, owner: str) -> None:
@@ -62,14 +63,19 @@ class Writer:
         with self._lock, answering():
             if not changes:
                 return []
+            latest = dict(self._memory.latest)
             try:
                 return self._commit(changes)
+            except UnicodeEncodeError:
+                self._memory = Memory(latest)
+                return self._commit(changes, mend=True)
             except BaseException:
                 self._memory.jobs.clear()
                 raise
 
-    def _commit(self, changes: Sequence[Change]) -> list[Outcome]:
+    def _commit(self, changes: Sequence[Change], *, mend: bool = False) -> list[Outcome]:
         """Try all at once first, then with care."""
+        self._mend = mend
         careful = False
         for again in range(TRIES, 0, -1):
             try:
@@ -123,7 +129,7 @@ class Writer:
         latest = dict(self._memory.latest)
         with connection.begin_nested() as savepoint:
             for step, record in records(change):
-                batch = Batch(self._memory)
+                batch = Batch(self._memory, mend=self._mend)
                 batch.add_record(step, record)
                 if not _stored(batch, connection, self._words):
                     savepoint.rollback()
@@ -134,7 +140,7 @@ class Writer:
         return Outcome.STORED
 
     def _batch(self, changes: Sequence[Change]) -> Batch:
-        batch = Batch(self._memory)
+        batch = Batch(self._memory, mend=self._mend)
         for change in changes:
             batch.add(change)
         return batch
