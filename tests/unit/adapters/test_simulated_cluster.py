@@ -9,7 +9,7 @@ import pytest
 
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.options import Options
-from seaway.adapters.simulated.real_clock import RealClock
+from seaway.application.system_clock import SystemClock
 from seaway.domain.deployment import CopyPhase
 from seaway.domain.errors import RejectedError
 from seaway.domain.placement import DeviceSlice
@@ -188,7 +188,7 @@ def test_lines_of_what_is_not_there_are_rejected() -> None:
 
 def test_who_waits_is_woken() -> None:
     """On a real clock, a call that waits for changes returns when something is sent, is due, or the end comes."""
-    backends = SimulatedBackends(small(), RealClock(), Options(start_delay_s=0.01))
+    backends = SimulatedBackends(small(), SystemClock(), Options(start_delay_s=0.01))
     alpha = backends.clusters()[0]
     cursor = alpha.changes("", 0).cursor
     phases: list[CopyPhase] = []

@@ -1,0 +1,226 @@
+"""Fleets from short YAML files; `docs/simulated-clusters.md` shows one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from fractions import Fraction
+from math import ceil, isfinite
+from pathlib import Path
+
+from seaway.domain.cluster import Cluster, Fleet
+from seaway.domain.device import Device, DeviceMode, MigProfile
+from seaway.domain.network import Gateway, Link
+from seaway.domain.node import Node, Taint, TaintEffect
+from seaway.domain.units import cpu_milli, duration_ns, memory_mib, rate_mbps, share_ppm
+from seaway.simulation.yaml_file import LARGEST, Entry, read_yaml_file
+
+MOST_NODES = 100_000
+"""Nodes that one group may have; more is taken for a slip."""
+
+MOST_GPUS = 64
+"""Devices that one node may have."""
+
+MOST_DEVICES = 2_000_000
+"""Devices that a fleet may have."""
+
+CLUSTER_FIELDS = ("name", "gateway", "region", "hardware", "price_per_gpu_hour", "nodes")
+NODE_FIELDS = (
+    *("name", "count", "cpu", "memory", "gpus", "model", "gpu_memory"),
+    *("share_limit", "mig", "labels", "taints"),
+)
+LINK_FIELDS = ("between", "from", "to", "latency", "jitter", "loss", "bandwidth")
+LINK_FIGURES = (("latency", duration_ns), ("jitter", duration_ns), ("loss", share_ppm), ("bandwidth", rate_mbps))
+MIG_FIELDS = ("name", "memory", "slices", "size", "starts")
+
+MIG_NAME = re.compile(r"([12347])g\.[0-9]+gb(\+[a-z.]+)?")
+MIG_STARTS = {1: tuple(range(7)), 2: (0, 2, 4), 3: (0, 4), 4: (0,), 7: (0,)}
+"""Where an instance of so many compute slices may begin, on devices with seven."""
+
+MIG_SIZE = {1: 1, 2: 2, 3: 4, 4: 4, 7: 8}
+"""Memory slices, of eight, that an instance of so many compute slices covers."""
+
+TAINT = re.compile(r"([^=:\s]+)(?:=([^=:\s]*))?:([A-Za-z]+)")
+
+
+def read_fleet_yaml(path: Path) -> Fleet:
+    """Read a fleet.
+
+    Raises
+    ------
+    RejectedError
+        When the file is not as described; says file, line and field.
+    """
+    top = read_yaml_file(path)
+    fields = top.fields(("clusters", "gateways", "links"), ("clusters",))
+    doors = dict(_gateways(fields.get("gateways")))
+    clusters: dict[str, Cluster] = {}
+    devices = 0
+    for entry in fields["clusters"].items():
+        cluster = _cluster(entry)
+        if cluster.name in clusters:
+            raise entry.wrong(f"another cluster is called {cluster.name!r}")
+        clusters[cluster.name] = cluster
+        devices += sum(len(node.devices) for node in cluster.nodes)
+        if devices > MOST_DEVICES:
+            raise entry.wrong(f"the fleet has more than {MOST_DEVICES} devices")
+        if cluster.gateway:
+            doors.setdefault(cluster.gateway, Gateway(cluster.gateway))
+    if not clusters:
+        raise fields["clusters"].wrong("is empty, but at least one cluster is needed")
+    links = _links(fields["links"], doors) if "links" in fields else ()
+    return Fleet(tuple(clusters.values()), tuple(doors.values()), links)
+
+
+def _gateways(entry: Entry | None) -> Iterator[tuple[str, Gateway]]:
+    """Yield gateways by name; each is a name, or a mapping of name and address."""
+    seen = set()
+    for each in entry.items() if entry else ():
+        if isinstance(each.node.value, str):
+            gateway = Gateway(each.text())
+        else:
+            fields = each.fields(("name", "address"), ("name",))
+            gateway = Gateway(fields["name"].text(), fields["address"].text() if "address" in fields else "")
+        if gateway.name in seen:
+            raise each.wrong(f"another gateway is called {gateway.name!r}")
+        seen.add(gateway.name)
+        yield gateway.name, gateway
+
+
+def _cluster(entry: Entry) -> Cluster:
+    fields = entry.fields(CLUSTER_FIELDS, ("name", "nodes"))
+    name = fields["name"].text()
+    nodes: dict[str, Node] = {}
+    for group in fields["nodes"].items():
+        for node in _nodes(group, name):
+            if node.name in nodes:
+                raise group.wrong(f"another node of cluster {name!r} is called {node.name!r}")
+            nodes[node.name] = node
+    return Cluster(
+        name,
+        tuple(nodes.values()),
+        fields["gateway"].text() if "gateway" in fields else "",
+        fields["region"].text() if "region" in fields else "",
+        frozenset(each.text() for each in fields["hardware"].items()) if "hardware" in fields else frozenset(),
+        _microprice(fields["price_per_gpu_hour"]) if "price_per_gpu_hour" in fields else 0,
+    )
+
+
+def _nodes(group: Entry, cluster: str) -> Iterator[Node]:
+    """Yield the nodes of a group: alike but for their number."""
+    fields = group.fields(NODE_FIELDS, ("name", "cpu", "memory"))
+    pattern = fields["name"].text()
+    count = fields["count"].whole(1, MOST_NODES) if "count" in fields else 1
+    if count > 1 and "{}" not in pattern:
+        raise fields["name"].wrong(f"{count} nodes cannot have one name; put '{{}}' where the number goes")
+    cpu, memory = fields["cpu"].amount(cpu_milli), fields["memory"].amount(memory_mib)
+    gpus = fields["gpus"].whole(0, MOST_GPUS) if "gpus" in fields else 0
+    device = _device(group, fields) if gpus else None
+    labels = {key: value.text() for key, value in fields["labels"].pairs()} if "labels" in fields else {}
+    taints = tuple(_taint(each) for each in fields["taints"].items()) if "taints" in fields else ()
+    for number in range(count):
+        name = pattern.replace("{}", str(number))
+        own = tuple(
+            replace(device, uuid=f"GPU-{cluster}-{name}-{index}", index=index) for index in range(gpus) if device
+        )
+        yield Node(name, cpu, memory, own, labels, taints)
+
+
+def _device(group: Entry, fields: Mapping[str, Entry]) -> Device:
+    """Read what the devices of a group have in common."""
+    for needed in ("model", "gpu_memory"):
+        if needed not in fields:
+            raise group.wrong(f"{needed!r} is missing, but the nodes have devices")
+    memory = fields["gpu_memory"].amount(memory_mib)
+    profiles = tuple(_mig(each, memory) for each in fields["mig"].items()) if "mig" in fields else ()
+    device = Device("", 0, fields["model"].text(), memory)
+    if "share_limit" in fields:
+        device = replace(device, share_limit=fields["share_limit"].whole(1))
+    return replace(device, mode=DeviceMode.MIG, mig_profiles=profiles) if profiles else device
+
+
+def _mig(entry: Entry, gpu_memory_mib: int) -> MigProfile:
+    """Read a size in which devices may be cut: a name, or a mapping for one that the name does not settle."""
+    if isinstance(entry.node.value, str):
+        name = entry.text()
+        slices = _slices(name)
+        if not slices:
+            raise entry.wrong(f"{name!r} is no MIG profile like 1g.10gb; for others, give {', '.join(MIG_FIELDS)}")
+        size = MIG_SIZE[slices]
+        return MigProfile(name, gpu_memory_mib * size // 8, _core_milli(slices), slices, size, MIG_STARTS[slices])
+    fields = entry.fields(MIG_FIELDS, MIG_FIELDS)
+    slices = fields["slices"].whole(1, 7)
+    size = fields["size"].whole(1, 8)
+    starts = tuple(each.whole(0, 8 - size) for each in fields["starts"].items())
+    if not starts:
+        raise fields["starts"].wrong("is empty")
+    return MigProfile(
+        fields["name"].text(), fields["memory"].amount(memory_mib), _core_milli(slices), slices, size, starts
+    )
+
+
+def _slices(name: str) -> int:
+    match = MIG_NAME.fullmatch(name)
+    return int(match[1]) if match else 0
+
+
+def _core_milli(slices: int) -> int:
+    """Return the cores of so many of seven compute slices, in whole percent points, rounded up as HAMi does."""
+    return ceil(slices * 100 / 7) * 10
+
+
+def _taint(entry: Entry) -> Taint:
+    text = entry.text()
+    match = TAINT.fullmatch(text)
+    effects = [effect.value for effect in TaintEffect]
+    if match is None or match[3] not in effects:
+        raise entry.wrong(f"{text!r} is no taint like dedicated=ml:NoSchedule; effects are: {', '.join(effects)}")
+    return Taint(match[1], match[2] or "", TaintEffect(match[3]))
+
+
+def _microprice(entry: Entry) -> int:
+    """Read a price, millionths of the currency's unit."""
+    value = entry.value()
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value < 0:
+        raise entry.wrong(f"{value!r} is no price, like 2.40")
+    price = ceil(Fraction(repr(value)) * 1_000_000)
+    if price > LARGEST:
+        raise entry.wrong(f"{value!r} is more than anything can cost")
+    return price
+
+
+def _links(entry: Entry, doors: Mapping[str, Gateway]) -> tuple[Link, ...]:
+    """Read links; those between two gateways count both ways."""
+    links: dict[tuple[str, str], Link] = {}
+    for each in entry.items():
+        fields = each.fields(LINK_FIELDS, ("latency",))
+        ends, both = _ends(each, fields, doors)
+        figures = tuple(fields[name].amount(read) if name in fields else 0 for name, read in LINK_FIGURES)
+        for source, target in (ends, ends[::-1]) if both else (ends,):
+            if (source, target) in links:
+                raise each.wrong(f"the link from {source!r} to {target!r} appears more than once")
+            links[source, target] = Link(source, target, *figures)
+    return tuple(links.values())
+
+
+def _ends(entry: Entry, fields: Mapping[str, Entry], doors: Mapping[str, Gateway]) -> tuple[tuple[str, str], bool]:
+    """Return the gateways that a link lies between, and whether it counts both ways."""
+    given = fields.keys() & {"between", "from", "to"}
+    if given not in ({"between"}, {"from", "to"}):
+        raise entry.wrong("say 'between: [one, other]', or 'from' and 'to' for one way")
+    both = "between" in fields
+    ends = fields["between"].items() if both else [fields["from"], fields["to"]]
+    if len(ends) != 2:
+        raise fields["between"].wrong("has to name two gateways")
+    for end in ends:
+        name = end.text()
+        if name not in doors:
+            near = get_close_matches(name, doors, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(doors)}"
+            raise end.wrong(f"unknown gateway {name!r}; {hint}")
+    source, target = ends[0].text(), ends[1].text()
+    if source == target:
+        raise ends[1].wrong("a link lies between two gateways, not one")
+    return (source, target), both
