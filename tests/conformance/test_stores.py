@@ -14,7 +14,8 @@ from seaway.application.ports.store import Store
 from seaway.testing import memory_store
 from seaway.testing.databases import SERVERS, MissingError, Server, servers
 from seaway.testing.memory_store import MemoryDatabase, MemoryStore
-from seaway.testing.stores import CASES, Case, Opening
+from seaway.testing.store_steps import Case, Opening
+from seaway.testing.stores import CASES
 
 
 @pytest.fixture(scope="module")

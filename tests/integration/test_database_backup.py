@@ -22,7 +22,7 @@ from seaway.domain.lifecycle import AttemptState, JobState
 from seaway.testing import records as make
 from seaway.testing.databases import SERVERS, MissingError, Server, servers
 from seaway.testing.records import NOW_NS
-from seaway.testing.stores import store_all
+from seaway.testing.store_steps import store_all
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from seaway.domain.errors import UnavailableError
 from seaway.testing import records as make
 from seaway.testing.databases import SERVERS, MissingError, Server
 from seaway.testing.records import NOW_NS
-from seaway.testing.stores import store_all
+from seaway.testing.store_steps import store_all
 
 
 @pytest.fixture

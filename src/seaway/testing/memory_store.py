@@ -35,7 +35,7 @@ from seaway.application.records import (
     Token,
 )
 from seaway.domain import ids
-from seaway.domain.errors import InvariantError, UnavailableError
+from seaway.domain.errors import InvariantError, RejectedError, UnavailableError
 from seaway.domain.lifecycle import JobState
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
 
@@ -161,11 +161,13 @@ class MemoryStore:
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobRecord]:
         """Return jobs from new to old."""
+        _require_page(wanted)
         found = (row for row in self._rows(JobRecord) if _wanted(row, wanted))
         return sorted(found, key=lambda row: row.id, reverse=True)[: min(limit, MOST_ROWS)]
 
     def count_jobs(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count jobs by state."""
+        _require_page(wanted)
         return dict(Counter(row.state for row in self._rows(JobRecord) if _wanted(row, wanted)))
 
     def live_jobs(self) -> Iterator[JobRecord]:
@@ -366,6 +368,12 @@ def _require_id(row: Record) -> None:
             return
     if isinstance(row, JobRecord | Attempt | Outgoing | Event | IdempotencyKey) and not ids.decode(job_id):
         raise InvariantError(f"{job_id!r} is no id of a job; draw it from seaway.domain.ids.JobIds")
+
+
+def _require_page(wanted: JobFilter) -> None:
+    """Refuse a page before an id that is none."""
+    if wanted.before and not ids.decode(wanted.before):
+        raise RejectedError(f"{wanted.before!r} is no id of a job", where="before")
 
 
 def _wanted(row: JobRecord, wanted: JobFilter) -> bool:
