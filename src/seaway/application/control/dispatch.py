@@ -109,6 +109,12 @@ class Outbox:
             del self._waiting[key]
         return [(outgoing, command) for _, outgoing, command in due]
 
+    def take_all(self) -> list[tuple[Outgoing, Command]]:
+        """Take everything, due or not."""
+        taken = [(outgoing, command) for outgoing, command, _ in self._waiting.values()]
+        self._waiting.clear()
+        return taken
+
     def next_due_ns(self) -> int | None:
         """Return when something is due; None when nothing is to be told."""
         return min((due_ns for _, _, due_ns in self._waiting.values()), default=None)

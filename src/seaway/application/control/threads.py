@@ -38,6 +38,7 @@ class Threads:
         self._clock = clock
         self._random = random
         self._lines: dict[str, _Line] = {}
+        self._unsent: dict[str, Outbox] = {}
         self._reports: deque[Report] = deque()
         self.on_report: Callable[[], None] = lambda: None
 
@@ -49,20 +50,29 @@ class Threads:
                 self._lines.pop(name).stop()
         for backend in backends:
             if backend.cluster not in self._lines:
-                self._lines[backend.cluster] = _Line(backend, self._clock, self._random, self._report)
+                line = _Line(backend, self._clock, self._random, self._report)
+                self._lines[backend.cluster] = line
+                kept = self._unsent.pop(backend.cluster, None)
+                for outgoing, command in kept.take_all() if kept else ():
+                    line.give(outgoing, command)
 
     def give(self, outgoing: Outgoing, command: Command) -> None:
         """See `Dispatcher`."""
         if outgoing.cluster in self._lines:
             self._lines[outgoing.cluster].give(outgoing, command)
+        else:  # a cluster that was not met yet, or that is not of the fleet any more
+            self._unsent.setdefault(outgoing.cluster, Outbox()).give(outgoing, command)
 
     def drop(self, outgoing: Outgoing) -> None:
         """See `Dispatcher`."""
         if outgoing.cluster in self._lines:
             self._lines[outgoing.cluster].drop(outgoing)
+        elif outgoing.cluster in self._unsent:
+            self._unsent[outgoing.cluster].drop(outgoing)
 
     def forget(self) -> None:
         """See `Dispatcher`."""
+        self._unsent.clear()
         for line in self._lines.values():
             line.forget()
         self._reports.clear()

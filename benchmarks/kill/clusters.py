@@ -1,0 +1,26 @@
+"""Simulated clusters in a process that outlives the control plane: ``python -m benchmarks.kill.clusters FOLDER``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from seaway.adapters.simulated.backends import SimulatedBackends
+from seaway.adapters.simulated.options import Options
+from seaway.adapters.simulated.server import Server
+from seaway.application.system_clock import SystemClock
+from seaway.simulation.demo import demo_fleet
+
+
+def main() -> None:
+    """Serve the demo's clusters until told to end; say where on the first line."""
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    backends = SimulatedBackends(demo_fleet(), SystemClock(), Options(start_delay_s=0.05), folder)
+    server = Server(backends)
+    print(server.url, flush=True)
+    server.run()
+
+
+if __name__ == "__main__":
+    main()

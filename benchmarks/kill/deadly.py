@@ -1,0 +1,132 @@
+"""A store and clusters that kill the process at a given step: before or after anything is stored or sent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from seaway.application.changes import Change, Outcome
+from seaway.application.ports.backend import Answer, Backend, Backends, Changes, Command, Removal
+from seaway.application.ports.store import Store
+from seaway.application.records import Attempt, JobRecord
+from seaway.domain.deployment import Deployment
+from seaway.domain.network import Gateway, Link
+
+
+class Fate:
+    """Counts steps, and ends the process at one of them.
+
+    Parameters
+    ----------
+    fatal
+        Number of the step, from 1; 0 for none.
+    grave
+        File to which a line is added that says at which kind of step the process ended.
+    """
+
+    def __init__(self, fatal: int, grave: Path) -> None:
+        self._fatal = fatal
+        self._grave = grave
+        self._lock = threading.Lock()
+        self._steps = 0
+
+    def step(self, kind: str) -> None:
+        """Take a step; it may be the last."""
+        with self._lock:
+            self._steps += 1
+            if self._steps != self._fatal:
+                return
+            with self._grave.open("a", encoding="utf-8") as file:
+                file.write(f"{kind}\n")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class DeadlyStore:
+    """A store of which every commit is two steps; everything else goes straight through."""
+
+    def __init__(self, store: Store, fate: Fate) -> None:
+        self._store = store
+        self._fate = fate
+
+    def commit(self, changes: Sequence[Change]) -> list[Outcome]:
+        """Store, unless fate ends it before, or just after."""
+        kind = _kind(changes)
+        self._fate.step(f"before storing {kind}")
+        outcomes = self._store.commit(changes)
+        self._fate.step(f"after storing {kind}")
+        return outcomes
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # whatever the store has
+        return getattr(self._store, name)
+
+
+class DeadlyBackend:
+    """A cluster of which every command is two steps."""
+
+    def __init__(self, backend: Backend, fate: Fate) -> None:
+        self._backend = backend
+        self._fate = fate
+
+    @property
+    def cluster(self) -> str:
+        """Its name."""
+        return self._backend.cluster
+
+    def changes(self, cursor: str, wait_s: float) -> Changes:
+        """Pass on."""
+        return self._backend.changes(cursor, wait_s)
+
+    def send(self, commands: Sequence[Command]) -> list[Answer]:
+        """Send, unless fate ends it before, or just after."""
+        kind = "+".join(sorted({"removal" if isinstance(each, Removal) else "deployment" for each in commands}))
+        self._fate.step(f"before sending {kind}")
+        answers = self._backend.send(commands)
+        self._fate.step(f"after sending {kind}")
+        return answers
+
+    def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
+        """Pass on."""
+        return self._backend.manifests(deployment)
+
+    def logs(self, copy: str, replica: int, tail: int) -> Iterator[str]:
+        """Pass on."""
+        return self._backend.logs(copy, replica, tail)
+
+
+class DeadlyBackends:
+    """All clusters, each deadly."""
+
+    def __init__(self, backends: Backends, fate: Fate) -> None:
+        self._backends = backends
+        self._fate = fate
+        self._known: dict[str, DeadlyBackend] = {}
+
+    def clusters(self) -> Sequence[Backend]:
+        """Return the clusters."""
+        return [
+            self._known.setdefault(each.cluster, DeadlyBackend(each, self._fate)) for each in self._backends.clusters()
+        ]
+
+    def gateways(self) -> Sequence[Gateway]:
+        """Return the gateways."""
+        return self._backends.gateways()
+
+    def links(self) -> Sequence[Link]:
+        """Return the links."""
+        return self._backends.links()
+
+
+def _kind(changes: Sequence[Change]) -> str:
+    """Say what is stored: the states that jobs and attempts come to."""
+    found = set()
+    for change in changes:
+        for record in (*change.insert, *change.update, *change.put):
+            if isinstance(record, JobRecord):
+                found.add(f"job {record.state.value}")
+            elif isinstance(record, Attempt):
+                found.add(f"attempt {record.state.value}")
+    return "+".join(sorted(found)) or "something else"

@@ -1,0 +1,254 @@
+"""Kills, and what is left afterwards."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import httpx
+
+from benchmarks.kill.load import Memory, User
+from seaway.adapters.simulated.audit import read_journals, violations
+from seaway.adapters.sqlalchemy.checks import check
+from seaway.adapters.sqlalchemy.opening import open_store
+from seaway.application.ports.store import Store
+from seaway.domain.lifecycle import JobState
+from seaway.simulation.demo import demo_fleet
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+USERS = 4
+PATIENCE_S = 120
+"""How long the last control plane, which nobody kills, has to finish everything."""
+
+MOST_STEPS = 60
+"""Kills come at one of this many first steps of a life."""
+
+LONGEST_LIFE_S = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Aftermath:
+    """What was left.
+
+    Attributes
+    ----------
+    kills
+        How often the control plane was killed.
+    accepted
+        Jobs that were accepted.
+    lost
+        Accepted jobs that are not there, or never ended.
+    doubled
+        Rules about doing things twice that were broken, in words: two live attempts, devices over capacity.
+    broken
+        Other promises that were broken: a confirmed cancelling undone, something left behind, a 5xx.
+    steps
+        How often each kind of step was the last.
+    states
+        How the jobs ended.
+    """
+
+    kills: int
+    accepted: int
+    lost: list[str]
+    doubled: list[str]
+    broken: list[str]
+    steps: dict[str, int]
+    states: dict[str, int]
+
+
+class Nursery:
+    """Talks to the process that forks control planes."""
+
+    def __init__(self, folder: Path, database: str, clusters: str, port: int) -> None:
+        self._process = _python("benchmarks.kill.nursery", str(folder), database, clusters, str(port))
+        self._expect("ready")
+
+    def begin(self, fatal: int) -> int:
+        """Have a control plane begin that ends at step `fatal`; return its process id."""
+        assert self._process.stdin
+        self._process.stdin.write(f"{fatal}\n")
+        self._process.stdin.flush()
+        return int(self._expect("began").split()[1])
+
+    def ended(self) -> str:
+        """Wait for it to end; say how."""
+        return self._expect("ended").split()[1]
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process.stdin:
+            self._process.stdin.close()
+        self._process.wait(30)
+
+    def _expect(self, word: str) -> str:
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        if not line.startswith(word):
+            raise RuntimeError(f"the nursery said {line!r}, not {word!r}")
+        return line
+
+
+def kill_over_and_over(
+    fatal_steps: Iterator[int],
+    *,
+    seed: int = 0,
+    pause_s: float = 0.02,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Aftermath:
+    """Kill a control plane under load at given steps, one life after the other, then let one finish.
+
+    Parameters
+    ----------
+    fatal_steps
+        At which step each life ends, from 1.
+    pause_s
+        How long each user thinks between two jobs.
+    progress
+        Told how many were killed.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="seaway-kill-"))
+    database = f"sqlite:///{folder / 'seaway.db'}"
+    port = _free_port()
+    memory = Memory()
+    with _clusters(folder / "clusters") as clusters:
+        nursery = Nursery(folder, database, clusters, port)
+        users = [User(f"http://127.0.0.1:{port}", seed * USERS + n, memory, pause_s) for n in range(USERS)]
+        for user in users:
+            user.start()
+        kills, broken = 0, []
+        for fatal in fatal_steps:
+            process = nursery.begin(fatal)
+            late = threading.Timer(LONGEST_LIFE_S, _kill, [process])
+            late.start()
+            how = nursery.ended()
+            late.cancel()
+            if how != "killed":
+                broken.append(f"a control plane ended by itself: {how}")
+            kills += 1
+            progress(kills)
+        last = nursery.begin(0)
+        for user in users:
+            user.stop()
+        for user in users:
+            user.join(PATIENCE_S)
+        broken += _await_end(f"http://127.0.0.1:{port}")
+        _signal(last, signal.SIGTERM)
+        if (how := nursery.ended()) != "0":
+            broken.append(f"the last control plane ended with {how}")
+        nursery.close()
+    aftermath = _look(folder, database, memory, kills, broken)
+    shutil.rmtree(folder)
+    return aftermath
+
+
+def random_steps(count: int, seed: int) -> Iterator[int]:
+    """Yield random steps to kill at."""
+    random = Random(seed)
+    for _ in range(count):
+        yield random.randint(1, MOST_STEPS)
+
+
+def _look(folder: Path, database: str, memory: Memory, kills: int, broken: list[str]) -> Aftermath:
+    """Look at the database and at the clusters' own journals."""
+    store = open_store(database)
+    try:
+        states: Counter[str] = Counter()
+        lost = []
+        for job_id in sorted(memory.accepted):
+            job = store.job(job_id)
+            states[job.state.value if job else "not there"] += 1
+            if job is None:
+                lost.append(f"{job_id} is not there")
+            elif not job.state.final:
+                lost.append(f"{job_id} is {job.state.value}: {job.reason}")
+            elif job_id in memory.cancelled and job.state is not JobState.CANCELLED:
+                broken.append(f"{job_id} was cancelled, and is {job.state.value}")
+        broken += _left_behind(store)
+    finally:
+        store.close()
+    fleet = demo_fleet()
+    doubled = violations(fleet, read_journals(fleet, folder / "clusters")) + check(database)
+    graves = (folder / "graves").read_text(encoding="utf-8").splitlines() if (folder / "graves").exists() else []
+    return Aftermath(
+        kills,
+        len(memory.accepted),
+        lost,
+        doubled,
+        broken + memory.refused,
+        dict(Counter(graves).most_common()),
+        dict(states),
+    )
+
+
+def _left_behind(store: Store) -> list[str]:
+    found = [f"attempt {each.number} of {each.job_id} still holds devices" for each in store.held_attempts()]
+    found += [f"{each.cluster} is still to {each.verb.value} {each.job_id}" for each in store.outgoing()]
+    return found
+
+
+def _await_end(url: str) -> list[str]:
+    """Wait until no job is live and nothing is to be told; say what is left after all patience."""
+    until = time.monotonic() + PATIENCE_S
+    figures = ""
+    while time.monotonic() < until:
+        try:
+            figures = httpx.get(f"{url}/metrics", timeout=5).text
+        except httpx.HTTPError:
+            time.sleep(0.1)
+            continue
+        left = [line for line in figures.splitlines() if line.startswith(("seaway_jobs{", "seaway_outgoing{"))]
+        if not any(float(line.rsplit(" ", 1)[1]) for line in left) and "seaway_jobs_decided_total" in figures:
+            return []
+        time.sleep(0.2)
+    return [f"not everything ended in time: {left}"]
+
+
+@contextmanager
+def _clusters(folder: Path) -> Iterator[str]:
+    process = _python("benchmarks.kill.clusters", str(folder))
+    assert process.stdout
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _python(module: str, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _kill(process: int) -> None:
+    _signal(process, signal.SIGKILL)
+
+
+def _signal(process: int, what: signal.Signals) -> None:
+    import os
+
+    os.kill(process, what)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,119 @@
+"""Users who do not give up: they submit, cancel, suspend, resume and change jobs, and remember every answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from random import Random
+
+import httpx
+
+PAUSE_S = 0.01
+TIMEOUT_S = 10
+GONE = (404, 409, 412)
+
+
+@dataclass(slots=True)
+class Memory:
+    """What users were promised.
+
+    Attributes
+    ----------
+    accepted
+        Ids of jobs that were accepted.
+    cancelled
+        Ids of jobs whose cancelling was confirmed.
+    refused
+        Answers that no user should get.
+    """
+
+    accepted: set[str] = field(default_factory=set)
+    cancelled: set[str] = field(default_factory=set)
+    refused: list[str] = field(default_factory=list)
+    tries: int = 0
+
+
+class User(threading.Thread):
+    """One user.
+
+    Parameters
+    ----------
+    url
+        The control plane, which may be away at any time.
+    seed
+        What he does.
+    pause_s
+        How long he thinks between two jobs.
+    """
+
+    def __init__(self, url: str, seed: int, memory: Memory, pause_s: float) -> None:
+        super().__init__(name=f"user {seed}", daemon=True)
+        self._url = f"{url}/api/v1/jobs"
+        self._seed = seed
+        self._random = Random(seed)
+        self._memory = memory
+        self._pause_s = pause_s
+        self._stopping = threading.Event()
+        self._own: list[str] = []
+
+    def run(self) -> None:
+        """Act until told to stop; a job once begun is seen through."""
+        with httpx.Client(timeout=TIMEOUT_S) as client:
+            number = 0
+            while not self._stopping.is_set():
+                number += 1
+                self._submit(client, f"{self._seed}-{number}")
+                if self._own and self._random.random() < 0.3:
+                    self._meddle(client, self._random.choice(self._own[-20:]))
+                time.sleep(self._pause_s)
+
+    def stop(self) -> None:
+        """Submit nothing any more."""
+        self._stopping.set()
+
+    def _submit(self, client: httpx.Client, key: str) -> None:
+        body = {
+            "name": "kill",
+            "runs": f"{self._random.choice([0, 1, 1, 2])}s",
+            "replicas": self._random.choice([1, 1, 1, 2, 3]),
+            "priority": self._random.choice([0, 0, 5]),
+            "resources": {
+                "gpus": 1,
+                "gpu_memory": f"{self._random.choice([2, 4, 8])}GB",
+                "gpu_cores": f"{self._random.choice([10, 30, 60])}%",
+            },
+            "retries": 1,
+        }
+        answer = self._insist(client, "POST", "", json=body, headers={"Idempotency-Key": key})
+        if answer.status_code in {200, 201}:
+            self._memory.accepted.add(answer.json()["id"])
+            self._own.append(answer.json()["id"])
+        else:
+            self._memory.refused.append(f"submit: {answer.status_code} {answer.text}")
+
+    def _meddle(self, client: httpx.Client, job: str) -> None:
+        verb = self._random.choice(["cancel", "suspend", "change"])
+        if verb == "change":
+            answer = self._insist(client, "PATCH", f"/{job}", json={"resources": {"gpus": 1, "gpu_memory": "3GB"}})
+        else:
+            answer = self._insist(client, "POST", f"/{job}/{verb}", json={})
+        if verb == "cancel" and answer.is_success:
+            self._memory.cancelled.add(job)
+        if verb == "suspend" and answer.is_success:
+            answer = self._insist(client, "POST", f"/{job}/resume", json={})
+        if not answer.is_success and answer.status_code not in GONE:
+            self._memory.refused.append(f"{verb}: {answer.status_code} {answer.text}")
+
+    def _insist(self, client: httpx.Client, method: str, path: str, **what: object) -> httpx.Response:
+        """Ask until there is an answer."""
+        while True:
+            self._memory.tries += 1
+            try:
+                answer = client.request(method, self._url + path, **what)  # type: ignore[arg-type]
+            except httpx.HTTPError:
+                time.sleep(0.02)
+                continue
+            if answer.status_code != 503:
+                return answer
+            time.sleep(0.1)

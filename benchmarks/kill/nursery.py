@@ -1,0 +1,74 @@
+"""Forks control planes: ``python -m benchmarks.kill.nursery FOLDER DATABASE-URL CLUSTERS-URL PORT``.
+
+Everything is imported and compiled once. Each line on standard input is the number of the step at which
+the next control plane ends (0 for none); each line on standard output says that one began, or how it ended.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+from pathlib import Path
+
+from benchmarks.kill.deadly import DeadlyBackends, DeadlyStore, Fate
+from seaway.adapters.simulated.client import RemoteSimulatedBackends
+from seaway.adapters.sqlalchemy.opening import open_store
+from seaway.api.app import make_app
+from seaway.api.server import make_server
+from seaway.application.control.settings import ControlSettings
+from seaway.application.system_clock import SystemClock
+from seaway.bootstrap.plane import make_plane
+from seaway.bootstrap.settings import ServerSettings, Settings
+from seaway.scheduling.engine import decide
+from seaway.scheduling.policies import make_profile
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.simulation.demo import demo_fleet, demo_jobs
+
+CONTROL = ControlSettings(assume_s=20, stale_s=5, grace_s=30, poll_s=0.2, retry_s=0.2, keep_finished_s=2)
+
+
+def main() -> None:
+    """Fork one control plane after the other."""
+    folder, database, clusters, port = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
+    warm_up()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            live(Fate(int(line), folder / "graves"), database, clusters, port)
+            os._exit(0)
+        print(f"began {child}", flush=True)
+        _, status = os.waitpid(child, 0)
+        print(f"ended {'killed' if os.WIFSIGNALED(status) else os.waitstatus_to_exitcode(status)}", flush=True)
+
+
+def warm_up() -> None:
+    """Have the engine compiled before anything is forked."""
+    snapshot = Snapshot(demo_fleet())
+    plan = decide(snapshot, JobQueue(snapshot, demo_jobs(50)), make_profile("bestfit"))
+    snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
+
+
+def live(fate: Fate, database: str, clusters: str, port: int) -> None:
+    """Be a control plane until fate or a signal ends it."""
+    settings = Settings(server=ServerSettings(port=port, no_auth=True), control=CONTROL)
+    sys.setswitchinterval(0.0005)
+    store = open_store(database)
+    backends = DeadlyBackends(RemoteSimulatedBackends(clusters), fate)
+    plane = make_plane(settings, DeadlyStore(store, fate), backends, SystemClock())
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((settings.server.host, port))
+    listener.listen(128)
+    plane.start()
+    make_server(make_app(plane), settings.server).run(sockets=[listener])
+    plane.stop()
+
+
+if __name__ == "__main__":
+    threading.excepthook = lambda _: os.kill(os.getpid(), signal.SIGABRT)  # a thread that dies is a failure
+    main()
