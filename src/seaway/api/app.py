@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -23,6 +24,9 @@ from seaway.bootstrap.plane import Plane
 from seaway.domain.errors import SeawayError
 
 PREFIX = "/api/v1"
+NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False}
+"""Seaway has metrics of its own, and the framework's cost more than a submit may."""
+
 PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 
@@ -41,6 +45,7 @@ def make_app(plane: Plane) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,
         lifespan=_lifespan,
+        telemetry=NO_TELEMETRY,
     )
     app.state.desk = desk
     app.state.meter = meter

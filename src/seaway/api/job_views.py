@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Any
 
 import yaml
 from fastapi import Query, Request, Response
@@ -81,8 +81,7 @@ async def get_manifest(request: Request, job: JobRef) -> Response:
     objects = list(await desk.threads.read(desk.plane.overview.manifests, found))
     if kind == "application/json":
         return json_reply(objects)
-    text = await desk.threads.read(lambda: yaml.safe_dump_all(objects, sort_keys=False, allow_unicode=True))
-    return Response(text, media_type="application/yaml")
+    return Response(await desk.threads.read(_yaml, objects), media_type="application/yaml")
 
 
 @operation(routes, "GET", "/jobs/{job}/logs", Role.VIEWER, {200: "text/plain"}, errors=(404, 409))
@@ -103,6 +102,18 @@ async def get_normalised(request: Request, job: JobRef) -> Response:
     desk, found = desk_of(request), await find(request, job)
     clusters = await desk.threads.read(_pool_clusters, desk, found)
     return json_reply(normalised_fields(found, clusters))
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes out what appears twice, as `kubectl` likes it."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Write everything out."""
+        return True
+
+
+def _yaml(objects: list[dict[str, Any]]) -> str:
+    return str(yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, allow_unicode=True))
 
 
 def _lines(desk: Desk, job: JobRecord, replica: int, tail: int) -> str:

@@ -176,8 +176,9 @@ async def delete_tenant(request: Request, name: str) -> Response:
 @operation(policies, "GET", "/policies", Role.VIEWER, {200: PolicyList})
 async def list_policies(request: Request) -> Response:
     """List the policies that queues may have. Try one on a job with a dry run in a queue that has it."""
-    found = desk_of(request).plane.overview.policies()
-    return json_reply({"policies": [policy_fields(each) for each in found]})
+    desk, who = desk_of(request), who_of(request)
+    seen = {row.name for row in await desk.threads.read(desk.plane.store.queues) if who.may_see(row.tenant)}
+    return json_reply({"policies": [policy_fields(each, seen) for each in desk.plane.overview.policies()]})
 
 
 @operation(policies, "GET", "/shadows", Role.OPERATOR, {200: ShadowList})

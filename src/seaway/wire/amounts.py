@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from seaway.domain.units import memory_mib
 
 MIB_PER_GIB = 1024
@@ -11,6 +13,7 @@ _TIMES = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 _SMALL_TIMES = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 
 
+@lru_cache(4096)
 def memory_text(mib: int) -> str:
     """Write memory as whole Gi or GB where that is exact, else as Mi."""
     if mib % MIB_PER_GIB == 0:

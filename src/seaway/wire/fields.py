@@ -34,7 +34,7 @@ LONGEST_TEXT = 4096
 
 
 def reader(read: Callable[[object], int], most: int, *, least: int = 0, zero: str = "") -> Callable[[Any], int]:
-    """Make a reader of amounts that refuses what is out of range and remembers texts.
+    """Make a reader of amounts that refuses what is out of range and remembers what it read.
 
     Parameters
     ----------
@@ -54,8 +54,14 @@ def reader(read: Callable[[object], int], most: int, *, least: int = 0, zero: st
             raise RejectedError(f"{value!r} is {'more' if amount > most else 'less'} than can be right")
         return amount
 
-    remembered = lru_cache(REMEMBERED)(checked)
-    return lambda value: remembered(value) if type(value) is str and len(value) <= units.LONGEST else checked(value)
+    remembered = lru_cache(REMEMBERED, typed=True)(checked)
+
+    def read_once(value: Any) -> int:  # noqa: ANN401
+        kind = type(value)
+        short = kind is int or kind is float or (kind is str and len(value) <= units.LONGEST)
+        return remembered(value) if short else checked(value)
+
+    return read_once
 
 
 def gpu_memory(value: object) -> tuple[int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -16,6 +18,10 @@ class Incoming(BaseModel):
         use_attribute_docstrings=True,
         ser_json_inf_nan="null",
     )
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """Return the same: it never changes, and defaults would be copied for every message."""
+        return self
 
 
 class Shown(BaseModel):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from seaway.application.records import ShadowResult
@@ -162,9 +163,10 @@ def queue_fields(queue: Queue) -> dict[str, Any]:
     }
 
 
-def policy_fields(policy: PolicyView) -> dict[str, Any]:
-    """Show a policy as the fields of `PolicyOut`."""
-    return {"name": policy.name, "description": policy.says, "queues": list(policy.queues)}
+def policy_fields(policy: PolicyView, seen: Container[str]) -> dict[str, Any]:
+    """Show a policy as the fields of `PolicyOut`, with those of its queues that are to be seen."""
+    queues = [name for name in policy.queues if name in seen]
+    return {"name": policy.name, "description": policy.says, "queues": queues}
 
 
 def shadow_fields(result: ShadowResult) -> dict[str, Any]:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 NS_PER_US = 1000
 
 
 def moment(at_ns: int) -> str:
     """Write nanoseconds since 1970."""
-    us = at_ns // NS_PER_US
-    return datetime.fromtimestamp(us // 10**6, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{us % 10**6:06d}Z"
+    s, rest_ns = divmod(at_ns, 10**9)
+    return f"{_second(s)}.{rest_ns // NS_PER_US:06d}Z"
+
+
+@lru_cache(4096)
+def _second(since_s: int) -> str:
+    return datetime.fromtimestamp(since_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def moment_or_none(at_ns: int | None) -> str | None:

@@ -1,0 +1,244 @@
+"""Jobs over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from seaway.domain.errors import UnavailableError
+from tests.unit.api.rig import JOB, Rig
+
+pytestmark = pytest.mark.anyio
+JOBS = "/api/v1/jobs"
+
+
+async def test_a_job_that_was_submitted_can_be_read(rig: Rig) -> None:
+    """What is answered with 201 is stored, and its address leads to it."""
+    async with rig.client("user") as client:
+        made = await client.post(JOBS, json=JOB)
+        assert (made.status_code, made.json()["state"]) == (201, "pending")
+        read = await client.get(made.headers["location"])
+    assert read.json() == made.json()
+    assert read.headers["etag"] == made.headers["etag"] == f'"{made.json()["id"]}.1"'
+
+
+async def test_a_job_is_found_by_its_name_too(rig: Rig) -> None:
+    """A name stands for the latest job of exactly that name."""
+    await rig.submit(name="train")
+    second = await rig.submit(name="train")
+    await rig.submit(name="train-more")
+    async with rig.client("user") as client:
+        assert (await client.get(f"{JOBS}/train")).json()["id"] == second["id"]
+        assert (await client.get(f"{JOBS}/trai")).status_code == 404
+
+
+async def test_a_job_may_be_submitted_as_yaml(rig: Rig) -> None:
+    """The short format is taken as people write it."""
+    async with rig.client("user") as client:
+        answer = await client.post(
+            JOBS,
+            content="name: a\nresources: {gpus: 1, gpu_memory: 8GB}\n",
+            headers={"content-type": "application/yaml"},
+        )
+    assert (answer.status_code, answer.json()["request"]["gpu_memory_mib"]) == (201, 7630)
+
+
+async def test_the_same_key_submits_once(rig: Rig) -> None:
+    """A key sent again gives the job that there is; with another body it is a conflict."""
+    async with rig.client("user") as client:
+        key = {"idempotency-key": "k1"}
+        first = await client.post(JOBS, json=JOB, headers=key)
+        again = await client.post(JOBS, json=JOB, headers=key)
+        other = await client.post(JOBS, json={"name": "b"}, headers=key)
+        broken = await client.post(JOBS, json=JOB, headers={"idempotency-key": "x" * 256})
+    assert (first.status_code, again.status_code, other.status_code, broken.status_code) == (201, 200, 409, 422)
+    assert again.json()["id"] == first.json()["id"]
+    assert again.headers["idempotency-replayed"] == "true"
+
+
+async def test_a_dry_run_stores_nothing(rig: Rig) -> None:
+    """The scheduler answers where a job would go, and there is no job after."""
+    async with rig.client("user") as client:
+        trial = await client.post(f"{JOBS}?dry_run=true", json=JOB)
+        jobs = await client.get(JOBS)
+    assert (trial.status_code, trial.json()["fits"], trial.json()["choices"][0]["chosen"]) == (200, True, True)
+    assert jobs.json()["jobs"] == []
+
+
+async def test_what_no_cluster_could_hold_is_refused(rig: Rig) -> None:
+    """A request that is too large for the empty fleet is told what would fit."""
+    async with rig.client("user") as client:
+        answer = await client.post(JOBS, json={"name": "a", "resources": {"gpus": 3}})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"] == "resources"
+    assert "2 instead of 3" in answer.json()["detail"]
+
+
+async def test_unknown_names_are_told_together(rig: Rig) -> None:
+    """Unknown queues, gateways and templates are told at once, each with its field."""
+    wrong = {"name": "a", "queue": "no", "gateway": "no", "template": "no"}
+    async with rig.client("user") as client:
+        answer = await client.post(JOBS, json=wrong)
+    assert {each["field"] for each in answer.json()["errors"]} == {"queue", "gateway", "template"}
+
+
+async def test_a_list_goes_from_new_to_old_in_pages(rig: Rig) -> None:
+    """Pages follow each other without a gap, and the last has no next."""
+    ids = [(await rig.submit(name=f"j{at}"))["id"] for at in range(5)]
+    seen, after = [], ""
+    async with rig.client("user") as client:
+        while True:
+            page = (await client.get(JOBS, params={"limit": 2, "after": after})).json()
+            seen += [job["id"] for job in page["jobs"]]
+            after = page["next"]
+            if after is None:
+                break
+    assert seen == ids[::-1]
+
+
+async def test_a_list_can_be_filtered(rig: Rig) -> None:
+    """Each parameter narrows the list, and unknown ones are refused rather than passed over."""
+    await rig.submit(name="a", labels={"team": "x"})
+    await rig.submit(name="b")
+    rig.step(3)
+    await rig.submit(name="c")
+    wanted: list[tuple[dict[str, Any], list[str]]] = [
+        ({"name": "a"}, ["a"]),
+        ({"label": "team=x"}, ["a"]),
+        ({"state": "pending"}, ["c"]),
+        ({"state": ["pending", "running"]}, ["c", "b", "a"]),
+        ({"cluster": "nowhere"}, []),
+        ({"queue": "default", "submitted_by": "user", "tenant": "default"}, ["c", "b", "a"]),
+        ({"submitted_from": "2026-01-01T00:00:01Z"}, ["c"]),
+        ({"submitted_until": "2026-01-01T00:00:01Z"}, ["b", "a"]),
+    ]
+    async with rig.client("user") as client:
+        for params, names in wanted:
+            answer = await client.get(JOBS, params=params)
+            assert [job["name"] for job in answer.json()["jobs"]] == names, params
+        counts = await client.get("/api/v1/job-counts")
+        assert (counts.json()["total"], counts.json()["states"]["pending"]) == (3, 1)
+        for params in ({"stat": "x"}, {"state": "x"}, {"limit": 0}, {"after": "x"}, {"submitted_from": "now"}):
+            assert (await client.get(JOBS, params=params)).status_code == 422, params
+
+
+async def test_a_change_names_the_version_it_is_meant_for(rig: Rig) -> None:
+    """A change of an old version is refused, and without any version a replacement is too."""
+    job = await rig.submit()
+    async with rig.client("user") as client:
+        path, tag = f"{JOBS}/{job['id']}", f'"{job["id"]}.1"'
+        assert (await client.put(path, json=JOB)).status_code == 428
+        changed = await client.put(path, json={**JOB, "priority": 3}, headers={"if-match": tag})
+        assert (changed.status_code, changed.json()["priority"], changed.json()["version"]) == (200, 3, 2)
+        assert (await client.put(path, json=JOB, headers={"if-match": tag})).status_code == 412
+        assert (await client.put(path, json=JOB, headers={"if-match": "*"})).status_code == 200
+        assert (await client.post(f"{path}/cancel", headers={"if-match": tag})).status_code == 412
+
+
+async def test_a_patch_changes_what_it_names(rig: Rig) -> None:
+    """What a merge patch leaves out stays, and null takes a field back to its default."""
+    job = await rig.submit(priority=5, labels={"a": "1", "b": "2"})
+    async with rig.client("user") as client:
+        answer = await client.patch(f"{JOBS}/{job['id']}", json={"priority": None, "labels": {"a": None}})
+        assert answer.status_code == 200
+        assert (answer.json()["priority"], answer.json()["spec"]["labels"]) == (0, {"b": "2"})
+        for body in ({"nme": "x"}, {"name": None}, {"tenant": "other"}, {"replicas": 0}):
+            assert (await client.patch(f"{JOBS}/{job['id']}", json=body)).status_code == 422, body
+        for content in (b"[1]", b"x", b"NaN"):
+            answer = await client.patch(
+                f"{JOBS}/{job['id']}", content=content, headers={"content-type": "application/json"}
+            )
+            assert answer.status_code == 422
+
+
+async def test_who_has_a_version_gets_no_body(rig: Rig) -> None:
+    """A read of the version that is known already answers 304."""
+    job = await rig.submit()
+    async with rig.client("user") as client:
+        path = f"{JOBS}/{job['id']}"
+        known = await client.get(path, headers={"if-none-match": f'W/"x", "{job["id"]}.1"'})
+        assert (known.status_code, known.content) == (304, b"")
+        assert (await client.get(path, headers={"if-none-match": '"x"'})).status_code == 200
+
+
+async def test_a_job_is_sent_on_its_way(rig: Rig) -> None:
+    """Suspend, resume, cancel and delete do what they say, and what cannot follow is a conflict."""
+    job = await rig.submit()
+    path = f"{JOBS}/{job['id']}"
+    async with rig.client("user") as client:
+        assert (await client.post(f"{path}/suspend", json={"reason": "lunch"})).json()["reason"] == "lunch"
+        assert (await client.post(f"{path}/resume")).json()["state"] == "queued"
+        assert (await client.post(f"{path}/resume")).status_code == 409
+        assert (await client.post(f"{path}/cancel")).json()["state"] == "cancelled"
+        assert (await client.post(f"{path}/cancel")).status_code == 200
+        assert (await client.patch(path, json={"priority": 1})).status_code == 409
+        assert (await client.post(f"{path}/cancel", json={"why": "x"})).status_code == 422
+        assert (await client.delete(path)).status_code == 204
+        assert (await client.get(path)).status_code == 404
+
+
+async def test_a_job_can_be_looked_into(rig: Rig) -> None:
+    """A running job shows its reason, events, attempts, manifest, logs and what the scheduler sees."""
+    job = await rig.submit()
+    rig.step(3)
+    path = f"{JOBS}/{job['id']}"
+    async with rig.client("viewer") as client:
+        assert (await client.get(f"{path}/explain")).json()["placements"][0]["cluster"] in {"a", "b"}
+        events = (await client.get(f"{path}/events")).json()["events"]
+        assert [each["state"] for each in events][-1] == "running"
+        later = (await client.get(f"{path}/events", params={"after": events[0]["id"], "limit": 1})).json()
+        assert (later["events"], later["next"]) == ([events[1]], events[1]["id"])
+        assert (await client.get(f"{path}/attempts")).json()["attempts"][0]["number"] == 1
+        assert (await client.get(f"{path}/normalised")).json()["request"]["gpu_memory_mib"] == 8192
+        assert "started" in (await client.get(f"{path}/logs", params={"tail": 5})).text
+        assert (await client.get(f"{path}/logs", params={"replica": 7})).status_code == 409
+        as_yaml = await client.get(f"{path}/manifest")
+        as_json = await client.get(f"{path}/manifest", headers={"accept": "application/json"})
+        assert as_yaml.headers["content-type"].startswith("application/yaml")
+        assert "&id" not in as_yaml.text
+        assert as_json.json()[0]["kind"] == "Job"
+        assert (await client.get(f"{path}/manifest", headers={"accept": "image/png"})).status_code == 406
+
+
+async def test_a_job_without_a_place_has_no_manifest(rig: Rig) -> None:
+    """What was never placed became no objects, which is a conflict and no fault."""
+    job = await rig.submit()
+    async with rig.client("user") as client:
+        for part in ("manifest", "logs"):
+            assert (await client.get(f"{JOBS}/{job['id']}/{part}")).status_code == 409
+
+
+@pytest.mark.parametrize(
+    "ref",
+    ["nothing", "'; DROP TABLE jobs;--", "..%2f..%2fetc%2fpasswd", "%00", "a" * 5000, "ZZZZZZZZZZZZZ", "7zzzzzzzzzzzz"],
+)
+async def test_there_is_no_such_job(rig: Rig, ref: str) -> None:
+    """Whatever stands where a job's id should, the answer is that there is none."""
+    async with rig.client("user") as client:
+        for path in ("", "/explain", "/events", "/manifest"):
+            assert (await client.get(f"{JOBS}/{ref}{path}")).status_code == 404
+
+
+async def test_without_a_database_requests_are_told_to_come_again(rig: Rig) -> None:
+    """When the database does not answer, 503 says after how many seconds to try again."""
+    async with rig.client("user") as client:
+        rig.store.fail_next(UnavailableError("gone", retry_after_s=7))
+        answer = await client.post(JOBS, json=JOB)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "7")
+        rig.store.fail_next(UnavailableError("gone"))
+        assert (await client.get(JOBS)).status_code == 503
+        assert (await client.get(JOBS)).status_code == 200
+
+
+async def test_our_own_faults_tell_nothing(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unexpected error is a 500 that tells no more than that."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("secret internals")
+
+    monkeypatch.setattr(type(rig.plane.door), "admit", broken)
+    async with rig.client("user") as client:
+        answer = await client.post(JOBS, json=JOB)
+    assert answer.status_code == 500
+    assert "secret" not in answer.text

@@ -1,0 +1,87 @@
+"""The fleet, cordons, queues, pools and tenants over HTTP."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.api.rig import Rig
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_fleet_is_shown_in_pages(rig: Rig) -> None:
+    """Nodes and devices come a page at a time, in their order, and can be narrowed down."""
+    async with rig.client("viewer") as client:
+        first = (await client.get("/api/v1/fleet/nodes", params={"limit": 3})).json()
+        rest = (await client.get("/api/v1/fleet/nodes", params={"limit": 3, "after": first["next"]})).json()
+        names = [(each["cluster"], each["name"]) for each in first["nodes"] + rest["nodes"]]
+        assert names == [("a", "node-0"), ("a", "node-1"), ("b", "node-0"), ("b", "node-1")]
+        assert rest["next"] is None
+        devices = await client.get("/api/v1/fleet/devices", params={"cluster": "b", "node": "node-1"})
+        assert [each["index"] for each in devices.json()["devices"]] == [0, 1]
+        assert (await client.get("/api/v1/fleet/nodes", params={"after": "MTp4"})).status_code == 422
+        assert (await client.get("/api/v1/fleet/clusters/b")).json()["gpus"] == 4
+        assert (await client.get("/api/v1/fleet/clusters/no")).status_code == 404
+        assert len((await client.get("/api/v1/fleet/links")).json()["links"]) == 2
+        assert len((await client.get("/api/v1/fleet/gateways")).json()["gateways"]) == 3
+
+
+async def test_history_begins_where_it_is_asked_to(rig: Rig) -> None:
+    """Samples come oldest first, from a moment on."""
+    rig.step(60)
+    async with rig.client("viewer") as client:
+        path = "/api/v1/fleet/history"
+        all_of_a = (await client.get(f"{path}/clusters", params={"cluster": "a"})).json()["samples"]
+        assert len(all_of_a) > 1
+        later = await client.get(f"{path}/clusters", params={"cluster": "a", "since": all_of_a[1]["at"]})
+        assert later.json()["samples"] == all_of_a[1:]
+        links = (await client.get(f"{path}/links", params={"source": "site", "target": "gw-a"})).json()["samples"]
+        assert links[0]["latency_ns"] == 1_000_000
+
+
+async def test_a_cordon_keeps_new_work_away(rig: Rig) -> None:
+    """A cordoned cluster is listed with who did it, and takes work again after."""
+    async with rig.client("operator") as client:
+        made = await client.post("/api/v1/cordons", json={"cluster": "a", "reason": "repair"})
+        assert (made.status_code, made.json()["actor"]) == (201, "operator")
+        assert len((await client.get("/api/v1/cordons")).json()["cordons"]) == 1
+        rig.step()
+        shown = (await client.get("/api/v1/fleet/clusters/a")).json()["cordon"]
+        assert (shown["reason"], shown["drain"]) == ("repair", False)
+        assert (await client.delete("/api/v1/cordons", params={"cluster": "a"})).status_code == 204
+        assert (await client.get("/api/v1/cordons")).json()["cordons"] == []
+        for body in ({"cluster": "no"}, {"cluster": "a", "node": "no"}):
+            assert (await client.post("/api/v1/cordons", json=body)).status_code == 404
+
+
+async def test_queues_pools_and_tenants_come_and_go(rig: Rig) -> None:
+    """They are made, changed, read and removed by name, and what is in use or always there stays."""
+    async with rig.client("admin") as client:
+        assert (await client.put("/api/v1/pools/east", json={"clusters": ["a"]})).status_code == 200
+        assert (await client.put("/api/v1/tenants/new", json={"description": "x"})).json()["name"] == "new"
+        queue = {"pool": "east", "tenant": "new", "policy": "greedy", "shadow": "bestfit"}
+        assert (await client.put("/api/v1/queues/fast", json=queue)).json()["policy"] == "greedy"
+        for kind in ("pools/east", "tenants/new", "queues/fast"):
+            assert (await client.get(f"/api/v1/{kind}")).status_code == 200
+        assert (await client.delete("/api/v1/pools/east")).status_code == 409
+        assert (await client.delete("/api/v1/tenants/new")).status_code == 409
+        for kind in ("queues/fast", "pools/east", "tenants/new"):
+            assert (await client.delete(f"/api/v1/{kind}")).status_code == 204
+            assert (await client.delete(f"/api/v1/{kind}")).status_code == 404
+        for kind in ("queues", "pools", "tenants"):
+            assert (await client.delete(f"/api/v1/{kind}/default")).status_code == 409
+            assert (await client.get(f"/api/v1/{kind}/no")).status_code == 404
+            assert (await client.put(f"/api/v1/{kind}/No!", json={})).status_code == 422
+        for wrong in ({"policy": "no"}, {"pool": "no"}, {"tenant": "no"}, {"shadow": "no"}):
+            answer = await client.put("/api/v1/queues/fast", json=wrong)
+            assert answer.json()["errors"][0]["field"] in wrong
+
+
+async def test_policies_can_be_chosen_from(rig: Rig) -> None:
+    """Each policy says what it does and which queues have it, as far as who asks may know."""
+    async with rig.client("user") as client:
+        policies = {each["name"]: each for each in (await client.get("/api/v1/policies")).json()["policies"]}
+        assert policies["bestfit"]["queues"] == ["default"]
+        assert policies["fgd"]["description"]
+    async with rig.client("operator") as client:
+        assert (await client.get("/api/v1/shadows")).json() == {"shadows": []}

@@ -1,0 +1,143 @@
+"""Requests that are broken, too large, or of the wrong kind."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from tests.unit.api.rig import JOB, Rig, make_rig
+
+pytestmark = pytest.mark.anyio
+JOBS = "/api/v1/jobs"
+JSON = {"content-type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/nothing", 404),
+        ("GET", "/api/v1/jobs/", 404),
+        ("GET", "/api/v2/jobs", 404),
+        ("DELETE", "/api/v1/jobs", 405),
+        ("PUT", "/healthz", 405),
+        ("GET", "/api/v1/jobs?limit=x", 422),
+    ],
+)
+async def test_every_error_is_a_problem(rig: Rig, method: str, path: str, status: int) -> None:
+    """Whatever goes wrong is told as problem details with its status and path."""
+    async with rig.client() as client:
+        answer = await client.request(method, path)
+    assert answer.status_code == answer.json()["status"] == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["instance"] == path.partition("?")[0]
+    assert set(answer.json()) >= {"type", "title", "detail"}
+    if status == 405:
+        assert answer.headers["allow"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ({}, b"{}"),
+        ({"content-type": "text/plain"}, b"{}"),
+        ({"content-type": "application/x-www-form-urlencoded"}, b"name=a"),
+        ({"content-type": "application/json; charset=latin-1"}, b"{}"),
+        ({**JSON, "content-encoding": "gzip"}, gzip.compress(b"{}")),
+    ],
+)
+async def test_bodies_of_another_kind_are_refused(rig: Rig, headers: dict[str, str], body: bytes) -> None:
+    """A body that is no JSON in UTF-8, as it is, gets 415."""
+    async with rig.client() as client:
+        assert (await client.post(JOBS, content=body, headers=headers)).status_code == 415
+
+
+async def test_bodies_may_not_be_too_large(rig: Rig) -> None:
+    """A body above the limit gets 413, whether it says its length or comes in pieces."""
+    limit = rig.plane.settings.body_limit_bytes
+
+    async def pieces() -> object:
+        for _ in range(limit // 65_536 + 1):
+            yield b" " * 65_536  # type: ignore[misc]
+
+    async with rig.client() as client:
+        for path in (JOBS, "/api/v1/tokens"):
+            told = await client.post(path, content=b" " * (limit + 1), headers=JSON)
+            assert told.status_code == 413
+            in_pieces = await client.post(path, content=pieces(), headers=JSON)  # type: ignore[arg-type]
+            assert in_pieces.status_code == 413
+        assert (await client.post(JOBS, content=b"x", headers={**JSON, "content-length": "1e9"})).status_code == 413
+
+
+async def test_a_header_that_counts_stands_there_once(rig: Rig) -> None:
+    """Two of a header that decides something are refused, for it is not clear which is meant."""
+    async with rig.client() as client:
+        for name in ("idempotency-key", "content-type", "authorization", "if-match"):
+            answer = await client.post(JOBS, json=JOB, headers=[(name, "a"), (name, "b")])
+            assert answer.status_code == 400, name
+            assert name in answer.json()["detail"]
+
+
+async def test_addresses_and_headers_are_bounded(rig: Rig) -> None:
+    """Addresses and headers without end are refused before anything looks at them."""
+    async with rig.client() as client:
+        assert (await client.get(f"{JOBS}/{'a' * 9000}")).status_code == 400
+        assert (await client.get(JOBS, headers={"x": "a" * 70_000})).status_code == 400
+        assert (await client.get(JOBS, headers=[(f"x{at}", "a") for at in range(120)])).status_code == 400
+
+
+async def test_without_tokens_only_this_machine_s_own_pages_may_ask() -> None:
+    """Where nobody is asked who he is, pages of other sites and names that are not this machine's get nothing."""
+    rig = make_rig(no_auth=True)
+    async with rig.client("") as client:
+        assert (await client.post(JOBS, json=JOB)).status_code == 201
+        assert (await client.get("/api/v1/me")).json() == {"name": "anonymous", "role": "admin", "tenant": ""}
+        assert (await client.get(JOBS, headers={"host": "evil.example:8080"})).status_code == 403
+        assert (await client.post(JOBS, json=JOB, headers={"origin": "http://evil.example"})).status_code == 403
+        assert (await client.delete(f"{JOBS}/train", headers={"sec-fetch-site": "cross-site"})).status_code == 403
+        assert (await client.delete(f"{JOBS}/train", headers={"origin": "http://127.0.0.1"})).status_code == 204
+    rig.plane.stop()
+
+
+async def test_health_needs_no_token(rig: Rig) -> None:
+    """Whether it runs and can work is said to everybody; figures are not."""
+    async with rig.client("") as client:
+        assert (await client.get("/healthz")).json() == {"status": "ok"}
+        assert (await client.get("/readyz")).status_code == 200
+        assert (await client.get("/metrics")).status_code == 401
+        rig.store.fail_next()
+        assert (await client.get("/readyz")).status_code == 503
+        rig.plane.controller._loaded = False  # noqa: SLF001  # as after the database was gone
+        assert (await client.get("/readyz")).headers["retry-after"] == "1"
+
+
+async def test_figures_are_counted_by_operation(rig: Rig) -> None:
+    """Requests are counted by operation and status, with what the control loop counts."""
+    await rig.submit()
+    async with rig.client("admin") as client:
+        await client.get("/nothing/at/all")
+        text = (await client.get("/metrics")).text
+    assert 'seaway_http_requests_total{operation="submit_job",status="201"} 1.0' in text
+    assert 'seaway_http_requests_total{operation="other",status="404"} 1.0' in text
+    assert 'seaway_clusters{state="up"} 2.0' in text
+
+
+async def test_the_description_is_whole(rig: Rig) -> None:
+    """Every reference in the description leads somewhere, and each operation tells its role and its errors."""
+    async with rig.client("") as client:
+        described = (await client.get("/openapi.json")).json()
+        page = await client.get("/docs")
+        assert (await client.get("/")).headers["location"] == "/docs"
+    text = str(described)
+    schemas = described["components"]["schemas"]
+    for part in text.split("#/components/schemas/")[1:]:
+        assert part.partition("'")[0] in schemas
+    for path, operations in described["paths"].items():
+        for operation in operations.values():
+            assert operation["operationId"]
+            assert operation["description"]
+            if path.startswith("/api"):
+                assert {"401", "403", "422", "429", "500", "503"} <= set(operation["responses"])
+                assert operation["x-role"] in {"viewer", "user", "operator", "admin"}
+    assert "submit_job" in text
+    assert "http" not in page.text.replace("http://json-schema", "")

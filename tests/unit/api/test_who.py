@@ -1,0 +1,167 @@
+"""Who may do what: roles, tenants, tokens, the audit log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from seaway.application.access import RANKS
+from seaway.application.login_limit import MOST_FAILURES, WINDOW_S
+from seaway.application.records import Role
+from tests.unit.api.rig import JOB, Rig
+
+pytestmark = pytest.mark.anyio
+
+BODIES: dict[str, Any] = {
+    "submit_job": JOB,
+    "replace_job": JOB,
+    "change_job": {"priority": 1},
+    "cordon": {"cluster": "a"},
+    "put_queue": {},
+    "put_pool": {},
+    "put_tenant": {},
+    "create_token": {"name": "new", "role": "admin"},
+}
+QUERIES = {"uncordon": {"cluster": "a"}}
+
+
+def operations(rig: Rig) -> list[tuple[str, str, str, Role]]:
+    """List all operations that take a role: id, method, path, role."""
+    from seaway.api.describe import describe
+
+    return [
+        (operation["operationId"], method.upper(), path, Role(operation["x-role"]))
+        for path, methods in describe(rig.app)["paths"].items()
+        for method, operation in methods.items()
+        if "x-role" in operation and operation["operationId"] != "follow_events"
+    ]
+
+
+def filled(path: str, job: str) -> str:
+    """Put values into a path."""
+    for name, value in (("{job}", job), ("{cluster}", "a"), ("{name}", "new"), ("{token}", "nothing")):
+        path = path.replace(name, value)
+    return path
+
+
+@pytest.mark.parametrize("role", Role)
+async def test_each_operation_takes_its_role(rig: Rig, role: Role) -> None:
+    """Who has the role is let in, who has less gets 403, and who has no token 401."""
+    job = (await rig.submit())["id"]
+    for name, method, path, needed in operations(rig):
+        async with rig.client(role.value) as client:
+            answer = await client.request(
+                method, filled(path, job), json=BODIES.get(name), params=QUERIES.get(name), headers={"if-match": "*"}
+            )
+            allowed = RANKS[role] >= RANKS[needed]
+            assert (answer.status_code != 403) is allowed, name
+            assert answer.status_code < 500, name
+        async with rig.client("") as client:
+            assert (await client.request(method, filled(path, job))).status_code == 401, name
+
+
+async def test_another_tenant_s_job_is_not_there(rig: Rig) -> None:
+    """For every operation on a job, one of another tenant is as unknown as one that never was."""
+    job = await rig.submit()
+    rig.step(3)
+    for name, method, path, _ in operations(rig):
+        if "{job}" not in path:
+            continue
+        for ref in (job["id"], job["name"]):
+            async with rig.client("other") as client:
+                answer = await client.request(
+                    method, filled(path, ref), json=BODIES.get(name), headers={"if-match": "*"}
+                )
+                assert answer.status_code == 404, name
+                assert job["id"] not in answer.text.replace(f"/{ref}", "").replace(f"'{ref}'", "")
+
+
+async def test_another_tenant_s_jobs_are_not_listed(rig: Rig) -> None:
+    """Lists, counts, queues, tenants, slices and policies show nothing of another tenant."""
+    job = await rig.submit(name="secretive")
+    rig.step(3)
+    async with rig.client("other") as client:
+        assert (await client.get("/api/v1/jobs")).json()["jobs"] == []
+        assert (await client.get("/api/v1/job-counts")).json()["total"] == 0
+        assert (await client.get("/api/v1/jobs", params={"tenant": "default"})).status_code == 404
+        assert [each["name"] for each in (await client.get("/api/v1/tenants")).json()["tenants"]] == ["other"]
+        assert (await client.get("/api/v1/tenants/default")).status_code == 404
+        slices = (await client.get("/api/v1/fleet/slices")).json()["slices"]
+        assert (slices[0]["memory_mib"], slices[0]["job"], slices[0]["job_id"]) == (8192, "", "")
+        for path in ("nodes", "devices", "slices", "clusters"):
+            text = (await client.get(f"/api/v1/fleet/{path}")).text
+            assert job["id"] not in text
+            assert "secretive" not in text
+    async with rig.client("user") as client:
+        assert (await client.get("/api/v1/fleet/slices")).json()["slices"][0]["job"] == "secretive"
+        assert [each["name"] for each in (await client.get("/api/v1/queues")).json()["queues"]] == ["default"]
+        assert (await client.get("/api/v1/queues/theirs")).status_code == 404
+    async with rig.client("operator") as client:
+        assert len((await client.get("/api/v1/jobs")).json()["jobs"]) == 1
+        assert len((await client.get("/api/v1/queues")).json()["queues"]) == 2
+
+
+async def test_jobs_are_submitted_to_one_s_own_tenant(rig: Rig) -> None:
+    """Who belongs to a tenant submits for it and for no other, not even to try."""
+    assert (await rig.submit("other"))["tenant"] == "other"
+    async with rig.client("other") as client:
+        for query in ("", "?dry_run=true"):
+            answer = await client.post(f"/api/v1/jobs{query}", json={**JOB, "tenant": "default"})
+            assert answer.status_code == 403
+    assert (await rig.submit("operator", tenant="other"))["tenant"] == "other"
+    assert (await rig.submit("operator"))["tenant"] == "default"
+
+
+async def test_a_token_is_shown_once_and_ends_at_once(rig: Rig) -> None:
+    """The secret stands in the answer that makes it and nowhere after; revoked, it lets nobody in."""
+    async with rig.client("admin") as client:
+        made = await client.post("/api/v1/tokens", json={"name": "ci", "tenant": "default", "expires_in": "1h"})
+        assert (made.status_code, made.headers["cache-control"]) == (201, "no-store")
+        rig.tokens["ci"] = made.json()["secret"]
+        listed = await client.get("/api/v1/tokens")
+        assert rig.tokens["ci"] not in listed.text
+        assert "digest" not in listed.text
+        assert (await client.post("/api/v1/tokens", json={"name": "ci", "tenant": "default"})).status_code == 409
+    async with rig.client("ci") as ci, rig.client("admin") as client:
+        assert (await ci.get("/api/v1/me")).json() == {"name": "ci", "role": "user", "tenant": "default"}
+        assert (await client.delete(f"/api/v1/tokens/{made.json()['id']}")).json()["revoked_at"]
+        assert (await ci.get("/api/v1/me")).status_code == 401
+        assert (await client.delete("/api/v1/tokens/nothing")).status_code == 404
+
+
+async def test_too_many_failures_have_to_wait(rig: Rig) -> None:
+    """After some failed logins an address is told to wait, but tokens that hold still let in."""
+    rig.tokens["bad"] = "sw_no_no"
+    async with rig.client("bad") as bad, rig.client("user") as good:
+        statuses = [(await bad.get("/api/v1/me")).status_code for _ in range(MOST_FAILURES + 1)]
+        assert statuses == [401] * MOST_FAILURES + [429]
+        answer = await bad.get("/api/v1/me")
+        assert answer.headers["retry-after"] == str(WINDOW_S)
+        assert (await good.get("/api/v1/me")).status_code == 200
+        rig.clock.advance_s(WINDOW_S)
+        assert (await bad.get("/api/v1/me")).status_code == 401
+
+
+async def test_every_change_is_in_the_audit_log(rig: Rig) -> None:
+    """Who asked for what stands there with the answer's status, refused or not; reading is not noted."""
+    job = await rig.submit()
+    async with rig.client("viewer") as viewer, rig.client("other") as other:
+        await viewer.post("/api/v1/jobs", json=JOB)
+        await other.delete(f"/api/v1/jobs/{job['id']}")
+    async with rig.client("") as nobody:
+        await nobody.post("/api/v1/tokens", json={})
+    async with rig.client("admin") as client:
+        await client.get("/api/v1/jobs")
+        await client.put("/api/v1/pools/east", json={"clusters": ["a"]})
+        entries = (await client.get("/api/v1/audit")).json()["entries"]
+        assert [(each["actor"], each["verb"], each["status"]) for each in entries[::-1]] == [
+            ("user", "POST submit_job", 201),
+            ("viewer", "POST submit_job", 403),
+            ("other", "DELETE delete_job", 404),
+            ("", "POST create_token", 401),
+            ("admin", "PUT put_pool", 200),
+        ]
+        page = (await client.get("/api/v1/audit", params={"limit": 2})).json()
+        older = (await client.get("/api/v1/audit", params={"limit": 2, "before": page["next"]})).json()
+        assert [each["id"] for each in older["entries"]] == [entries[2]["id"], entries[3]["id"]]
