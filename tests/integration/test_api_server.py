@@ -1,0 +1,349 @@
+"""The interface behind a real server: streams, disconnects, TLS, large bodies, an orderly end."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import json
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from seaway.api import hub as hub_module
+from seaway.api import listener as listener_module
+from seaway.api.server import Server, make_server
+from seaway.application import feed as feed_module
+from seaway.application.changes import Change
+from seaway.application.records import Event
+from seaway.bootstrap.settings import ServerSettings
+from seaway.domain.errors import RejectedError
+from tests.unit.api.rig import JOB, Rig, make_rig
+
+PATIENCE_S = 20
+
+
+class Served:
+    """A rig behind a server on a port of its own."""
+
+    def __init__(self, rig: Rig, settings: ServerSettings) -> None:
+        self.rig = rig
+        self.server: Server = make_server(rig.app, settings)
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        self.url = f"http{'s' if settings.tls_certificate else ''}://127.0.0.1:{self.port}"
+        self.thread = Thread(target=self.server.run, kwargs={"sockets": [self.socket]})
+
+    def headers(self, token: str) -> dict[str, str]:
+        """Return what says who asks."""
+        return {"authorization": f"Bearer {self.rig.tokens[token]}"}
+
+    def client(self, token: str = "user", **options: Any) -> httpx.Client:
+        """Make a client."""
+        return httpx.Client(base_url=self.url, headers=self.headers(token), timeout=PATIENCE_S, **options)
+
+    def tell(self, count: int, *, tenant: str = "default", reason: str = "x") -> None:
+        """Store some events."""
+        now_ns = self.rig.clock.now_ns()
+        for _ in range(count):
+            self.rig.plane.writer.commit([Change(insert=[Event(now_ns, "fleet", reason, "test", tenant)])])
+
+
+@contextmanager
+def serving(settings: ServerSettings | None = None, **options: Any) -> Iterator[Served]:
+    """Serve a rig."""
+    served = Served(make_rig(**options), settings or ServerSettings())
+    served.thread.start()
+    until = time.monotonic() + PATIENCE_S
+    while not served.server.started and time.monotonic() < until:
+        time.sleep(0.005)
+    try:
+        yield served
+    finally:
+        served.server.should_exit = True
+        served.thread.join(PATIENCE_S)
+        served.socket.close()
+        served.rig.plane.stop()
+    assert not served.thread.is_alive()
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    """Serve a rig over HTTP."""
+    with serving() as made:
+        yield made
+
+
+def events(lines: Iterator[str], count: int) -> list[dict[str, Any]]:
+    """Read some events of a stream."""
+    found = []
+    while len(found) < count:
+        line = next(lines)
+        if line.startswith("data: "):
+            found.append(json.loads(line[6:]))
+    return found
+
+
+def test_events_come_live(served: Served) -> None:
+    """Who follows hears of a submit soon after it."""
+    with served.client() as client, client.stream("GET", "/api/v1/events") as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        lines = stream.iter_lines()
+        assert next(lines) == "retry: 2000"
+        job = client.post("/api/v1/jobs", json=JOB).json()
+        (event,) = events(lines, 1)
+    assert (event["job_id"], event["state"], event["actor"]) == (job["id"], "pending", "user")
+
+
+def test_a_stream_goes_on_where_it_broke_off(served: Served) -> None:
+    """With the last event's id nothing is missed and nothing comes twice, however the id is said."""
+    served.tell(10)
+    last = served.rig.store.last_event()
+    with served.client() as client:
+        for options in (
+            {"headers": {"last-event-id": str(last - 5)}},
+            {"params": {"after": str(last - 5)}},
+            {"params": {"after": "1"}, "headers": {"last-event-id": str(last - 5)}},
+        ):
+            with client.stream("GET", "/api/v1/events", **options) as stream:  # type: ignore[arg-type]
+                lines = stream.iter_lines()
+                seen = events(lines, served.rig.store.last_event() - last + 5)
+                served.tell(1)
+                seen += events(lines, 1)
+            assert [each["id"] for each in seen] == list(range(last - 4, served.rig.store.last_event() + 1))
+        for headers in ({"last-event-id": "x"}, {"last-event-id": "9" * 30}):
+            assert client.get("/api/v1/events", headers=headers).status_code == 422
+
+
+def test_what_memory_forgot_comes_from_the_store(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An id that is older than the feed's memory is served from the store, in pages."""
+    monkeypatch.setattr(hub_module, "MOST_ROWS", 7)
+    served.tell(50)
+    feed = served.rig.plane.feed
+    feed._events = feed_module.deque(list(feed._events)[-5:], maxlen=5)  # noqa: SLF001  # as after very many events
+    last = served.rig.store.last_event()
+    with served.client() as client, client.stream("GET", "/api/v1/events?after=0") as stream:
+        lines = stream.iter_lines()
+        first = events(lines, 45)
+        served.tell(30)
+        rest = events(lines, 35)
+    ids = [each["id"] for each in first + rest]
+    assert ids == sorted(set(ids))
+    assert ids[-1] <= last + 30
+
+
+def test_a_stream_can_be_narrowed_to_a_job(served: Served) -> None:
+    """Only the events of the job that is asked for come."""
+    with served.client() as client:
+        first = client.post("/api/v1/jobs", json={**JOB, "name": "one"}).json()
+        client.post("/api/v1/jobs", json={**JOB, "name": "two"})
+        with client.stream("GET", "/api/v1/events?after=0&job=one") as stream:
+            lines = stream.iter_lines()
+            assert events(lines, 1)[0]["job_id"] == first["id"]
+            client.post("/api/v1/jobs/two/cancel")
+            client.post("/api/v1/jobs/one/cancel")
+            assert events(lines, 1)[0]["state"] == "cancelled"
+        assert client.get("/api/v1/events?job=none").status_code == 404
+
+
+def test_a_tenant_hears_of_itself_and_the_fleet(served: Served) -> None:
+    """Events of other tenants, and what tells of them, do not come, live or later."""
+    for after in ("", "?after=0"):
+        with served.client("other") as client, client.stream("GET", f"/api/v1/events{after}") as stream:
+            lines = stream.iter_lines()
+            served.tell(3, tenant="default", reason="secret")
+            served.tell(1, tenant="", reason="all")
+            served.tell(1, tenant="other", reason="ours")
+            seen = events(lines, 2)
+            while seen[-1]["reason"] != "ours":
+                seen += events(lines, 1)
+        assert {each["tenant"] for each in seen} <= {"", "other"}
+        assert not [each for each in seen if each["kind"] in {"tenant", "queue", "pool"}]
+    with served.client("other") as client:
+        assert client.get("/api/v1/events?tenant=default").status_code == 404
+
+
+def test_a_slow_listener_holds_up_nobody(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who does not read is left behind, others go on, and when he reads again he gets everything."""
+    monkeypatch.setattr(listener_module, "MOST_BYTES", 20_000)
+    begin = served.rig.store.last_event()
+    with served.client() as slow, served.client() as quick:
+        with slow.stream("GET", "/api/v1/events") as slow_stream, quick.stream("GET", "/api/v1/events") as stream:
+            lines = stream.iter_lines()
+            for _ in range(20):
+                served.tell(300, reason="x" * 500)
+                events(lines, 300)
+            ids = [each["id"] for each in events(slow_stream.iter_lines(), 6000)]
+        assert ids == list(range(begin + 1, begin + 6001))
+
+
+def test_a_revoked_token_ends_its_streams(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who follows with a token that is revoked hears no more from the next heartbeat on."""
+    monkeypatch.setattr(hub_module, "HEARTBEAT_S", 0.1)
+    with served.client() as client, client.stream("GET", "/api/v1/events") as stream:
+        lines = stream.iter_lines()
+        while next(lines) != ":":
+            pass
+        token = next(each for each in served.rig.store.tokens() if each.name == "user")
+        served.rig.plane.access.revoke(token.id)
+        for _ in lines:
+            pass
+
+
+def test_who_goes_away_is_forgotten(served: Served) -> None:
+    """A listener that disconnects leaves nothing behind."""
+    hub = served.rig.app.state.hub
+    with served.client() as client, client.stream("GET", "/api/v1/events"):
+        assert len(hub) == 1
+    until = time.monotonic() + PATIENCE_S
+    while len(hub) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert len(hub) == 0
+
+
+def test_the_server_ends_though_somebody_follows(served: Served) -> None:
+    """Streams end in order when the server does, and the server does not wait for them."""
+    with served.client() as client, client.stream("GET", "/api/v1/events") as stream:
+        lines = stream.iter_lines()
+        next(lines)
+        began = time.monotonic()
+        served.server.should_exit = True
+        for _ in lines:
+            pass
+    served.thread.join(PATIENCE_S)
+    assert time.monotonic() - began < 5
+    assert not served.thread.is_alive()
+
+
+def test_audit_entries_are_stored_before_the_end() -> None:
+    """What was noted when the server ends is in the store after."""
+    with serving() as served, served.client() as client:
+        assert client.post("/api/v1/jobs", json=JOB).status_code == 201
+    assert served.rig.store.audit(0, 1)[0].verb == "POST submit_job"
+
+
+def test_bodies_without_a_length_are_bounded(served: Served) -> None:
+    """A body that goes on in chunks is refused as soon as it is too long."""
+
+    def chunks() -> Iterator[bytes]:
+        for _ in range(32):
+            yield b" " * 65_536
+
+    with served.client() as client:
+        answer = client.post("/api/v1/jobs", content=chunks(), headers={"content-type": "application/json"})
+        assert answer.status_code == 413
+        assert client.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"nonsense\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
+        b"POST /api/v1/jobs HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /api/v1/jobs HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcde",
+        b"GET /\x00 HTTP/1.1\r\nHost: a\r\n\r\n",
+    ],
+    ids=["nonsense", "length", "smuggled", "two lengths", "nul"],
+)
+def test_broken_requests_get_a_clear_answer(served: Served, raw: bytes) -> None:
+    """What is no HTTP gets 400 and the connection is closed."""
+    with socket.create_connection(("127.0.0.1", served.port), PATIENCE_S) as connection:
+        connection.sendall(raw)
+        answer = connection.recv(65_536)
+    assert answer.startswith(b"HTTP/1.1 4")
+
+
+def test_a_client_that_goes_away_halfway_harms_nobody(served: Served) -> None:
+    """Half a request is forgotten, and others are answered."""
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", served.port), PATIENCE_S) as connection:
+            head = f"POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {served.headers('user')['authorization']}\r\n"
+            connection.sendall(head.encode() + b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+    with served.client() as client:
+        assert client.post("/api/v1/jobs", json=JOB).status_code == 201
+
+
+def certificate(folder: Path) -> ServerSettings:
+    """Make a certificate for this machine, signed by itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    certificate_path, key_path = folder / "tls.crt", folder / "tls.key"
+    certificate_path.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    key_path.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return ServerSettings(tls_certificate=str(certificate_path), tls_key=str(key_path))
+
+
+def test_tls_files_encrypt(tmp_path: Path) -> None:
+    """With a certificate and its key the server speaks TLS, streams too, and nothing else."""
+    settings = certificate(tmp_path)
+    with serving(settings) as served:
+        context = ssl.create_default_context(cafile=settings.tls_certificate)
+        with served.client(verify=context) as client:
+            assert client.post("/api/v1/jobs", json=JOB).status_code == 201
+            with client.stream("GET", "/api/v1/events?after=0") as stream:
+                assert events(stream.iter_lines(), 1)
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"http://127.0.0.1:{served.port}/healthz", timeout=PATIENCE_S)
+
+
+def test_without_tokens_only_loopback_is_listened_on() -> None:
+    """A server without tokens that others could reach is not made."""
+    rig = make_rig(no_auth=True)
+    with pytest.raises(RejectedError, match="everybody"):
+        make_server(rig.app, ServerSettings(host="0.0.0.0", no_auth=True))  # noqa: S104
+    rig.plane.stop()
+
+
+@pytest.mark.slow
+def test_a_thousand_may_listen(served: Served) -> None:
+    """A thousand listeners all hear of an event."""
+    sockets = []
+    request = (
+        f"GET /api/v1/events HTTP/1.1\r\nHost: a\r\nAuthorization: {served.headers('user')['authorization']}\r\n\r\n"
+    )
+    try:
+        for _ in range(1000):
+            connection = socket.create_connection(("127.0.0.1", served.port), PATIENCE_S)
+            connection.sendall(request.encode())
+            sockets.append(connection)
+        until = time.monotonic() + PATIENCE_S
+        while len(served.rig.app.state.hub) < 1000 and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        began = time.monotonic()
+        served.tell(1, reason="to all of you")
+        for connection in sockets:
+            text = b""
+            while b"to all of you" not in text:
+                text += connection.recv(65_536)
+        assert time.monotonic() - began < 5
+    finally:
+        for connection in sockets:
+            connection.close()

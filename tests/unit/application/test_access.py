@@ -1,0 +1,268 @@
+"""Who is let in."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from seaway.application.access import (
+    ANONYMOUS,
+    Access,
+    ForbiddenError,
+    UnauthenticatedError,
+    Who,
+    is_loopback,
+    require_loopback,
+)
+from seaway.application.changes import Change
+from seaway.application.login_limit import (
+    MOST_ADDRESSES,
+    MOST_FAILURES,
+    WINDOW_S,
+    LoginLimit,
+    TooManyFailuresError,
+    site,
+)
+from seaway.application.records import Role
+from seaway.application.writer import Writer
+from seaway.domain.errors import ConflictError, RejectedError, UnavailableError, UnknownError
+from seaway.testing.clocks import VirtualClock
+from seaway.testing.memory_store import MemoryStore
+
+
+class World:
+    """A store with access to it."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self.store.lead("test")
+        self.clock = VirtualClock()
+        self.writer = Writer(self.store)
+        self.access = Access(self.store, self.writer, self.clock)
+
+    def token(self, role: Role = Role.USER, name: str = "me", lasts_s: int | None = None) -> str:
+        """Make a token and return it whole."""
+        tenant = "default" if role in {Role.VIEWER, Role.USER} else ""
+        return self.access.create(name, role, tenant, lasts_s, "test")[1]
+
+    def who(self, token: str, address: str = "::1") -> Who | None:
+        """Ask who has a token."""
+        return self.access.known(f"Bearer {token}", address)
+
+
+@pytest.fixture
+def world() -> World:
+    """Make a store without tokens."""
+    return World()
+
+
+def test_a_token_lets_in_who_has_it(world: World) -> None:
+    """A token says who asks, his role and his tenant, and only its digest is kept."""
+    token = world.token()
+    kept = world.store.tokens()[0]
+    assert world.who(token) == Who("me", Role.USER, "default", kept.id)
+    assert token.startswith(f"sw_{kept.id}_")
+    assert len(token.split("_", 2)[2]) >= 43
+    assert kept.digest == hashlib.sha256(token.split("_", 2)[2].encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        None,
+        "",
+        "Bearer",
+        "Bearer ",
+        "Basic sw_a_b",
+        "Bearer sw_",
+        "Bearer sw__",
+        "Bearer sw_nothing_nothing",
+        "Bearer a.b.c",
+        "Bearer " + "x" * 10_000,
+        "Bearer sw_\udcff_\udcff",
+    ],
+)
+def test_what_is_no_token_lets_nobody_in(world: World, header: str | None) -> None:
+    """Without a token that holds, nobody is let in, whatever stands there instead."""
+    with pytest.raises(UnauthenticatedError):
+        world.access.known(header, "::1")
+
+
+def test_a_token_with_another_secret_does_not_hold(world: World) -> None:
+    """The id alone lets nobody in, nor does a part of the secret."""
+    token = world.token()
+    for wrong in (token[:-1], token + "a", token.rpartition("_")[0] + "_"):
+        with pytest.raises(UnauthenticatedError):
+            world.who(wrong)
+
+
+def test_a_revoked_token_does_not_hold(world: World) -> None:
+    """From when revoking returns, the token lets nobody in, and requests that last are told so."""
+    token = world.token()
+    who = world.who(token)
+    assert who is not None
+    assert world.access.holds(who)
+    world.access.revoke(who.token_id)
+    assert not world.access.holds(who)
+    with pytest.raises(UnauthenticatedError):
+        world.who(token)
+    assert world.access.revoke(who.token_id).revoked_ns == world.clock.now_ns()
+    with pytest.raises(UnknownError):
+        world.access.revoke("nothing")
+
+
+def test_a_token_ends_when_it_said(world: World) -> None:
+    """A token holds until the moment it expires, and its name is free after."""
+    token = world.token(lasts_s=10)
+    who = world.who(token)
+    world.clock.advance_s(10)
+    with pytest.raises(UnauthenticatedError):
+        world.who(token)
+    assert who is not None
+    assert not world.access.holds(who)
+    assert world.token()
+
+
+def test_tokens_outlive_the_process(world: World) -> None:
+    """Another process that reads the same store lets the same people in."""
+    token = world.token()
+    again = Access(world.store, world.writer, world.clock)
+    assert again.known(f"Bearer {token}", "::1") == world.who(token)
+
+
+def test_what_another_process_wrote_is_seen_after_a_refresh(world: World) -> None:
+    """Tokens that came by another way hold after they are read anew."""
+    other = Access(world.store, Writer(world.store), world.clock)
+    token = world.token()
+    with pytest.raises(UnauthenticatedError):
+        other.known(f"Bearer {token}", "::1")
+    other.refresh()
+    assert other.known(f"Bearer {token}", "::1")
+
+
+def test_a_token_that_could_not_be_stored_is_none(world: World) -> None:
+    """When the database does not answer, there is no token."""
+    world.store.fail_next(UnavailableError("gone"), after=False, times=1)
+    with pytest.raises(UnavailableError):
+        world.token()
+    assert world.store.tokens() == []
+
+
+@pytest.mark.parametrize(
+    ("role", "tenant", "where"),
+    [
+        (Role.USER, "", "tenant"),
+        (Role.VIEWER, "", "tenant"),
+        (Role.VIEWER, "nobody", "tenant"),
+        (Role.ADMIN, "default", "tenant"),
+        (Role.OPERATOR, "default", "tenant"),
+    ],
+)
+def test_role_and_tenant_go_together(world: World, role: Role, tenant: str, where: str) -> None:
+    """Viewers and users are of a tenant that is there, operators and admins of none."""
+    with pytest.raises(RejectedError) as caught:
+        world.access.create("x", role, tenant, None, "test")
+    assert caught.value.where == where
+
+
+def test_names_of_tokens_tell_people_apart(world: World) -> None:
+    """No two tokens that hold have one name, and none has the name that stands for nobody."""
+    world.token()
+    with pytest.raises(ConflictError):
+        world.token()
+    for name in (ANONYMOUS, "A", ""):
+        with pytest.raises(RejectedError):
+            world.token(name=name)
+
+
+def test_the_first_token_is_made_once(world: World) -> None:
+    """The first admin's token is made when there is none that holds, and only then."""
+    first = world.access.first_token()
+    assert first is not None
+    who = world.who(first)
+    assert who is not None
+    assert (who.name, who.role) == ("admin", Role.ADMIN)
+    assert world.access.first_token() is None
+    world.access.revoke(who.token_id)
+    assert world.access.first_token() is not None
+
+
+def test_the_first_token_takes_another_name_where_admin_is_taken(world: World) -> None:
+    """Somebody who is called admin and is none does not keep the first admin out."""
+    world.token(Role.USER, "admin")
+    first = world.access.first_token()
+    assert first is not None
+    who = world.who(first)
+    assert who is not None
+    assert who.name.startswith("admin-")
+
+
+def test_each_role_includes_those_before_it() -> None:
+    """A role allows what it says and what the ones before it do."""
+    for role in Role:
+        who = Who("x", role)
+        assert [who.may(each) for each in Role] == [each.rank <= role.rank for each in Role]
+    with pytest.raises(ForbiddenError, match="takes the role admin"):
+        Who("x", Role.OPERATOR).require(Role.ADMIN)
+
+
+def test_a_tenant_sees_its_own_and_the_fleet_s() -> None:
+    """Who is of a tenant sees that tenant's things and nobody's; who is of none sees all."""
+    assert [Who("x", Role.USER, "a").may_see(each) for each in ("a", "b", "")] == [True, False, True]
+    assert Who("x", Role.ADMIN).may_see("b")
+
+
+def test_everybody_is_an_admin_where_nobody_is_asked() -> None:
+    """Without tokens every request is an admin's, whatever it says."""
+    store = MemoryStore()
+    access = Access(store, Writer(store), VirtualClock(), everybody=True)
+    who = access.known("Bearer nonsense", "::1")
+    assert who == Who(ANONYMOUS, Role.ADMIN)
+    assert access.holds(who)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "[::1]", "localhost", "127.8.8.8"])
+def test_loopback_is_this_machine(host: str) -> None:
+    """Addresses that only this machine reaches may do without tokens."""
+    assert is_loopback(host)
+    require_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.com", "", "localhost.example.com"])  # noqa: S104
+def test_others_may_not_do_without_tokens(host: str) -> None:
+    """What others could reach is refused without tokens, and told why."""
+    with pytest.raises(RejectedError, match=r"127\.0\.0\.1"):
+        require_loopback(host)
+
+
+def test_failures_are_counted_by_address() -> None:
+    """An address that failed too often waits until its minute is over; others do not."""
+    clock = VirtualClock()
+    limit = LoginLimit(clock)
+    for _ in range(MOST_FAILURES):
+        limit.fail("10.0.0.1")
+    limit.fail("10.0.0.2")
+    clock.advance_s(1)
+    with pytest.raises(TooManyFailuresError) as caught:
+        limit.require("10.0.0.1")
+    assert caught.value.retry_after_s == WINDOW_S - 1
+    clock.advance_s(WINDOW_S - 1)
+    limit.fail("10.0.0.1")
+
+
+def test_failures_of_many_addresses_need_bounded_memory() -> None:
+    """Of very many addresses the one that failed longest ago is forgotten, and an IPv6 network is one."""
+    limit = LoginLimit(VirtualClock())
+    for at in range(MOST_ADDRESSES + 10):
+        limit.fail(f"10.{at >> 16}.{at >> 8 & 255}.{at & 255}")
+    assert len(limit) == MOST_ADDRESSES
+    assert site("2001:db8::1") == site("2001:db8::ffff") != site("2001:db8:1::1")
+    assert len(site("x" * 1000)) == 64
+
+
+def test_a_change_without_tokens_changes_nothing(world: World) -> None:
+    """What else is stored does not touch who is let in."""
+    token = world.token()
+    world.writer.commit([Change()])
+    assert world.who(token)
