@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from socket import create_server
 from threading import Thread
 from typing import Any
 
@@ -58,7 +59,7 @@ def application(backends: SimulatedBackends) -> Starlette:
         return _json(messages.ABOUT.dump_json(found))
 
     def route(path: str, method: str, work: Work) -> Route:
-        return Route(f"/clusters/{{name}}/{path}", _handler(backends, work), methods=[method])
+        return Route(f"/clusters/{{name:path}}/{path}", _handler(backends, work), methods=[method])
 
     return Starlette(
         routes=[
@@ -82,21 +83,23 @@ class Server:
     backends
         The clusters; they are closed with the server.
     port
-        Where to listen; 0 takes any that is free.
+        Where to listen; 0 takes any that is free. From now on, who connects waits instead of being turned away.
+
+    Raises
+    ------
+    RejectedError
+        When the port is taken.
     """
 
     def __init__(self, backends: SimulatedBackends, port: int = 0) -> None:
         self._backends = backends
+        try:
+            self._socket = create_server((LOOPBACK, port))
+        except (OSError, OverflowError) as error:
+            raise RejectedError(f"cannot listen on {port}: {error}; choose another", where="port") from None
         config = uvicorn.Config(
-            application(backends),
-            host=LOOPBACK,
-            port=port,
-            log_level="warning",
-            access_log=False,
-            timeout_graceful_shutdown=LIVELINESS_S,
+            application(backends), log_level="warning", access_log=False, timeout_graceful_shutdown=LIVELINESS_S
         )
-        self._socket = config.bind_socket()
-        self._socket.listen()  # from now on, who connects waits instead of being turned away
         self._server = uvicorn.Server(config)
         self._thread: Thread | None = None
 

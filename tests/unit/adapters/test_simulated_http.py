@@ -1,0 +1,149 @@
+"""Simulated clusters over HTTP: what goes wrong between client and server, and clusters that outlive a kill."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from socket import create_server
+
+import httpx
+import pytest
+
+from seaway.adapters.simulated.backends import SimulatedBackends
+from seaway.adapters.simulated.client import RemoteSimulatedBackends, RemoteSimulatedCluster
+from seaway.adapters.simulated.options import Options
+from seaway.adapters.simulated.server import Server
+from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.testing.clocks import VirtualClock
+from tests.unit.adapters.simulated_fleet import deployment, small, uuid
+
+SERVE = "import sys; from seaway.cli.simulate import app; app(sys.argv[1:])"
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """Serve a small cluster."""
+    server = Server(SimulatedBackends(small(), VirtualClock(), Options(waits=False)))
+    server.start()
+    yield server.url
+    server.stop()
+
+
+def test_a_client_waits_for_its_server() -> None:
+    """Before the server is there, everything is unavailable; once it is, the same client knows its clusters."""
+    with create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    remote = RemoteSimulatedBackends(f"http://127.0.0.1:{port}")
+    for call in (remote.clusters, remote.gateways, remote.links, lambda: remote.cluster("alpha")):
+        with pytest.raises(UnavailableError):
+            call()
+    server = Server(SimulatedBackends(small(), VirtualClock(), Options(waits=False)), port)
+    server.start()
+    alpha = remote.cluster("alpha")
+    assert [each.cluster for each in remote.clusters()] == ["alpha"]
+    assert alpha.send([deployment()])[0].done
+    server.stop()
+    assert [each.cluster for each in remote.clusters()] == ["alpha"]
+    with pytest.raises(UnavailableError, match="cluster 'alpha' does not answer"):
+        alpha.changes("", 0)
+    remote.close()
+
+
+def test_everything_comes_through_as_it_was(url: str) -> None:
+    """Deployments, copies, nodes and devices are the same on both ends."""
+    there = RemoteSimulatedBackends(url)
+    here = SimulatedBackends(small(), VirtualClock(), Options(waits=False))
+    remote, local = there.cluster("alpha"), here.cluster("alpha")
+    assert (tuple(there.links()), tuple(there.gateways())) == (tuple(here.links()), tuple(here.gateways()))
+    sent = [deployment("a", places=(0, 2), runs_s=5), deployment("b", cpu_milli=10**7), deployment("c")]
+    assert remote.send(sent) == local.send(sent)
+    far, near = remote.changes("", 0), local.changes("", 0)
+    assert (far.copies, far.inventory, far.complete) == (near.copies, near.inventory, near.complete)
+    assert remote.manifests(sent[0]) == local.manifests(sent[0])
+    assert list(remote.logs("sw-a-1", 0, 5)) == list(local.logs("sw-a-1", 0, 5))
+    there.close()
+
+
+def test_a_cluster_that_the_server_lacks_is_rejected(url: str) -> None:
+    """A name that nobody has is the asker's mistake."""
+    with (
+        closing(RemoteSimulatedBackends(url)) as remote,
+        pytest.raises(RejectedError, match="there is no cluster 'beta'"),
+    ):
+        remote.cluster("beta")
+    with (
+        closing(RemoteSimulatedCluster(url, "a/b c")) as other,
+        pytest.raises(RejectedError, match="no cluster 'a/b c'"),
+    ):
+        other.changes("", 0)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/clusters/alpha/commands", "{"),
+        ("POST", "/clusters/alpha/commands", '[{"kind": "explode"}]'),
+        ("POST", "/clusters/alpha/commands", '[{"kind": "create", "deployment": {}}]'),
+        ("POST", "/clusters/alpha/manifests", "null"),
+        ("POST", "/clusters/alpha/faults", '{"kind": 5}'),
+        ("POST", "/clusters/alpha/heal", '{"kind": "copy"}'),
+        ("GET", "/clusters/alpha/changes?wait_s=nan", ""),
+        ("GET", "/clusters/alpha/changes?wait_s=-1", ""),
+        ("GET", "/clusters/alpha/logs?copy=sw-a-1&replica=x", ""),
+    ],
+)
+def test_what_cannot_be_read_is_rejected_with_a_reason(url: str, method: str, path: str, body: str) -> None:
+    """Nonsense is answered with what is wrong with it, and changes nothing."""
+    answer = httpx.request(method, url + path, content=body)
+    assert answer.status_code == 422
+    assert answer.json()["message"]
+
+
+def test_an_answer_that_is_none_is_unavailable() -> None:
+    """Where something else listens than a server of clusters, the error says so."""
+    with create_server(("127.0.0.1", 0)) as other:
+        remote = RemoteSimulatedBackends(f"http://127.0.0.1:{other.getsockname()[1]}", timeout_s=0.05)
+        with pytest.raises(UnavailableError, match="timed out"):
+            remote.clusters()
+        remote.close()
+
+
+@pytest.mark.slow
+def test_clusters_outlive_a_kill(tmp_path: Path) -> None:
+    """After SIGKILL, a server that starts again on its data folder has every copy that it had answered for."""
+    with create_server(("127.0.0.1", 0)) as probe:
+        port = str(probe.getsockname()[1])
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text(
+        "clusters: [{name: alpha, nodes: [{name: 'node-{}', count: 3, cpu: 64, memory: 256Gi, "
+        "gpus: 2, model: A100, gpu_memory: 80Gi}]}]"
+    )
+    command = [
+        sys.executable,
+        "-c",
+        SERVE,
+        "serve",
+        "--fleet",
+        str(fleet),
+        "--port",
+        port,
+        "--data",
+        str(tmp_path / "d"),
+    ]
+    remote = RemoteSimulatedBackends(f"http://127.0.0.1:{port}")
+    sent = [deployment(f"j{number}") for number in range(5)]
+    assert sent[0].placements[0].slices[0].uuid == uuid()
+    for round_ in range(2):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("1 clusters with 6 devices at ")
+            alpha = remote.cluster("alpha")
+            before = {copy.job_id for copy in alpha.changes("", 0).copies}
+            assert before == ({f"j{number}" for number in range(5)} if round_ else set())
+            assert all(answer.done for answer in alpha.send(sent))
+            process.send_signal(signal.SIGKILL)
+    remote.close()
