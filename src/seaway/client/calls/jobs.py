@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from uuid import uuid4
 
 from seaway.client.call import Answer, Call, Data, Model, Nothing, Paged, Text, get, part, send
@@ -173,9 +173,10 @@ def attempts(job: str) -> Call[AttemptList]:
     return get(f"/jobs/{part(job)}/attempts", ATTEMPTS)
 
 
-def manifest(job: str) -> Call[str]:
-    """Return the objects that a job becomes in its clusters, as YAML."""
-    return Call("GET", get(f"/jobs/{part(job)}/manifest", Text()).path, Text(), {}, {"Accept": "application/yaml"})
+def manifest(job: str, *, kind: Literal["yaml", "json"] = "yaml") -> Call[str]:
+    """Return the objects that a job became in its clusters, as the text of YAML documents or of a JSON list."""
+    headers = {"Accept": f"application/{kind}"}
+    return Call("GET", get(f"/jobs/{part(job)}/manifest", Text()).path, Text(), {}, headers)
 
 
 def logs(job: str, *, replica: int = 0, tail: int = 100) -> Call[str]:

@@ -1,0 +1,107 @@
+"""Tables that fit the terminal: a row a line, long texts cut short, and what matters least left out first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+    from seaway.cli.remote import Body
+
+GAP = 2
+LEAST = 16
+"""Characters that a column which may be cut short keeps at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column.
+
+    Attributes
+    ----------
+    title
+        Its head.
+    cell
+        What it shows of a row.
+    right
+        Whether figures line up on the right.
+    wide
+        Whether it is shown only when asked for more.
+    cut
+        Whether its text may be cut short.
+    drop
+        What is left out first when the terminal is narrow: the higher, the sooner; 0 stays.
+    """
+
+    title: str
+    cell: Callable[[Body], str | Text]
+    right: bool = False
+    wide: bool = False
+    cut: bool = False
+    drop: int = 0
+
+
+class Rows:
+    """A table that finds out how wide it may be when it is printed.
+
+    Parameters
+    ----------
+    columns
+        All there are.
+    rows
+        What is shown, one a line.
+    wide
+        Whether wide columns are shown too.
+    """
+
+    def __init__(self, columns: Sequence[Column], rows: Iterable[Body], *, wide: bool = False) -> None:
+        self._columns = [each for each in columns if wide or not each.wide]
+        self._cells = [[_text(column.cell(row)) for column in self._columns] for row in rows]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        shown = self._fitting(options.max_width)
+        table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+        for at in shown:
+            column = self._columns[at]
+            table.add_column(column.title, justify="right" if column.right else "left", no_wrap=not column.cut)
+        for row in self._cells:
+            table.add_row(*(_cut(row[at]) if self._columns[at].cut else row[at] for at in shown))
+        yield table
+
+    def _fitting(self, width: int) -> list[int]:
+        shown = list(range(len(self._columns)))
+        while sum(map(self._width, shown)) > width and any(self._columns[at].drop for at in shown):
+            shown.remove(max(shown, key=lambda at: self._columns[at].drop))
+        return shown
+
+    def _width(self, at: int) -> int:
+        column = self._columns[at]
+        widest = max([cell_len(column.title), *(row[at].cell_len for row in self._cells)])
+        return GAP + (min(widest, LEAST) if column.cut else widest)
+
+
+def details(pairs: Iterable[tuple[str, str | Text]]) -> Table:
+    """Make a table of names and values, without those that are empty."""
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        if value:
+            table.add_row(name, _text(value))
+    return table
+
+
+def _text(value: str | Text) -> Text:
+    return Text(value) if isinstance(value, str) else value
+
+
+def _cut(text: Text) -> Text:
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text

@@ -1,0 +1,128 @@
+"""`seaway explain`: why a job is where it is, in as many words as asked for."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seaway.cli.arguments import Job
+from seaway.cli.output import Output, OutputOption, show
+from seaway.cli.remote import Body, connect
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def explain(
+    context: typer.Context,
+    job: Job,
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            help="Once: place in the queue, and how many nodes each rule refuses. "
+            "Twice: the scores of every candidate, and what would admit it.",
+            show_default=False,
+        ),
+    ] = 0,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Say why a job is where it is: in one sentence, with -v in a few lines, with -vv in full.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway explain train[/cyan]
+      [cyan]seaway explain train -vv[/cyan]
+    """
+    from seaway.client.calls.jobs import explain as asked
+
+    with connect(context) as client:
+        body = client.body(asked(job))
+    show(output, body, lambda wide: picture(body, verbose + wide), lambda: [body["id"]])
+
+
+def picture(body: Body, layers: int) -> RenderableType:
+    """Show a reason in so many layers below its sentence."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from seaway.cli.words import state
+
+    shown: list[RenderableType] = [
+        Text.assemble((body["name"], "bold"), " is ", state(body["state"]), f": {body['sentence']}")
+    ]
+    explanation = body["explanation"]
+    if layers:
+        shown += _standing(body)
+        if explanation:
+            shown += refusals(explanation)
+    if layers > 1 and explanation:
+        shown += remedies(explanation) + scores(explanation["candidates"])
+    return Group(*shown)
+
+
+def _standing(body: Body) -> list[RenderableType]:
+    from rich.text import Text
+
+    lines: list[RenderableType] = []
+    if body["position"]:
+        ahead = f"{body['ahead']} jobs are decided before it" if body["ahead"] else "nothing is decided before it"
+        lines.append(Text(f"  number {body['position']} in its queue; {ahead}"))
+    if body["chosen_because"]:
+        lines.append(Text(f"  chosen because: {body['chosen_because']}"))
+    lines += [Text(f"  replica {each['replica']}: {each['cluster']}/{each['node']}") for each in body["placements"]]
+    return lines
+
+
+def refusals(explanation: Body) -> list[RenderableType]:
+    """Show how many nodes each rule refuses."""
+    from seaway.cli.columns import Column, Rows
+
+    fit = explanation["nodes"] - sum(each["nodes"] for each in explanation["refusals"])
+    head = f"\n{fit or 'none'} of {explanation['nodes']} nodes could take a replica now"
+    if not explanation["refusals"]:
+        return [head]
+    columns = (
+        Column("NODES", lambda each: str(each["nodes"]), right=True),
+        Column("REFUSED BY", lambda each: each["plugin"]),
+        Column("BECAUSE", lambda each: each["reason"], cut=True),
+    )
+    return [head, Rows(columns, explanation["refusals"])]
+
+
+def remedies(explanation: Body) -> list[RenderableType]:
+    """Show the smallest changes that would admit a job."""
+    from seaway.cli.columns import Column, Rows
+
+    if not explanation["remedies"]:
+        return []
+    columns = (
+        Column("CHANGE", lambda each: each["field"]),
+        Column("FROM", lambda each: f"{each['asked']:,}", right=True),
+        Column("TO", lambda each: f"{each['admits']:,}", right=True),
+        Column("AND IT FITS", lambda each: f"{each['cluster']}/{each['node']}", cut=True),
+    )
+    return ["\nany one of these changes would admit it", Rows(columns, explanation["remedies"])]
+
+
+def scores(candidates: list[Body]) -> list[RenderableType]:
+    """Show what each plugin said of each candidate."""
+    from seaway.cli.columns import Column, Rows
+
+    if not candidates:
+        return []
+    plugins = list(candidates[0]["scores"])
+    columns = (
+        Column("CANDIDATE", lambda each: f"{each['cluster']}/{each['node']}", cut=True),
+        *(Column(plugin, partial(_score, plugin), right=True, drop=1) for plugin in plugins),
+        Column("TOTAL", lambda each: f"{each['total']:,}", right=True),
+    )
+    return ["", Rows(columns, candidates)]
+
+
+def _score(plugin: str, candidate: Body) -> str:
+    return f"{candidate['scores'].get(plugin, 0):,}"

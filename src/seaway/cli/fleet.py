@@ -1,0 +1,189 @@
+"""`seaway fleet`: what there is, and how much of it is taken."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seaway.cli import complete
+from seaway.cli.output import Output, OutputOption, show
+from seaway.cli.remote import Body, connect, whole
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+app = typer.Typer(help="Show clusters, nodes, devices and slices, and how much is taken.", rich_markup_mode="rich")
+
+Cluster = Annotated[
+    str, typer.Option("--cluster", "-c", help="Only of this cluster.", autocompletion=complete.clusters)
+]
+Node = Annotated[str, typer.Option(help="Only of this node.")]
+
+
+@app.callback(invoke_without_command=True)
+def clusters(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
+    """Show every cluster: its state, and how much of its GPUs is taken.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway fleet[/cyan]
+      [cyan]seaway fleet nodes --cluster berlin[/cyan]
+      [cyan]seaway fleet devices -o wide[/cyan]
+    """
+    if context.invoked_subcommand:
+        return
+    from seaway.client.calls.fleet import clusters as call
+
+    with connect(context) as client:
+        body = client.body(call())
+    show(output, body, lambda wide: _clusters(body, wide=wide), lambda: (each["name"] for each in body["clusters"]))
+
+
+@app.command()
+def nodes(context: typer.Context, cluster: Cluster = "", output: OutputOption = Output.TABLE) -> None:
+    """Show nodes, with their devices drawn side by side."""
+    from seaway.client.calls.fleet import nodes as call
+
+    with connect(context) as client:
+        body = whole(client, call(cluster=cluster))
+    names = (f"{each['cluster']}/{each['name']}" for each in body["nodes"])
+    show(output, body, lambda wide: _nodes(body, wide=wide), lambda: names)
+
+
+@app.command()
+def devices(
+    context: typer.Context, cluster: Cluster = "", node: Node = "", output: OutputOption = Output.TABLE
+) -> None:
+    """Show devices, with what is taken of their memory and cores, and by how many slices."""
+    from seaway.client.calls.fleet import devices as call
+
+    with connect(context) as client:
+        body = whole(client, call(cluster=cluster, node=node))
+    show(output, body, lambda wide: _devices(body, wide=wide), lambda: (each["uuid"] for each in body["devices"]))
+
+
+@app.command()
+def slices(context: typer.Context, cluster: Cluster = "", node: Node = "", output: OutputOption = Output.TABLE) -> None:
+    """Show slices of devices, and which jobs hold them."""
+    from seaway.client.calls.fleet import slices as call
+
+    with connect(context) as client:
+        body = whole(client, call(cluster=cluster, node=node))
+    show(output, body, lambda wide: _slices(body, wide=wide), lambda: (each["uuid"] for each in body["slices"]))
+
+
+def _clusters(body: Body, *, wide: bool) -> RenderableType:
+    from seaway.cli.columns import Column, Rows
+    from seaway.cli.words import cores, gib, level, seconds, state
+
+    columns = (
+        Column("CLUSTER", lambda each: each["name"]),
+        Column("STATE", lambda each: state(each["state"])),
+        Column("NODES", lambda each: str(each["nodes"]), right=True, drop=2),
+        Column("GPU CORES", lambda each: level(each["gpu_milli"], cores)),
+        Column("GPU MEMORY", lambda each: level(each["gpu_memory_mib"], gib), drop=5),
+        Column("CPU", lambda each: level(each["cpu_milli"], cores), wide=True, drop=7),
+        Column("MEMORY", lambda each: level(each["memory_mib"], gib), wide=True, drop=8),
+        Column("JOBS", lambda each: str(each["jobs"]), right=True, drop=1),
+        Column("PRICE/GPU H", lambda each: each["price_per_gpu_hour"], right=True, drop=4),
+        Column("GATEWAY", lambda each: each["gateway"], drop=6),
+        Column("REGION", lambda each: each["region"], wide=True, drop=6),
+        Column("HARDWARE", lambda each: ", ".join(each["hardware"]), wide=True, cut=True, drop=9),
+        Column("SILENT", lambda each: seconds(each["silent_s"]), right=True, wide=True, drop=9),
+        Column("STRAYS", lambda each: str(len(each["strays"])), right=True, wide=True, drop=9),
+        Column("CORDON", _cordon, cut=True, drop=3),
+    )
+    return Rows(columns, body["clusters"], wide=wide)
+
+
+def _nodes(body: Body, *, wide: bool) -> RenderableType:
+    from rich.text import Text
+
+    from seaway.cli.columns import Column, Rows
+    from seaway.cli.words import cores, gib, level
+
+    columns = (
+        Column("CLUSTER", lambda each: each["cluster"]),
+        Column("NODE", lambda each: each["name"]),
+        Column("READY", lambda each: Text("yes", "green") if each["ready"] else Text("no", "red")),
+        Column("GPUS", lambda each: _models(each["devices"]), drop=4),
+        Column("TAKEN", lambda each: _small_bars(each["devices"])),
+        Column("CPU", lambda each: level(each["cpu_milli"], cores), drop=5),
+        Column("MEMORY", lambda each: level(each["memory_mib"], gib), drop=6, wide=True),
+        Column("SLICES", lambda each: str(sum(len(one["slices"]) for one in each["devices"])), right=True, drop=2),
+        Column("CORDON", _cordon, cut=True, drop=3),
+    )
+    return Rows(columns, body["nodes"], wide=wide)
+
+
+def _devices(body: Body, *, wide: bool) -> RenderableType:
+    from rich.text import Text
+
+    from seaway.cli.columns import Column, Rows
+    from seaway.cli.words import cores, gib, level
+
+    columns = (
+        Column("NODE", lambda each: f"{each['cluster']}/{each['node']}", cut=True),
+        Column("#", lambda each: str(each["index"]), right=True),
+        Column("MODEL", lambda each: each["model"], drop=3),
+        Column("MEMORY", lambda each: level(each["memory_mib"], gib)),
+        Column("CORES", lambda each: level(each["core_milli"], cores)),
+        Column("SLICES", lambda each: f"{len(each['slices'])}/{each['share_limit']}", right=True, drop=1),
+        Column("MODE", lambda each: each["mode"], drop=4),
+        Column("HEALTHY", lambda each: Text("yes", "green") if each["healthy"] else Text("no", "red"), drop=2),
+        Column("UUID", lambda each: each["uuid"], wide=True, drop=5),
+        Column(
+            "JOBS", lambda each: ", ".join(one["job"] or "?" for one in each["slices"]), wide=True, cut=True, drop=6
+        ),
+    )
+    return Rows(columns, body["devices"], wide=wide)
+
+
+def _slices(body: Body, *, wide: bool) -> RenderableType:
+    from seaway.cli.columns import Column, Rows
+    from seaway.cli.words import cores, gib
+
+    columns = (
+        Column("NODE", lambda each: f"{each['cluster']}/{each['node']}", cut=True),
+        Column("DEVICE", lambda each: each["uuid"], cut=True),
+        Column("JOB", lambda each: each["job"] or "another tenant's"),
+        Column("ID", lambda each: each["job_id"], drop=2),
+        Column("REPLICA", lambda each: str(each["replica"]), right=True, drop=1),
+        Column("MEMORY", lambda each: gib(each["memory_mib"]), right=True),
+        Column("CORES", lambda each: cores(each["core_milli"]), right=True),
+        Column("TENANT", lambda each: each["tenant"], wide=True),
+        Column("MIG", lambda each: each["mig_profile"], wide=True),
+    )
+    return Rows(columns, body["slices"], wide=wide)
+
+
+def _cordon(thing: Body) -> str:
+    cordon = thing["cordon"]
+    if not cordon:
+        return ""
+    said = f"{'drained' if cordon['drain'] else 'cordoned'} by {cordon['actor']}"
+    return f"{said}: {cordon['reason']}" if cordon["reason"] else said
+
+
+def _models(devices: list[Body]) -> str:
+    counts: dict[str, int] = {}
+    for each in devices:
+        counts[each["model"]] = counts.get(each["model"], 0) + 1
+    return ", ".join(f"{count} {model}" for model, count in counts.items())
+
+
+EIGHTHS = "·▁▂▃▄▅▆▇█"
+
+
+def _small_bars(devices: list[Body]) -> str:
+    """Draw each device as one block, as high as what is taken of its memory or cores, whichever is more."""
+    return "".join(EIGHTHS[_eighths(each)] if each["healthy"] else "x" for each in devices)
+
+
+def _eighths(device: Body) -> int:
+    shares = [
+        amount["used"] / amount["total"] for amount in (device["memory_mib"], device["core_milli"]) if amount["total"]
+    ]
+    share = min(max(shares, default=0.0), 1.0)
+    return max(round(share * 8), int(share > 0))

@@ -1,0 +1,153 @@
+"""Job files: YAML with one job or several, and where each field stands in it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from seaway.domain.errors import RejectedError
+
+STDIN = "-"
+MOST_BYTES = 16 << 20
+
+Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A job as it was written.
+
+    Attributes
+    ----------
+    fields
+        What it says, as it is sent.
+    source
+        The file; empty where it was written as options.
+    lines
+        On which line each field stands, by path like ``resources.gpus``; from 1.
+    options
+        Which option each field comes from, by path.
+    """
+
+    fields: dict[str, Any]
+    source: str = ""
+    lines: Mapping[str, int] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def placed(self, error: RejectedError) -> RejectedError:
+        """Return an error that says where in what was written it is."""
+        others = tuple(self.placed(each) for each in error.also)
+        return type(error)(error.message, where=self._where(error.where), also=others)
+
+    def changed(self, fields: Mapping[str, Any], options: Mapping[str, str]) -> Written:
+        """Return the job with options in place of some of its fields."""
+        return Written(merged(self.fields, fields), self.source, self.lines, options)
+
+    def _where(self, path: str) -> str:
+        near = path
+        while near and near not in self.lines and near not in self.options:
+            near = near[: max(near.rfind("."), near.rfind("["), 0)]
+        if near in self.options:
+            return self.options[near]
+        if not self.source:
+            return path
+        return ":".join(filter(None, (self.source, str(self.lines.get(near, "")), path)))
+
+
+def read_jobs(file: str) -> list[Written]:
+    """Read all jobs of a file; ``-`` is standard input.
+
+    Raises
+    ------
+    RejectedError
+        When the file cannot be read, is no YAML, or holds what is no job. Says on which line.
+    """
+    source = "stdin" if file == STDIN else file
+    text = _text(file, source)
+    try:
+        jobs = list(_documents(text, source))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{source}:{mark.line + 1}" if mark else source
+        raise RejectedError(f"this is no YAML: {error.problem or error}", where=where) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise RejectedError(f"this is no YAML: {' '.join(str(error).split())[:200]}", where=source) from None
+    if not jobs:
+        raise RejectedError("there is no job in it", where=source)
+    return jobs
+
+
+def merged(base: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Put what is given over what there is, field by field; lists are replaced."""
+    result = dict(base)
+    for name, value in above.items():
+        there = result.get(name)
+        result[name] = merged(there, value) if isinstance(there, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def _text(file: str, source: str) -> str:
+    try:
+        raw = sys.stdin.buffer.read(MOST_BYTES + 1) if file == STDIN else Path(file).read_bytes()
+        if len(raw) > MOST_BYTES:
+            raise RejectedError("is too large for a file of jobs", where=source)
+        return raw.decode()
+    except OSError as error:
+        raise RejectedError(f"cannot be read: {error.strerror}", where=source) from None
+    except UnicodeDecodeError:
+        raise RejectedError("is not text in UTF-8", where=source) from None
+
+
+def _documents(text: str, source: str) -> Iterator[Written]:
+    for root in yaml.compose_all(text, Loader):
+        if isinstance(root, yaml.ScalarNode) and root.tag.endswith(":null"):
+            continue
+        line = root.start_mark.line + 1
+        if not isinstance(root, yaml.MappingNode):
+            raise RejectedError("has to be a mapping of names to values, like `name: train`", where=f"{source}:{line}")
+        lines = {"": line}
+        _walk(root, "", source, lines)
+        loader = Loader("")
+        try:
+            fields = loader.construct_document(root)
+        finally:
+            loader.dispose()
+        yield Written(_plain(fields, source, line), source, lines)
+
+
+def _walk(node: yaml.Node, path: str, source: str, lines: dict[str, int]) -> None:
+    """Note on which line everything below a node stands."""
+    if isinstance(node, yaml.SequenceNode):
+        for at, part in enumerate(node.value):
+            lines[f"{path}[{at}]"] = part.start_mark.line + 1
+            _walk(part, f"{path}[{at}]", source, lines)
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            name = f"{path}.{key.value}" if path else str(key.value)
+            here = key.start_mark.line + 1
+            if lines.setdefault(name, here) != here or _twice(node, key):
+                raise RejectedError("stands there twice", where=f"{source}:{here}:{name}")
+            _walk(value, name, source, lines)
+
+
+def _twice(node: yaml.MappingNode, key: yaml.Node) -> bool:
+    return [each.value for each, _ in node.value].count(key.value) > 1
+
+
+def _plain(value: Any, source: str, line: int) -> Any:  # noqa: ANN401  # anything that YAML may hold
+    """Return a value as JSON can hold it; dates become text again."""
+    if isinstance(value, dict):
+        return {str(key): _plain(each, source, line) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each, source, line) for each in value]
+    if isinstance(value, date):
+        return value.isoformat()
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise RejectedError(f"holds a {type(value).__name__}, which no job has", where=f"{source}:{line}")

@@ -1,0 +1,88 @@
+"""How results are printed: as a table for people, or as what the API said for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+
+class Output(StrEnum):
+    """How a result is printed."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+OutputOption = Annotated[
+    Output,
+    typer.Option(
+        "--output",
+        "-o",
+        help="[bold]wide[/bold] shows more; [bold]json[/bold] and [bold]yaml[/bold] what the API said.",
+    ),
+]
+
+PIPE_WIDTH = 400
+"""Columns of a table that goes into a pipe or a file, where nothing is to be cut off."""
+
+
+def console(*, err: bool = False) -> Console:
+    """Return where people read; nothing is cut off in a pipe unless COLUMNS says how wide it is."""
+    import os
+
+    from rich.console import Console
+
+    made = Console(stderr=err, highlight=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = PIPE_WIDTH
+    return made
+
+
+def show(
+    output: Output, body: object, table: Callable[[bool], RenderableType], names: Callable[[], Iterable[str]]
+) -> None:
+    """Print a result.
+
+    Parameters
+    ----------
+    body
+        What the API said.
+    table
+        Makes the table, wide or not.
+    names
+        Makes what scripts go on with, like ids.
+    """
+    if output is Output.JSON:
+        typer.echo(as_json(body))
+    elif output is Output.YAML:
+        typer.echo(as_yaml(body), nl=False)
+    elif output is Output.NAME:
+        for name in names():
+            typer.echo(name)
+    else:
+        console().print(table(output is Output.WIDE))
+
+
+def as_json(body: object) -> str:
+    """Write JSON to be read."""
+    import orjson
+
+    return orjson.dumps(body, option=orjson.OPT_INDENT_2).decode()
+
+
+def as_yaml(body: object) -> str:
+    """Write YAML to be read."""
+    import yaml
+
+    return str(
+        yaml.dump(body, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False, allow_unicode=True)
+    )

@@ -1,0 +1,136 @@
+"""`seaway queues`: where jobs wait, by which policy they are placed, and on what."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seaway.cli import complete
+from seaway.cli.output import Output, OutputOption, show
+from seaway.cli.remote import connect
+from seaway.domain.errors import UnknownError
+
+app = typer.Typer(help="List, set and remove queues; compare a policy with one in its shadow.", rich_markup_mode="rich")
+
+FIELDS = ("tenant", "pool", "policy", "shadow", "open", "description")
+Name = Annotated[str, typer.Argument(help="The queue.", autocompletion=complete.queues)]
+
+
+@app.callback(invoke_without_command=True)
+def queues(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
+    """List queues.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway queues[/cyan]
+      [cyan]seaway queues set batch --policy seaway --shadow fgd[/cyan]
+      [cyan]seaway queues set batch --closed[/cyan]
+      [cyan]seaway queues shadows batch[/cyan]
+    """
+    if context.invoked_subcommand:
+        return
+    from seaway.cli.columns import Column, Rows
+    from seaway.cli.words import NONE
+    from seaway.client.calls.tenancy import queues as call
+
+    with connect(context) as client:
+        body = client.body(call())
+    rows = body["queues"]
+    columns = (
+        Column("QUEUE", lambda each: each["name"]),
+        Column("TENANT", lambda each: each["tenant"] or "all", drop=3),
+        Column("POOL", lambda each: each["pool"], drop=2),
+        Column("POLICY", lambda each: each["policy"]),
+        Column("SHADOW", lambda each: each["shadow"] or NONE, drop=1),
+        Column("OPEN", lambda each: "yes" if each["open"] else "no"),
+        Column("DESCRIPTION", lambda each: each["description"], cut=True, drop=4),
+    )
+    show(output, body, lambda wide: Rows(columns, rows, wide=wide), lambda: (each["name"] for each in rows))
+
+
+@app.command("set")
+def set_queue(
+    context: typer.Context,
+    name: Name,
+    policy: Annotated[
+        str | None, typer.Option(help="By which its jobs are placed.", autocompletion=complete.policies)
+    ] = None,
+    pool: Annotated[str | None, typer.Option(help="Which part of the fleet its jobs may use.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="Whose jobs it takes; '' for everybody's.")] = None,
+    shadow: Annotated[
+        str | None,
+        typer.Option(
+            help="A policy that decides beside it without consequences; '' for none.", autocompletion=complete.policies
+        ),
+    ] = None,
+    open_: Annotated[bool | None, typer.Option("--open/--closed", help="Whether it takes new jobs.")] = None,
+    description: Annotated[str | None, typer.Option(help="A sentence for people.")] = None,
+) -> None:
+    """Make a queue, or change one; what is not said stays as it is."""
+    from seaway.client.calls.tenancy import put_queue, queue
+
+    given = {
+        "tenant": tenant,
+        "pool": pool,
+        "policy": policy,
+        "shadow": shadow,
+        "open": open_,
+        "description": description,
+    }
+    with connect(context) as client:
+        try:
+            there = client.body(queue(name))
+        except UnknownError:
+            there = {}
+        fields = {field: there[field] for field in FIELDS if field in there}
+        fields |= {field: value for field, value in given.items() if value is not None}
+        after = client.body(put_queue(name, **fields))
+    typer.echo(
+        f"queue {name} is {'changed' if there else 'made'}: policy {after['policy']}, pool {after['pool']}"
+        f"{', shadow ' + after['shadow'] if after['shadow'] else ''}{'' if after['open'] else ', closed'}"
+    )
+
+
+@app.command()
+def delete(context: typer.Context, name: Name) -> None:
+    """Remove a queue in which no job waits or runs."""
+    from seaway.client.calls.tenancy import delete_queue
+
+    with connect(context) as client:
+        client.send(delete_queue(name))
+    typer.echo(f"queue {name} is removed")
+
+
+@app.command()
+def shadows(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Only of this queue.", autocompletion=complete.queues)] = "",
+    limit: Annotated[int, typer.Option(min=1, help="How many at most, from new to old.")] = 20,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show how policies in the shadow decided where the live ones decided."""
+    from seaway.cli.columns import Column, Rows
+    from seaway.cli.words import day
+    from seaway.client.calls.tenancy import shadows as call
+
+    with connect(context) as client:
+        body = client.body(call(name, limit=limit))
+    rows = body["shadows"]
+    columns = (
+        Column("AT", lambda each: day(each["at"]), drop=2),
+        Column("QUEUE", lambda each: each["queue"]),
+        Column("JOBS", lambda each: str(each["jobs"]), right=True),
+        Column("LIVE", lambda each: f"{each['live']} placed {each['live_placed']}"),
+        Column("SHADOW", lambda each: f"{each['shadow']} placed {each['shadow_placed']}"),
+        Column("SAME NODES", lambda each: str(each["same_node"]), right=True, drop=1),
+        Column(
+            "FRAGMENTATION",
+            lambda each: (
+                f"{each['live_fragmentation_milli'] / 1000:.3f} / {each['shadow_fragmentation_milli'] / 1000:.3f}"
+            ),
+        ),
+    )
+    nothing = "no policy has decided in a shadow yet; set one: seaway queues set QUEUE --shadow POLICY"
+    ids = (str(each["id"]) for each in rows)
+    show(output, body, lambda wide: Rows(columns, rows, wide=wide) if rows else nothing, lambda: ids)

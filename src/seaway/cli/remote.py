@@ -1,0 +1,88 @@
+"""The server that the command line speaks to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from seaway.domain.errors import SeawayError
+
+if TYPE_CHECKING:
+    from seaway.client.call import Paged
+    from seaway.client.sync import Client
+    from seaway.client.where import Target
+
+Body = dict[str, Any]
+"""A message as the API shows it. Commands work with these, so that what they print is what the API said, and
+`seaway.wire`, which takes long to import, is not needed."""
+
+PATIENCE_S = 2.0
+"""How long a person waits at a prompt for a server that cannot be reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the options before the command say; None looks further."""
+
+    server: str | None = None
+    profile: str | None = None
+
+
+def connect(context: typer.Context) -> Client:
+    """Return a client for the server that the user means."""
+    from seaway.client.sync import Client
+    from seaway.client.tries import Pace
+
+    asked = _asked(context)
+    return Client(asked.server, profile=asked.profile, pace=Pace(PATIENCE_S))
+
+
+def target(context: typer.Context) -> Target:
+    """Return which server the user means, without speaking to it."""
+    from seaway.client.where import Target
+
+    asked = _asked(context)
+    return Target.find(asked.server, profile=asked.profile)
+
+
+def whole(client: Client, paged: Paged[Any]) -> Body:
+    """Fetch a list, page by page as far as is wanted, and return it as one message."""
+    page = client.body(paged.first)
+    items = list(page[paged.items])
+    while (call := paged.after(page["next"], len(items))) is not None:
+        page = client.body(call)
+        items += page[paged.items]
+    return {**page, paged.items: items}
+
+
+def each_of(names: list[str], take: Callable[[str], None]) -> None:
+    """Take a step with each of some things; one that fails does not keep the others from theirs.
+
+    Raises
+    ------
+    typer.Exit
+        When some failed, after all were tried.
+    """
+    from seaway.cli.exits import code_of
+    from seaway.cli.telling import tell
+
+    worst = 0
+    for name in names:
+        try:
+            take(name)
+        except SeawayError as error:
+            tell(error)
+            worst = max(worst, code_of(error))
+    if worst:
+        raise typer.Exit(worst)
+
+
+def _asked(context: typer.Context) -> Asked:
+    """Find the options before the command; while completing, nothing has put them into the context yet."""
+    if isinstance(context.obj, Asked):
+        return context.obj
+    given = context.find_root().params
+    return Asked(given.get("server"), given.get("profile"))

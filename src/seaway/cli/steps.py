@@ -1,0 +1,105 @@
+"""`seaway cancel`, `suspend`, `resume`, `reprioritize`, `delete`: sending jobs on their way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seaway.cli.arguments import Job, Jobs, Reason
+from seaway.cli.remote import Body, connect, each_of
+
+if TYPE_CHECKING:
+    from seaway.client.call import Call
+
+
+def cancel(context: typer.Context, jobs: Jobs, reason: Reason = "") -> None:
+    """End jobs; their records stay.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway cancel train[/cyan]
+      [cyan]seaway cancel $(seaway jobs -q batch -o name) --reason "new data"[/cyan]
+    """
+    from seaway.client.calls.jobs import cancel as call
+
+    _step(context, jobs, lambda job: call(job, reason))
+
+
+def suspend(context: typer.Context, jobs: Jobs, reason: Reason = "") -> None:
+    """Stop jobs until somebody resumes them; what they hold goes to others.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway suspend train --reason "until Monday"[/cyan]
+    """
+    from seaway.client.calls.jobs import suspend as call
+
+    _step(context, jobs, lambda job: call(job, reason))
+
+
+def resume(context: typer.Context, jobs: Jobs, reason: Reason = "") -> None:
+    """Send suspended jobs back to their queues.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway resume train[/cyan]
+    """
+    from seaway.client.calls.jobs import resume as call
+
+    _step(context, jobs, lambda job: call(job, reason))
+
+
+def reprioritize(
+    context: typer.Context,
+    job: Job,
+    priority: Annotated[int, typer.Argument(help="Higher goes first; 0 is what jobs have by default.", metavar="N")],
+) -> None:
+    """Give a job another priority; it is not stopped for that.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway reprioritize train 100[/cyan]      (for less than 0: seaway reprioritize train -- -5)
+    """
+    from seaway.client.calls.jobs import change
+
+    _step(
+        context,
+        [job],
+        lambda each: change(each, {"priority": priority}),
+        lambda after: f"has priority {after['priority']}",
+    )
+
+
+def delete(context: typer.Context, jobs: Jobs) -> None:
+    """End jobs that are not over, and list them no longer.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway delete $(seaway jobs -s failed -o name)[/cyan]
+    """
+    from seaway.client.calls.jobs import delete as call
+
+    with connect(context) as client:
+
+        def take(job: str) -> None:
+            client.send(call(job))
+            typer.echo(f"{job} is deleted")
+
+        each_of(jobs, take)
+
+
+def _step(
+    context: typer.Context,
+    jobs: list[str],
+    call: Callable[[str], Call[Any]],
+    said: Callable[[Body], str] = lambda after: f"is {after['state']}",
+) -> None:
+    with connect(context) as client:
+
+        def take(job: str) -> None:
+            after = client.body(call(job))
+            typer.echo(f"{after['name']} ({after['id']}) {said(after)}")
+
+        each_of(jobs, take)

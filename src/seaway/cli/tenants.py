@@ -1,0 +1,60 @@
+"""`seaway tenants`: who jobs belong to."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seaway.cli.output import Output, OutputOption, show
+from seaway.cli.remote import connect
+
+app = typer.Typer(help="List, set and remove tenants: who jobs belong to.", rich_markup_mode="rich")
+
+
+@app.callback(invoke_without_command=True)
+def tenants(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
+    """List tenants; of viewers and users, their own.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway tenants[/cyan]
+      [cyan]seaway tenants set vision --description "the vision team"[/cyan]
+    """
+    if context.invoked_subcommand:
+        return
+    from seaway.cli.columns import Column, Rows
+    from seaway.client.calls.tenancy import tenants as call
+
+    with connect(context) as client:
+        body = client.body(call())
+    rows = body["tenants"]
+    columns = (
+        Column("TENANT", lambda each: each["name"]),
+        Column("DESCRIPTION", lambda each: each["description"], cut=True),
+    )
+    show(output, body, lambda wide: Rows(columns, rows, wide=wide), lambda: (each["name"] for each in rows))
+
+
+@app.command("set")
+def set_tenant(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The tenant.")],
+    description: Annotated[str, typer.Option(help="A sentence for people.")] = "",
+) -> None:
+    """Make a tenant, or describe one anew."""
+    from seaway.client.calls.tenancy import put_tenant
+
+    with connect(context) as client:
+        client.send(put_tenant(name, description))
+    typer.echo(f"tenant {name} is there; next: seaway token create --role user --tenant {name} NAME")
+
+
+@app.command()
+def delete(context: typer.Context, name: Annotated[str, typer.Argument(help="The tenant.")]) -> None:
+    """Remove a tenant without queues and without jobs that are not over."""
+    from seaway.client.calls.tenancy import delete_tenant
+
+    with connect(context) as client:
+        client.send(delete_tenant(name))
+    typer.echo(f"tenant {name} is removed")
