@@ -65,6 +65,7 @@ def live(fate: Fate, database: str, clusters: str, port: int) -> None:
     listener.bind((settings.server.host, port))
     listener.listen(128)
     plane.start()
+    signal.signal(signal.SIGTERM, lambda *_: None)  # the server raises it once more when it is done
     make_server(make_app(plane), settings.server).run(sockets=[listener])
     plane.stop()
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from seaway import __version__
-from seaway.cli import config, fleet, pools, queues, simulate, tenants, tokens
+from seaway.cli import config, db, fleet, pools, queues, simulate, tenants, tokens
 from seaway.cli.cordons import cordon, drain, uncordon
 from seaway.cli.events import events
 from seaway.cli.exits import code_of
@@ -55,6 +55,7 @@ for group, name in ((queues.app, "queues"), (pools.app, "pools"), (tenants.app, 
     app.add_typer(group, name=name, rich_help_panel=SETUP)
 offer(SETUP, tokens.audit, config.login)
 app.add_typer(config.app, name="config", rich_help_panel=SETUP)
+app.add_typer(db.app, name="db", rich_help_panel=SETUP)
 offer(SETUP, up)
 offer(TRYING, replay, policies)
 app.add_typer(simulate.app, name="simulate", rich_help_panel=TRYING)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import sys
 import time
@@ -54,7 +55,8 @@ def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Pa
             url = _url(settings.server, listener)
             folder.announce(url)
             _welcome(plane, folder, url, time.monotonic() - started)
-            make_server(make_app(plane), settings.server).run(sockets=[listener])
+            with _ending_by_itself():
+                make_server(make_app(plane), settings.server).run(sockets=[listener])
     finally:
         folder.close()
 
@@ -95,6 +97,20 @@ def _listening(server: ServerSettings) -> Iterator[socket.socket]:
         raise RejectedError(f"cannot listen there: {error.strerror}; choose another --port", where=where) from error
     with listener:
         yield listener
+
+
+@contextmanager
+def _ending_by_itself() -> Iterator[None]:
+    """Let the server answer to SIGTERM and Ctrl-C, and what comes after it end in peace.
+
+    When it is done the server raises the signal once more, which by default would end the process at once.
+    """
+    before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _url(server: ServerSettings, listener: socket.socket) -> str:
