@@ -50,11 +50,7 @@ def picture(body: Body, layers: int) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from seaway.cli.words import state
-
-    shown: list[RenderableType] = [
-        Text.assemble((body["name"], "bold"), " is ", state(body["state"]), f": {body['sentence']}")
-    ]
+    shown: list[RenderableType] = [Text.assemble((body["name"], "bold"), f": {body['sentence']}")]
     explanation = body["explanation"]
     if layers:
         shown += _standing(body)

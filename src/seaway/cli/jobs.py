@@ -101,7 +101,7 @@ def table(body: Body, *, wide: bool) -> RenderableType:
         Column("STATE", lambda job: state(job["state"])),
         Column("PRIORITY", lambda job: str(job["priority"]), right=True, wide=True, drop=9),
         Column("REPLICAS", lambda job: str(job["replicas"]), right=True, wide=True, drop=9),
-        Column("GPUS", lambda job: gpus(job["request"]), drop=4),
+        Column("GPUS", gpus, drop=4),
         Column("WHERE", places, cut=True, drop=1),
         Column("AGE", lambda job: ago(job["submitted_at"]), right=True, drop=2),
         Column("ATTEMPT", lambda job: str(job["attempt"] or NONE), right=True, wide=True, drop=9),

@@ -1,64 +1,18 @@
-"""The command `seaway` and its subcommands."""
+"""The command `seaway`: what comes before its subcommands, and what comes of errors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import typer
 
 from seaway import __version__
-from seaway.cli import config, db, fleet, pools, queues, simulate, tenants, tokens
-from seaway.cli.cordons import cordon, drain, uncordon
-from seaway.cli.events import events
-from seaway.cli.exits import code_of
-from seaway.cli.explain import explain
-from seaway.cli.jobs import jobs
-from seaway.cli.links import gateways, links
-from seaway.cli.logs import logs, manifest
-from seaway.cli.policies import policies
+from seaway.cli.commands import COMMANDS, Command, wanted
 from seaway.cli.remote import Asked
-from seaway.cli.replay import replay
-from seaway.cli.show import show_job
-from seaway.cli.steps import cancel, delete, reprioritize, resume, suspend
-from seaway.cli.submit import submit
 from seaway.cli.telling import show_warnings_plainly, tell
-from seaway.cli.up import up
-from seaway.cli.whatif import whatif
 from seaway.domain.errors import SeawayError
-
-JOBS, FLEET, SETUP, TRYING = "Jobs", "The fleet", "Set up", "Try out"
-
-app = typer.Typer(
-    name="seaway",
-    help="Schedule GPU work over many Kubernetes clusters, and the network between them.",
-    epilog="Start with [bold]seaway up[/bold], then [bold]seaway submit --help[/bold]. "
-    "Exit codes: 0 done, 1 the job failed or nothing matched, 2 wrong input, 3 not allowed, 4 no server.",
-    rich_markup_mode="rich",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
-
-
-def offer(panel: str, *commands: Callable[..., None]) -> None:
-    """Offer commands, each by its function's name, in a panel of the help."""
-    for command in commands:
-        app.command(rich_help_panel=panel)(command)
-
-
-offer(JOBS, submit, jobs)
-app.command("show", rich_help_panel=JOBS)(show_job)
-offer(JOBS, explain, events, logs, manifest, cancel, suspend, resume, reprioritize, delete)
-app.add_typer(fleet.app, name="fleet", rich_help_panel=FLEET)
-offer(FLEET, links, gateways, cordon, uncordon, drain, whatif)
-for group, name in ((queues.app, "queues"), (pools.app, "pools"), (tenants.app, "tenants"), (tokens.app, "token")):
-    app.add_typer(group, name=name, rich_help_panel=SETUP)
-offer(SETUP, tokens.audit, config.login)
-app.add_typer(config.app, name="config", rich_help_panel=SETUP)
-app.add_typer(db.app, name="db", rich_help_panel=SETUP)
-offer(SETUP, up)
-offer(TRYING, replay, policies)
-app.add_typer(simulate.app, name="simulate", rich_help_panel=TRYING)
 
 
 def say_version(asked: bool) -> None:
@@ -68,7 +22,6 @@ def say_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def seaway(
     context: typer.Context,
     server: Annotated[
@@ -87,6 +40,23 @@ def seaway(
     context.obj = Asked(server, profile)
 
 
+def make_app(commands: Iterable[Command] = COMMANDS) -> typer.Typer:
+    """Make the command line out of some commands."""
+    app = typer.Typer(
+        name="seaway",
+        help="Schedule GPU work over many Kubernetes clusters, and the network between them.",
+        epilog="Start with [bold]seaway up[/bold], then [bold]seaway submit --help[/bold]. "
+        "Exit codes: 0 done, 1 the job failed or nothing matched, 2 wrong input, 3 not allowed, 4 no server.",
+        rich_markup_mode="rich",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(seaway)
+    for each in commands:
+        each.join(app)
+    return app
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; what the user can mend is said in one line.
 
@@ -96,8 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Without the program's name; None takes those of the process.
     """
     show_warnings_plainly()
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        app(args=arguments, prog_name="seaway")
+        make_app(wanted(given))(args=given, prog_name="seaway")
     except SeawayError as error:
+        from seaway.cli.exits import code_of
+
         tell(error)
         raise SystemExit(code_of(error)) from None

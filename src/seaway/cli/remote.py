@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -33,6 +35,7 @@ class Asked:
 
 def connect(context: typer.Context) -> Client:
     """Return a client for the server that the user means."""
+    _import_httpx_alone()
     from seaway.client.sync import Client
     from seaway.client.tries import Pace
 
@@ -78,6 +81,15 @@ def each_of(names: list[str], take: Callable[[str], None]) -> None:
             worst = max(worst, code_of(error))
     if worst:
         raise typer.Exit(worst)
+
+
+def _import_httpx_alone() -> None:
+    """Import httpx without the command line that it brings, which takes as long to import as httpx itself."""
+    own = "httpx._main"
+    if "httpx" not in sys.modules:
+        sys.modules[own] = None  # type: ignore[assignment]  # for the import system: there is none
+        import_module("httpx")
+        del sys.modules[own]
 
 
 def _asked(context: typer.Context) -> Asked:

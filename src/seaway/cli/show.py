@@ -70,7 +70,7 @@ def _picture(body: Body, attempts: list[Body], *, wide: bool) -> RenderableType:
                 ("replicas", str(body["replicas"])),
                 (
                     "each needs",
-                    f"{request['cpu_milli'] / 1000:g} CPU, {gib(request['memory_mib'])}, GPUs {gpus(request)}",
+                    f"{request['cpu_milli'] / 1000:g} CPU, {gib(request['memory_mib'])}, GPUs {gpus(body)}",
                 ),
                 ("submitted", f"{day(body['submitted_at'])} by {body['submitted_by']}"),
                 ("started", day(body["started_at"]) if body["started_at"] else ""),

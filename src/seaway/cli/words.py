@@ -136,14 +136,10 @@ def level(amount: Body, write: Callable[[int], str]) -> Text:
     return Text.assemble(bar(amount["used"], amount["total"]), f" {write(amount['used'])}/{write(amount['total'])}")
 
 
-def gpus(request: Body) -> str:
-    """Say what devices each replica of a job asks for."""
-    if not request["gpus"]:
+def gpus(job: Body) -> str:
+    """Say what devices each replica of a job asks for, in the words of who asked."""
+    asked = job["spec"].get("resources", {})
+    if not asked.get("gpus"):
         return NONE
-    if request["gpu_memory_mib"]:
-        memory = f" × {gib(request['gpu_memory_mib'])}"
-    elif 0 < request["gpu_memory_percent"] < 100:
-        memory = f" × {request['gpu_memory_percent']}%"
-    else:
-        memory = ""
-    return f"{request['gpus']}{memory}"
+    share = asked.get("gpu_memory") or asked.get("gpu_cores")
+    return f"{asked['gpus']} × {share}" if share else str(asked["gpus"])
