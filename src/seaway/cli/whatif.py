@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,76 +15,74 @@ from seaway.domain.errors import RejectedError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+MOST = 20
+"""Jobs that are shown unless more are asked for."""
+
 
 def whatif(
     context: typer.Context,
     drain: Annotated[
-        str | None,
-        typer.Option(metavar="PLACE", help="A cluster or CLUSTER/NODE goes.", autocompletion=complete.places),
+        list[str] | None,
+        typer.Option(
+            metavar="PLACE", help="A cluster or CLUSTER/NODE goes; may be repeated.", autocompletion=complete.places
+        ),
     ] = None,
     add_nodes: Annotated[
-        str | None,
-        typer.Option(metavar="CLUSTER/NODE", help="More nodes like this one come.", autocompletion=complete.places),
+        list[str] | None,
+        typer.Option(
+            metavar="CLUSTER/NODE",
+            help="More nodes like this one come; may be repeated.",
+            autocompletion=complete.places,
+        ),
     ] = None,
-    count: Annotated[int, typer.Option(min=1, help="How many, with --add-nodes.")] = 1,
+    count: Annotated[int, typer.Option(min=1, help="How many of each, with --add-nodes.")] = 1,
     policy: Annotated[
-        str | None, typer.Option(help="Another policy decides.", autocompletion=complete.policies)
+        str | None, typer.Option(help="This policy places everything anew.", autocompletion=complete.policies)
     ] = None,
     file: Annotated[str | None, typer.Option("--file", "-f", help="These jobs come; - reads standard input.")] = None,
-    replay: Annotated[bool, typer.Option("--replay", help="Everything is placed anew.")] = False,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Everything is placed anew, by the policies of its queues.")
+    ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Ask what would happen, on a copy of the fleet and the queue as they are now. Nothing is touched.
+    """Ask what would happen, on a copy of the fleet and its queue as they are now. Nothing is touched.
+
+    What is asked together holds together. Takes an operator.
 
     [bold]Examples[/bold]
 
       [cyan]seaway whatif --drain berlin/node-7[/cyan]
-      [cyan]seaway whatif --add-nodes berlin/node-1 --count 4[/cyan]
+      [cyan]seaway whatif --add-nodes berlin/node-1 --count 4 -f sweep.yaml[/cyan]
       [cyan]seaway whatif --policy fgd[/cyan]
-      [cyan]seaway whatif -f sweep.yaml[/cyan]
     """
     from seaway.client.calls.service import whatif as call
 
-    question = _question(drain, (add_nodes, count), policy, file, replay=replay)
-    with connect(context) as client:
-        if output in (Output.TABLE, Output.WIDE):
-            with console(err=True).status("asking a copy of the fleet"):
-                body = client.body(call(question))
-        else:
-            body = client.body(call(question))
-    show(output, body, lambda wide: _picture(body, wide=wide), lambda: map(_id, body.get("moved", [])))
+    question: Body = {
+        "drain": drain or [],
+        "add_nodes": [_addition(each, count) for each in add_nodes or []],
+        "policy": policy or "",
+        "replay": replay,
+        "jobs": _jobs(file) if file else [],
+    }
+    question = {name: value for name, value in question.items() if value}
+    if not question:
+        raise RejectedError("say what: --drain, --add-nodes, --policy, -f or --replay; see --help")
+    with connect(context) as client, console(err=True).status("asking a copy of the fleet"):
+        body = client.body(call(question))
+    show(output, body, lambda wide: _picture(body, wide=wide), lambda: (each["id"] for each in body["moved"]))
 
 
-def _question(
-    drain: str | None, add: tuple[str | None, int], policy: str | None, file: str | None, *, replay: bool
-) -> dict[str, Any]:
-    """Put the question together.
+def _jobs(file: str) -> list[Body]:
+    from seaway.cli.job_file import read_jobs
 
-    Raises
-    ------
-    RejectedError
-        When there is none, or more than one.
-    """
-    asked: list[dict[str, Any]] = []
-    like, count = add
-    if drain:
-        asked.append({"drain": drain})
-    if like:
-        cluster, node = split_place(like)
-        if not node:
-            raise RejectedError("name a node that the new ones are like: CLUSTER/NODE", where="--add-nodes")
-        asked.append({"add_nodes": {"cluster": cluster, "like": node, "count": count}})
-    if policy:
-        asked.append({"policy": policy})
-    if file:
-        from seaway.cli.job_file import read_jobs
+    return [each.fields for each in read_jobs(file)]
 
-        asked.append({"jobs": [each.fields for each in read_jobs(file)]})
-    if replay:
-        asked.append({"replay": True})
-    if len(asked) != 1:
-        raise RejectedError("ask one thing: --drain, --add-nodes, --policy, -f or --replay; see --help")
-    return asked[0]
+
+def _addition(place: str, count: int) -> Body:
+    cluster, node = split_place(place)
+    if not node:
+        raise RejectedError("name a node that the new ones are like: CLUSTER/NODE", where="--add-nodes")
+    return {"cluster": cluster, "like": node, "count": count}
 
 
 def _picture(body: Body, *, wide: bool) -> RenderableType:
@@ -102,29 +100,28 @@ def _picture(body: Body, *, wide: bool) -> RenderableType:
         Column("BEFORE", lambda each: _figure(each["before"]), right=True),
         Column("AFTER", lambda each: _figure(each["after"]), right=True),
     )
-    parts: list[RenderableType] = [Text(str(body.get("sentence", "")), "bold"), Rows(columns, figures)]
-    for what in ("moved", "waiting", "started"):
-        jobs = body.get(what) or []
-        if jobs:
-            shown = jobs if wide else jobs[:10]
-            more = f" and {len(jobs) - len(shown)} more (-o wide)" if len(shown) < len(jobs) else ""
-            parts.append(Text(f"{what}: {', '.join(map(_said, shown))}{more}"))
+    parts: list[RenderableType] = [Text(body["sentence"], "bold"), Rows(columns, figures)]
+    moves = [{"what": what, **job} for what in ("moved", "started", "stopped", "waiting") for job in body.get(what, [])]
+    if moves:
+        shown = moves if wide else moves[:MOST]
+        move_columns = (
+            Column("JOB", lambda each: each["name"]),
+            Column("ID", lambda each: each["id"], wide=True),
+            Column("WOULD BE", lambda each: each["what"]),
+            Column("FROM", lambda each: _places(each["before"]), cut=True),
+            Column("TO", lambda each: _places(each["after"]), cut=True),
+        )
+        parts += ["", Rows(move_columns, shown, wide=wide)]
+        if len(shown) < len(moves):
+            parts.append(f"[dim]and {len(moves) - len(shown)} more: -o wide[/dim]")
     return Group(*parts)
 
 
-def _figure(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:,.3f}".rstrip("0").rstrip(".")
-    return f"{value:,}" if isinstance(value, int) else str(value if value is not None else "–")
+def _figure(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else f"{value:,}"
 
 
-def _said(job: object) -> str:
-    """Name a job of the answer, with where it goes if that is said."""
-    if not isinstance(job, dict):
-        return str(job)
-    goes = job.get("to") or ""
-    return f"{job.get('name') or _id(job)}{f' → {goes}' if goes else ''}"
-
-
-def _id(job: object) -> str:
-    return str(job.get("id") or job.get("job_id") or job.get("name") or "") if isinstance(job, dict) else str(job)
+def _places(places: list[str]) -> str:
+    return ", ".join(dict.fromkeys(places)) or "–"

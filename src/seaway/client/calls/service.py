@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from seaway.client.call import Call, Data, Text, send
+from seaway.client.call import Answer, Call, Model, Text, send
+
+if TYPE_CHECKING:
+    from seaway.wire.whatif import ConsequencesOut
+
+CONSEQUENCES: Answer[ConsequencesOut] = Model("seaway.wire.whatif", "ConsequencesOut")
 
 
 def health() -> Call[str]:
@@ -18,19 +23,14 @@ def ready() -> Call[str]:
     return Call("GET", "/readyz", Text())
 
 
-def whatif(question: Mapping[str, Any]) -> Call[dict[str, Any]]:
-    """Ask a question on a copy of the live fleet; nothing is touched.
+def whatif(question: Mapping[str, Any]) -> Call[ConsequencesOut]:
+    """Ask what would happen, on a copy of the live fleet and its queue; nothing is touched. Takes an operator.
 
     Parameters
     ----------
     question
-        One of ``{"drain": "cluster/node"}``, ``{"add_nodes": {"cluster": ..., "like": node, "count": n}}``,
-        ``{"policy": name}``, ``{"jobs": [...]}`` and ``{"replay": True}``.
-
-    Returns
-    -------
-    dict
-        ``before`` and ``after`` (placed, waiting, allocation_percent, fragmentation), ``moved``, ``waiting``,
-        ``started`` and a ``sentence``.
+        All that is set holds at once: ``drain`` (clusters, or ``cluster/node``), ``add_nodes`` (each with
+        ``cluster``, ``like``, ``count``), ``policy`` (by which everything is placed anew), ``replay`` (place
+        everything anew) and ``jobs`` (that come).
     """
-    return send("POST", "/whatif", Data(), {"question": dict(question)})
+    return send("POST", "/whatif", CONSEQUENCES, {"question": dict(question)})
