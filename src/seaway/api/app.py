@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
 import seaway
-from seaway.api import events, fleet, health, job_steps, job_views, jobs, operators, tokens
+from seaway.api import events, fleet, health, job_steps, job_views, jobs, operators, tokens, whatif
 from seaway.api.describe import describe, page
 from seaway.api.desk import Desk
 from seaway.api.errors import answer_http
@@ -65,6 +65,7 @@ def make_app(plane: Plane) -> FastAPI:
         operators.tenants,
         operators.policies,
         tokens.routes,
+        whatif.routes,
     ):
         versioned.include_router(each)
     app.include_router(versioned)

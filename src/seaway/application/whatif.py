@@ -52,12 +52,20 @@ class Question:
         Place everything that is live anew, by this policy; empty leaves what runs where it is.
     jobs
         Jobs to submit.
+    anew
+        Place everything that is live anew, by the policies of its queues.
     """
 
     drain: tuple[str, ...] = ()
     add_nodes: tuple[NewNodes, ...] = ()
     policy: str = ""
     jobs: tuple[JobSpec, ...] = ()
+    anew: bool = False
+
+    @property
+    def everything(self) -> bool:
+        """Whether everything that is live is placed anew."""
+        return self.anew or bool(self.policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +196,7 @@ class WhatIf:
         leaving = [
             (attempt, booking)
             for attempt, booking in sorted(held, key=lambda each: each[0].created_ns)
-            if question.policy or any((each.cluster, each.node) in drained for each in attempt.placements)
+            if question.everything or any((each.cluster, each.node) in drained for each in attempt.placements)
         ]
         for _, booking in leaving:
             booking.release(snapshot)

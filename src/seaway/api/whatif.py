@@ -1,0 +1,23 @@
+"""What-if questions."""
+
+from __future__ import annotations
+
+from fastapi import Request, Response
+
+from seaway.api.bodies import read
+from seaway.api.desk import desk_of
+from seaway.api.replies import json_reply
+from seaway.api.routes import operation, router
+from seaway.application.records import Role
+from seaway.domain.tenancy import DEFAULT
+from seaway.wire.whatif import ConsequencesOut, WhatIfIn, consequences_fields
+
+routes = router("fleet")
+
+
+@operation(routes, "POST", "/whatif", Role.OPERATOR, {200: ConsequencesOut}, body=WhatIfIn)
+async def what_if(request: Request) -> Response:
+    """Ask what would happen, on a copy of the live fleet, which is left as it is."""
+    desk, given = desk_of(request), await read(request, WhatIfIn)
+    answer = await desk.threads.read(desk.plane.whatif.ask, given.question.question(DEFAULT))
+    return json_reply(consequences_fields(answer))

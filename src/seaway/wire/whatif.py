@@ -1,0 +1,124 @@
+"""What-if questions and their answers."""
+
+# ruff: noqa: RUF012  # a message copies its defaults
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from seaway.application.whatif import Consequences, Move, NewNodes, Question, Sums
+from seaway.wire.fields import NameOrNone, Reference, several
+from seaway.wire.job_in import JobIn
+from seaway.wire.message import Incoming, Shown
+
+MOST_JOBS = 100
+MOST_PLACES = 100
+
+
+class NewNodesIn(Incoming):
+    """Nodes to add to a cluster, each like one that it has."""
+
+    cluster: Reference
+    like: Reference
+    """Name of the node that they are like."""
+    count: Annotated[int, Field(ge=1, le=1000)] = 1
+
+
+Places = Annotated[list[Reference], Field(max_length=MOST_PLACES), BeforeValidator(several)]
+Additions = Annotated[list[NewNodesIn], Field(max_length=MOST_PLACES)]
+
+
+class QuestionIn(Incoming):
+    """What is asked; everything that is set holds at once."""
+
+    drain: Places = []
+    """Clusters, or `cluster/node`, that everything has to leave; one of them may stand alone."""
+    add_nodes: NewNodesIn | Additions = []
+    """Nodes that come."""
+    policy: NameOrNone = ""
+    """Everything that is live is placed anew, by this policy."""
+    replay: bool = False
+    """Everything that is live is placed anew, by the policies of its queues."""
+    jobs: Annotated[list[JobIn], Field(max_length=MOST_JOBS)] = []
+    """Jobs that are submitted."""
+
+    def question(self, tenant: str) -> Question:
+        """Return what is asked, by somebody of `tenant`."""
+        added = [self.add_nodes] if isinstance(self.add_nodes, NewNodesIn) else self.add_nodes
+        return Question(
+            tuple(self.drain),
+            tuple(NewNodes(each.cluster, each.like, each.count) for each in added),
+            self.policy,
+            tuple(job.spec(tenant) for job in self.jobs),
+            self.replay,
+        )
+
+
+class WhatIfIn(Incoming):
+    """A question to a copy of the live fleet."""
+
+    question: QuestionIn
+
+
+class SumsOut(Shown):
+    """How the fleet does."""
+
+    placed: int
+    waiting: int
+    allocation_percent: float | None
+    """GPU cores in use, mean over clusters."""
+    fragmentation: float | None
+    """Mean over clusters of the free shares of CPU, memory, GPU memory and GPU cores, added up."""
+
+
+class MoveOut(Shown):
+    """A job, and where it is and would be, a place for each replica; empty for nowhere."""
+
+    id: str
+    name: str
+    before: list[str]
+    after: list[str]
+
+
+class ConsequencesOut(Shown):
+    """What would follow."""
+
+    sentence: str
+    before: SumsOut
+    after: SumsOut
+    moved: list[MoveOut]
+    """Jobs that would run elsewhere."""
+    started: list[MoveOut]
+    """Jobs that wait, or are asked about, and would run."""
+    stopped: list[MoveOut]
+    """Jobs that run and would have to wait."""
+    waiting: list[MoveOut]
+    """Jobs that wait, or are asked about, and would wait."""
+
+
+def consequences_fields(answer: Consequences) -> dict[str, Any]:
+    """Write an answer as `ConsequencesOut`."""
+    return {
+        "sentence": answer.sentence,
+        "before": _sums(answer.before),
+        "after": _sums(answer.after),
+        "moved": [_move(each) for each in answer.moved],
+        "started": [_move(each) for each in answer.started],
+        "stopped": [_move(each) for each in answer.stopped],
+        "waiting": [_move(each) for each in answer.waiting],
+    }
+
+
+def _sums(sums: Sums) -> dict[str, Any]:
+    return {
+        "placed": sums.placed,
+        "waiting": sums.waiting,
+        "allocation_percent": sums.allocation_percent,
+        "fragmentation": sums.fragmentation,
+    }
+
+
+def _move(move: Move) -> dict[str, Any]:
+    return {"id": move.job_id, "name": move.job, "before": list(move.before), "after": list(move.after)}
