@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import engine, quality
+from benchmarks.api.cases import api
+from benchmarks.kill.cases import kill
 from benchmarks.record import Result, SkippedError, circumstances
 
 CASES: dict[str, Callable[[int], Result]] = {
@@ -22,6 +24,8 @@ CASES: dict[str, Callable[[int], Result]] = {
     "unseen": quality.unseen,
     "placement": quality.placement,
     "network": quality.network,
+    "api": api,
+    "kill": kill,
 }
 
 

@@ -1,0 +1,103 @@
+"""A server to measure: `seaway up` in a process of its own, on a fleet of 10,000 GPUs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+FLEET = """\
+clusters:
+{clusters}
+"""
+CLUSTER = """\
+  - name: cluster-{number}
+    nodes:
+      - {{count: 125, name: "c{number}-n{{}}", cpu: 128, memory: 1024Gi, gpus: 8, model: {model}, gpu_memory: {memory}}}
+"""
+MODELS = (("NVIDIA A100-SXM4-80GB", "80Gi"), ("NVIDIA L40S", "45Gi"))
+READY_S = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A server that answers.
+
+    Attributes
+    ----------
+    url, token
+        How to reach it.
+    process
+        Its process.
+    ready_s
+        How long it took until it answered.
+    """
+
+    url: str
+    token: str
+    process: subprocess.Popen[bytes]
+    ready_s: float
+
+    def cpu_s(self) -> float:
+        """Return the CPU time that it used so far, seconds."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory_mib(self) -> int:
+        """Return the memory that it holds, MiB."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+        return int(line.split()[1]) // 1024
+
+    def get(self, path: str) -> httpx.Response:
+        """Ask for something."""
+        return httpx.get(f"{self.url}{path}", headers={"authorization": f"Bearer {self.token}"}, timeout=60)
+
+    def jobs(self) -> dict[str, float]:
+        """Return the jobs that are not over, by state."""
+        lines = [line for line in self.get("/metrics").text.splitlines() if line.startswith("seaway_jobs{")]
+        return {line.split('"')[1]: float(line.rsplit(" ", 1)[1]) for line in lines}
+
+
+@contextmanager
+def served(folder: Path, *, start_delay_s: float = 0.05) -> Iterator[Served]:
+    """Have a server run on the data in `folder`, which may hold a database already."""
+    folder.mkdir(parents=True, exist_ok=True)
+    fleet = folder / "fleet.yaml"
+    clusters = "".join(
+        CLUSTER.format(number=number, model=MODELS[number % 2][0], memory=MODELS[number % 2][1]) for number in range(10)
+    )
+    fleet.write_text(FLEET.format(clusters=clusters), encoding="utf-8")
+    environment = os.environ | {"SEAWAY_CLUSTERS_START_DELAY_S": str(start_delay_s)}
+    command = [sys.executable, "-m", "seaway", "up", "--data", str(folder), "--port", "0", "--fleet", str(fleet)]
+    begin = time.monotonic()
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    try:
+        while not (folder / "server.json").exists() or not (folder / "admin-token").exists():
+            if process.poll() is not None or time.monotonic() - begin > READY_S:
+                raise RuntimeError(f"the server ended with {process.poll()}")
+            time.sleep(0.01)
+        url = json.loads((folder / "server.json").read_text(encoding="utf-8"))["url"]
+        token = (folder / "admin-token").read_text(encoding="utf-8").strip()
+        answering = Served(url, token, process, 0)
+        while not _ready(answering):
+            time.sleep(0.01)
+        yield Served(url, token, process, time.monotonic() - begin)
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def _ready(server: Served) -> bool:
+    try:
+        return server.get("/readyz").is_success
+    except httpx.HTTPError:
+        return False

@@ -1,0 +1,31 @@
+"""The case of `script/bench kill`."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+from rich.progress import Progress
+
+from benchmarks.kill.harness import kill_over_and_over, random_steps
+from benchmarks.record import Result
+
+KILLS = 1000
+
+
+def kill(seed: int) -> Result:
+    """Kill the control plane 1,000 times under load; nothing may be lost, nothing doubled."""
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("Kills", total=KILLS)
+        after = kill_over_and_over(
+            random_steps(KILLS, seed), seed=seed, progress=lambda done: bar.update(task, completed=done)
+        )
+    row = {
+        "kills": after.kills,
+        "accepted": after.accepted,
+        "lost": len(after.lost),
+        "doubled": len(after.doubled),
+        "broken": len(after.broken),
+    }
+    notes = [f"{count} x {step}" for step, count in after.steps.items()]
+    return Result("kill", [row], [*after.lost, *after.doubled, *after.broken, *notes])
