@@ -33,11 +33,12 @@ class DeviceBook:
             return f"device {name} is {'cordoned' if self.healthy else 'unhealthy'}"
         if taken.memory_mib > self.memory_mib:
             return f"device {name} has {self.memory_mib} MiB left, not {taken.memory_mib}"
-        if taken.core_milli > self.core_milli:
+        mig = self.device.mode is DeviceMode.MIG  # shares of its cores are rounded up, and may sum to more than all
+        if taken.core_milli > self.core_milli and not mig:
             return f"device {name} has {self.core_milli} thousandths of its cores left, not {taken.core_milli}"
         if self.slots < 1:
             return f"device {name} has no share left"
-        return self._refuses_instance(taken) if self.device.mode is DeviceMode.MIG else ""
+        return self._refuses_instance(taken) if mig else ""
 
     def move(self, taken: DeviceSlice, sign: int) -> None:
         """Give a slice (`sign` 1) or take it back (−1)."""

@@ -19,7 +19,7 @@ class Create:
     """The command to take a deployment over."""
 
     deployment: Deployment
-    kind: Literal["create"] = "create"
+    kind: Literal["create"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Remove:
     """The command to remove a copy."""
 
     removal: Removal
-    kind: Literal["remove"] = "remove"
+    kind: Literal["remove"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,9 @@ HEALING: TypeAdapter[Healing] = TypeAdapter(Healing)
 
 
 def write_commands(commands: Sequence[Command]) -> bytes:
-    """Write commands in their order."""
-    wrapped = [Remove(each) if isinstance(each, Removal) else Create(each) for each in commands]
-    return COMMANDS.dump_json(wrapped)
+    """Write commands in their order, without what is at its default: a deployment is mostly that."""
+    wrapped = [Remove(each, "remove") if isinstance(each, Removal) else Create(each, "create") for each in commands]
+    return COMMANDS.dump_json(wrapped, exclude_defaults=True)
 
 
 def read_commands(body: bytes) -> list[Command]:

@@ -128,11 +128,14 @@ class Server:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
+        self._socket.close()
 
 
 def _changes(cluster: SimulatedCluster, request: Request, _: bytes) -> bytes:
     wait_s = min(_number(request, "wait_s", 0.0), MOST_WAIT_S)
-    return messages.CHANGES.dump_json(cluster.changes(request.query_params.get("cursor", ""), wait_s))
+    return messages.CHANGES.dump_json(
+        cluster.changes(request.query_params.get("cursor", ""), wait_s), exclude_defaults=True
+    )
 
 
 def _commands(cluster: SimulatedCluster, _: Request, body: bytes) -> bytes:
