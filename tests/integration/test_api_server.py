@@ -1,13 +1,16 @@
 """The interface behind a real server: streams, disconnects, TLS, large bodies, an orderly end."""
 
+# ruff: noqa: ANN401  # options go on as they are
+
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import ipaddress
 import json
 import socket
 import ssl
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +27,6 @@ from cryptography.x509.oid import NameOID
 from seaway.api import hub as hub_module
 from seaway.api import listener as listener_module
 from seaway.api.server import Server, make_server
-from seaway.application import feed as feed_module
 from seaway.application.changes import Change
 from seaway.application.records import Event
 from seaway.bootstrap.settings import ServerSettings
@@ -87,7 +89,7 @@ def served() -> Iterator[Served]:
 
 def events(lines: Iterator[str], count: int) -> list[dict[str, Any]]:
     """Read some events of a stream."""
-    found = []
+    found: list[dict[str, Any]] = []
     while len(found) < count:
         line = next(lines)
         if line.startswith("data: "):
@@ -131,7 +133,7 @@ def test_what_memory_forgot_comes_from_the_store(served: Served, monkeypatch: py
     monkeypatch.setattr(hub_module, "MOST_ROWS", 7)
     served.tell(50)
     feed = served.rig.plane.feed
-    feed._events = feed_module.deque(list(feed._events)[-5:], maxlen=5)  # noqa: SLF001  # as after very many events
+    feed._events = deque(list(feed._events)[-5:], maxlen=5)  # noqa: SLF001  # as after very many events
     last = served.rig.store.last_event()
     with served.client() as client, client.stream("GET", "/api/v1/events?after=0") as stream:
         lines = stream.iter_lines()
@@ -269,7 +271,8 @@ def test_a_client_that_goes_away_halfway_harms_nobody(served: Served) -> None:
     """Half a request is forgotten, and others are answered."""
     for _ in range(20):
         with socket.create_connection(("127.0.0.1", served.port), PATIENCE_S) as connection:
-            head = f"POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {served.headers('user')['authorization']}\r\n"
+            who = served.headers("user")["authorization"]
+            head = f"POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {who}\r\n"
             connection.sendall(head.encode() + b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
     with served.client() as client:
         assert client.post("/api/v1/jobs", json=JOB).status_code == 201
@@ -279,15 +282,15 @@ def certificate(folder: Path) -> ServerSettings:
     """Make a certificate for this machine, signed by itself."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     made = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(hours=1))
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(hours=1))
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
@@ -317,7 +320,7 @@ def test_without_tokens_only_loopback_is_listened_on() -> None:
     """A server without tokens that others could reach is not made."""
     rig = make_rig(no_auth=True)
     with pytest.raises(RejectedError, match="everybody"):
-        make_server(rig.app, ServerSettings(host="0.0.0.0", no_auth=True))  # noqa: S104
+        make_server(rig.app, ServerSettings(host="0.0.0.0", no_auth=True))
     rig.plane.stop()
 
 

@@ -7,31 +7,9 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from seaway.api.job_steps import StepIn
-from seaway.api.routes import ROLE
-from seaway.wire.explanations import TrialOut
-from seaway.wire.fleet import CordonIn
-from seaway.wire.job_in import JobIn, JobPatch
-from seaway.wire.problem import Problem
-from seaway.wire.tenancy import PoolIn, QueueIn, TenantIn
-from seaway.wire.tokens import TokenIn
-
-MESSAGES: tuple[type[BaseModel], ...] = (
-    JobIn,
-    JobPatch,
-    StepIn,
-    CordonIn,
-    QueueIn,
-    PoolIn,
-    TenantIn,
-    TokenIn,
-    TrialOut,
-    Problem,
-)
-"""Messages that operations name by themselves."""
+from seaway.api.routes import MESSAGES, ROLE
 
 TAGS = [
     {"name": "jobs", "description": "Submit jobs, watch them, change them, and ask why."},
@@ -58,7 +36,8 @@ def describe(app: FastAPI) -> dict[str, Any]:
         return app.openapi_schema
     described = get_openapi(title="Seaway", version=app.version, description=SAYS, routes=app.routes, tags=TAGS)
     _, definitions = models_json_schema(
-        [(each, "validation") for each in MESSAGES], ref_template="#/components/schemas/{model}"
+        [(each, "validation") for each in sorted(MESSAGES, key=lambda each: each.__name__)],
+        ref_template="#/components/schemas/{model}",
     )
     components = described.setdefault("components", {})
     components.setdefault("schemas", {}).update(definitions["$defs"])

@@ -14,13 +14,13 @@ from seaway.api.errors import BadRequestError
 from seaway.api.finding import find, page_after, page_token, tenant_asked
 from seaway.api.job_query import JobQuery
 from seaway.api.replies import is_known, job_reply, json_reply, tag, tags_in
-from seaway.api.routes import IF_MATCH, IF_NONE_MATCH, Header, operation, router
+from seaway.api.routes import IF_MATCH, IF_NONE_MATCH, MESSAGES, Header, operation, router
 from seaway.application.access import ForbiddenError
 from seaway.application.jobs import StaleError, SubmitKey
 from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import DEFAULT
-from seaway.wire.explanations import trial_fields
+from seaway.wire.explanations import TrialOut, trial_fields
 from seaway.wire.job_in import JobIn, JobPatch
 from seaway.wire.job_out import JobCount, JobOut, JobPage, count_fields, job_fields
 from seaway.wire.job_text import job_text
@@ -50,6 +50,8 @@ _SUBMITTED: dict[int, Any] = {
         },
     },
 }
+
+MESSAGES.add(TrialOut)
 
 
 async def submit(request: Request) -> Response:

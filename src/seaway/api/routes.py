@@ -54,6 +54,9 @@ SAYS = {
     503: "Something that Seaway depends on does not answer; `Retry-After` says when to try again.",
 }
 
+MESSAGES: set[type[BaseModel]] = {Problem}
+"""Messages that descriptions of operations name by themselves."""
+
 ALWAYS = (400, 401, 403, 422, 429, 500, 503)
 WITH_BODY = (413, 415)
 ROLE = "x-role"
@@ -132,6 +135,7 @@ def operation(  # noqa: PLR0913  # what the description tells of an operation
         if headers:
             described["parameters"] = [each.described for each in headers]
         if body is not None:
+            MESSAGES.add(body)
             content = {each: {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}} for each in media}
             described["requestBody"] = {"required": body_needed, "content": content}
         failing = {*ALWAYS, *errors, *(WITH_BODY if body is not None else ())}

@@ -57,7 +57,7 @@ class Rig:
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
             yield client
 
-    async def submit(self, token: str = "user", **fields: Any) -> dict[str, Any]:
+    async def submit(self, token: str = "user", **fields: object) -> dict[str, Any]:
         """Submit a job."""
         async with self.client(token) as client:
             answer = await client.post("/api/v1/jobs", json={**JOB, **fields})

@@ -1,0 +1,90 @@
+"""Requests drawn from the interface's own description, right and wrong ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import (
+    allow_header_conformance,
+    content_type_conformance,
+    ignored_auth,
+    not_a_server_error,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
+from schemathesis.core.result import Ok
+
+from seaway.application.login_limit import WINDOW_S
+from tests.integration.test_api_server import Served, serving
+from tests.unit.api.rig import JOB
+
+pytestmark = pytest.mark.slow
+
+EXAMPLES = int(os.environ.get("SEAWAY_FUZZ_EXAMPLES", "25"))
+"""Requests for each operation."""
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    unsupported_method,
+    allow_header_conformance,
+    ignored_auth,
+]
+"""What is wrong by the description but taken, or the other way round, is not among them: it cannot say all rules."""
+
+KNOWN = {"job": "train", "cluster": "a", "name": "default"}
+"""What is there, so that requests get further than to 404."""
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    """Serve a fleet with some jobs."""
+    with serving() as made:
+        with made.client() as client:
+            for name in ("train", "serve"):
+                assert client.post("/api/v1/jobs", json={**JOB, "name": name}).status_code == 201
+        made.rig.step(3)
+        yield made
+
+
+def test_no_request_breaks_anything(served: Served) -> None:
+    """Whatever is asked, there is no 5xx and no answer that the description does not tell of."""
+    schema = schemathesis.openapi.from_url(f"{served.url}/openapi.json").exclude(path="/api/v1/events")
+    headers = {"Authorization": served.headers("admin")["authorization"]}
+    failures: list[str] = []
+    asked = 0
+    for result in schema.get_all_operations():
+        assert isinstance(result, Ok), result
+        operation = result.ok()
+
+        @given(
+            case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE)
+            | operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)
+        )
+        @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+        def ask(case: Case[Any]) -> None:
+            nonlocal asked
+            asked += 1
+            served.rig.clock.advance_s(WINDOW_S)  # failed logins are tried too, and would have to wait
+            if asked % 2:
+                for name in case.path_parameters:
+                    case.path_parameters[name] = KNOWN.get(name, case.path_parameters[name])
+            case.call_and_validate(headers=headers, checks=CHECKS)
+
+        try:
+            ask()
+        except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001  # all operations are tried, and all failures told
+            failures.append(f"{operation.label}: {error}")
+    assert asked >= EXAMPLES * 20
+    assert not failures, "\n\n".join(failures)
