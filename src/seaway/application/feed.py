@@ -33,6 +33,11 @@ class Feed:
         for wake in wakers:
             wake()
 
+    def forget(self) -> None:
+        """Forget all events: some may be missing here that are stored, so everybody reads on from the store."""
+        with self._lock:
+            self._events.clear()
+
     @property
     def last(self) -> int:
         """Id of the latest event in memory; 0 without one."""

@@ -7,6 +7,7 @@ while a group is on its way waits and goes as the next one.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
@@ -18,6 +19,8 @@ from seaway.application.ports.store import Store
 from seaway.application.records import Event
 from seaway.domain.errors import ConflictError, UnavailableError
 
+log = logging.getLogger(__name__)
+
 MOST_TOGETHER = 512
 """Changes in one transaction."""
 
@@ -25,6 +28,7 @@ MOST_WAITING = 20_000
 """Changes that may wait; beyond that, whoever brings one is told to come again."""
 
 Listener = Callable[[Sequence[Change]], None]
+Doubter = Callable[[], None]
 _Waiter = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Outcome]"] | Future[list[Outcome]]
 
 
@@ -42,6 +46,7 @@ class Writer:
         self._waiting: deque[tuple[Sequence[Change], _Waiter]] = deque()
         self._some = threading.Condition()
         self._listeners: list[Listener] = []
+        self._doubters: list[Doubter] = []
         self._last_event: int | None = None
         self._stopping = False
         self._thread: threading.Thread | None = None
@@ -49,9 +54,18 @@ class Writer:
         self.stored = 0
         self.groups = 0
 
-    def listen(self, listener: Listener) -> None:
-        """Have `listener` called with every group of changes that was stored, before whoever brought them goes on."""
+    def listen(self, listener: Listener, doubter: Doubter | None = None) -> None:
+        """Have `listener` called with every group of changes that was stored, before whoever brought them goes on.
+
+        Parameters
+        ----------
+        doubter
+            Called when a group failed, and may have been stored all the same: whoever keeps in memory what
+            is stored has to read it anew.
+        """
         self._listeners.append(listener)
+        if doubter:
+            self._doubters.append(doubter)
 
     def start(self) -> None:
         """Start a thread of its own; without one, whoever brings changes stores them."""
@@ -148,15 +162,23 @@ class Writer:
             self._number_events(changes)
             try:
                 outcomes = self._store.commit(changes)
-            except UnavailableError:
+            except BaseException:
                 self._last_event = None  # it may have been stored after all
+                for doubt in self._doubters:
+                    doubt()
                 raise
             self.groups += 1
             self.stored += len(changes)
-            stored = [change for change, outcome in zip(changes, outcomes, strict=True) if outcome is Outcome.STORED]
-            for listener in self._listeners:
-                listener(stored)
+            self._tell([change for change, outcome in zip(changes, outcomes, strict=True) if outcome is Outcome.STORED])
         return outcomes
+
+    def _tell(self, stored: Sequence[Change]) -> None:
+        """Tell every listener; one that fails keeps it from none of the others, nor from who waits."""
+        for listener in self._listeners:
+            try:
+                listener(stored)
+            except Exception:
+                log.exception("a listener failed on what was stored")
 
     def _number_events(self, changes: Sequence[Change]) -> None:
         """Give every new event its number, in the order in which they are stored."""

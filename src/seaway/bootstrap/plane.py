@@ -87,7 +87,7 @@ def make_plane(
     random = random or SystemRandom()
     store.lead(f"{random.getrandbits(64):016x}")
     writer, feed = Writer(store), Feed()
-    writer.listen(feed.publish)
+    writer.listen(feed.publish, feed.forget)
     talker: Dispatcher = dispatcher or Threads(clock, random)
     controller = Controller(store, writer, backends, talker, _profile, clock, settings.control)
     if isinstance(talker, Threads):
