@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from seaway.domain.job import Job
+from seaway.domain.network import NO_NEED
 from seaway.domain.placement import DeviceSlice, Placement
 from seaway.scheduling.columns import (
     CLUSTER_GATEWAY,
@@ -78,9 +79,11 @@ def _cut(plan: Plan, first: int, end: int) -> Booking:
 def book(snapshot: Snapshot, job: Job, placements: Sequence[Placement]) -> Booking:
     """Take what the placements of a job hold, whether or not it fits: they are facts.
 
-    Nodes and devices that the snapshot does not have hold nothing.
+    Nodes and devices that the snapshot does not have hold nothing, and so do links from a gateway that it
+    does not have.
     """
-    demand = snapshot.demands.line(job.demand)
+    known = job.demand.gateway in {"", *(gateway.name for gateway in snapshot.fleet.gateways)}
+    demand = snapshot.demands.line(job.demand if known else replace(job.demand, gateway="", network=NO_NEED))
     lines = np.zeros((len(placements), PLAN_ROWS), np.int64)
     taken: list[tuple[int, int, int, int, int]] = []
     paid: set[int] = set()
