@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from seaway.application.ports.backend import Answer, Backend, Changes, Command
+from seaway.application.ports.backend import Answer, Backend, Changes, Command, Removal
 from seaway.application.ports.clock import Clock
 from seaway.application.records import Outgoing
 from seaway.domain.errors import UnavailableError
@@ -56,7 +56,10 @@ class Dispatcher(Protocol):
         """Talk to these clusters from now on."""
 
     def give(self, outgoing: Outgoing, command: Command) -> None:
-        """Have a cluster told something, in place of what it has not been told of the same attempt."""
+        """Have a cluster told something, in place of what it has not been told of the same attempt.
+
+        What is for a cluster that nobody talks to may be forgotten: it is given again when the cluster joins.
+        """
 
     def drop(self, outgoing: Outgoing) -> None:
         """Do not tell a cluster something any more, if it has not been told yet."""
@@ -72,10 +75,16 @@ class Dispatcher(Protocol):
 
 
 class Outbox:
-    """What one cluster is still to be told: of each attempt only the latest."""
+    """What one cluster is still to be told: of each attempt only the latest.
+
+    What was taken is on its way until it is settled, or given back because it was told in vain. What was
+    dropped while it was on its way is not given back: it may be of an attempt that is over.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[str, int], tuple[Outgoing, Command, int]] = {}
+        self._under_way: dict[tuple[str, int], Outgoing] = {}
+        self.tries: dict[tuple[str, int, str], tuple[int, str]] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -86,16 +95,34 @@ class Outbox:
         self._waiting.pop(key, None)
         self._waiting[key] = (outgoing, command, due_ns)
 
-    def give_back(self, outgoing: Outgoing, command: Command, due_ns: int) -> None:
-        """Add what was told in vain, unless something newer is to be told of the same attempt."""
-        if (outgoing.job_id, outgoing.attempt) not in self._waiting:
-            self.give(outgoing, command, due_ns)
+    def settle(
+        self, told: Sequence[tuple[Outgoing, Command]], answers: Sequence[Answer], now_ns: int
+    ) -> list[Answered]:
+        """Take answers to what was taken; return those that are for good, the rest is told again after a delay.
+
+        A removal is never given up: what it is to remove holds devices until it is gone.
+        """
+        for_good = []
+        for (outgoing, command), answer in zip(told, answers, strict=True):
+            key = (outgoing.job_id, outgoing.attempt, outgoing.cluster)
+            if answer.done or (answer.refused and not isinstance(command, Removal)):
+                self._under_way.pop(key[:2], None)
+                self.tries.pop(key, None)
+                for_good.append(Answered(outgoing, answer))
+            elif self._under_way.pop(key[:2], None) is not None:
+                tries = self.tries.get(key, (0, ""))[0] + 1
+                self.tries[key] = (tries, answer.reason)
+                self._waiting.setdefault(key[:2], (outgoing, command, now_ns + retry_ns(tries)))
+        return for_good
 
     def drop(self, outgoing: Outgoing) -> None:
         """Remove what is to be told, if it is that."""
         key = (outgoing.job_id, outgoing.attempt)
         if key in self._waiting and self._waiting[key][0].verb is outgoing.verb:
             del self._waiting[key]
+        if key in self._under_way and self._under_way[key].verb is outgoing.verb:
+            del self._under_way[key]
+        self.tries.pop((*key, outgoing.cluster), None)
 
     def take(self, now_ns: int) -> list[tuple[Outgoing, Command]]:
         """Take what is due."""
@@ -105,15 +132,10 @@ class Outbox:
                 due.append((key, outgoing, command))
                 if len(due) >= TOGETHER:
                     break
-        for key, _, _ in due:
+        for key, outgoing, _ in due:
             del self._waiting[key]
+            self._under_way[key] = outgoing
         return [(outgoing, command) for _, outgoing, command in due]
-
-    def take_all(self) -> list[tuple[Outgoing, Command]]:
-        """Take everything, due or not."""
-        taken = [(outgoing, command) for outgoing, command, _ in self._waiting.values()]
-        self._waiting.clear()
-        return taken
 
     def next_due_ns(self) -> int | None:
         """Return when something is due; None when nothing is to be told."""
@@ -139,7 +161,6 @@ class InPlace:
         self._backends: dict[str, Backend] = {}
         self._outboxes: dict[str, Outbox] = {}
         self._cursors: dict[str, str] = {}
-        self._tries: dict[tuple[str, int, str], tuple[int, str]] = {}
 
     def use(self, backends: Sequence[Backend]) -> None:
         """See `Dispatcher`."""
@@ -161,7 +182,7 @@ class InPlace:
 
     def delays(self) -> dict[tuple[str, int, str], str]:
         """See `Dispatcher`."""
-        return {key: reason for key, (_, reason) in self._tries.items()}
+        return {key: reason for box in self._outboxes.values() for key, (_, reason) in box.tries.items()}
 
     def collect(self) -> list[Report]:
         """See `Dispatcher`."""
@@ -178,7 +199,7 @@ class InPlace:
             reports.append(Heard(name, changes, asked_ns))
         return reports
 
-    def _tell(self, backend: Backend, outbox: Outbox | None) -> list[Report]:
+    def _tell(self, backend: Backend, outbox: Outbox | None) -> Sequence[Report]:
         now_ns = self._clock.monotonic_ns()
         due = outbox.take(now_ns) if outbox else []
         if outbox is None or not due:
@@ -187,14 +208,4 @@ class InPlace:
             answers = backend.send([command for _, command in due])
         except UnavailableError as error:
             answers = [Answer(done=False, reason=str(error))] * len(due)
-        reports: list[Report] = []
-        for (outgoing, command), answer in zip(due, answers, strict=True):
-            key = (outgoing.job_id, outgoing.attempt, outgoing.cluster)
-            if answer.done or answer.refused:
-                self._tries.pop(key, None)
-                reports.append(Answered(outgoing, answer))
-                continue
-            tries = self._tries.get(key, (0, ""))[0] + 1
-            self._tries[key] = (tries, answer.reason)
-            outbox.give_back(outgoing, command, now_ns + retry_ns(tries))
-        return reports
+        return outbox.settle(due, answers, now_ns)

@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from random import Random
 
-from seaway.application.control.dispatch import Answered, Heard, Outbox, Report, Silent, retry_ns
+from seaway.application.control.dispatch import Heard, Outbox, Report, Silent
 from seaway.application.ports.backend import Answer, Backend, Command
 from seaway.application.ports.clock import Clock
 from seaway.application.records import Outgoing
-from seaway.domain.errors import UnavailableError
+from seaway.domain.errors import InvariantError, UnavailableError
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,6 @@ class Threads:
         self._clock = clock
         self._random = random
         self._lines: dict[str, _Line] = {}
-        self._unsent: dict[str, Outbox] = {}
         self._reports: deque[Report] = deque()
         self.on_report: Callable[[], None] = lambda: None
 
@@ -50,29 +49,20 @@ class Threads:
                 self._lines.pop(name).stop()
         for backend in backends:
             if backend.cluster not in self._lines:
-                line = _Line(backend, self._clock, self._random, self._report)
-                self._lines[backend.cluster] = line
-                kept = self._unsent.pop(backend.cluster, None)
-                for outgoing, command in kept.take_all() if kept else ():
-                    line.give(outgoing, command)
+                self._lines[backend.cluster] = _Line(backend, self._clock, self._random, self._report)
 
     def give(self, outgoing: Outgoing, command: Command) -> None:
         """See `Dispatcher`."""
         if outgoing.cluster in self._lines:
             self._lines[outgoing.cluster].give(outgoing, command)
-        else:  # a cluster that was not met yet, or that is not of the fleet any more
-            self._unsent.setdefault(outgoing.cluster, Outbox()).give(outgoing, command)
 
     def drop(self, outgoing: Outgoing) -> None:
         """See `Dispatcher`."""
         if outgoing.cluster in self._lines:
             self._lines[outgoing.cluster].drop(outgoing)
-        elif outgoing.cluster in self._unsent:
-            self._unsent[outgoing.cluster].drop(outgoing)
 
     def forget(self) -> None:
         """See `Dispatcher`."""
-        self._unsent.clear()
         for line in self._lines.values():
             line.forget()
         self._reports.clear()
@@ -86,10 +76,14 @@ class Threads:
 
     def delays(self) -> dict[tuple[str, int, str], str]:
         """See `Dispatcher`."""
-        return {key: reason for line in list(self._lines.values()) for key, (_, reason) in list(line.tries.items())}
+        return {key: reason for line in list(self._lines.values()) for key, (_, reason) in line.delays().items()}
 
     def stop(self) -> None:
-        """End all threads; what was not told yet stays in the store."""
+        """End all threads; what was not told yet stays in the store.
+
+        Whoever waits for a cluster at this moment notices when it answers, and says nothing any more; nobody
+        waits for that.
+        """
         for line in self._lines.values():
             line.stop()
 
@@ -113,7 +107,6 @@ class _Line:
         self._stopping = threading.Event()
         self._cursor = ""
         self._round = 0
-        self.tries: dict[tuple[str, int, str], tuple[int, str]] = {}
         self._threads = [
             threading.Thread(target=self._tell, name=f"tell {backend.cluster}", daemon=True),
             threading.Thread(target=self._listen, name=f"listen {backend.cluster}", daemon=True),
@@ -136,7 +129,10 @@ class _Line:
             self._outbox = Outbox()
             self._cursor = ""
             self._round += 1
-            self.tries.clear()
+
+    def delays(self) -> dict[tuple[str, int, str], tuple[int, str]]:
+        with self._some:
+            return dict(self._outbox.tries)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -148,46 +144,43 @@ class _Line:
     def _tell(self) -> None:
         failures = 0
         while not self._stopping.is_set():
-            due = self._await_due()
-            if not due:
+            outbox, due = self._await_due()
+            if not due or self._stopping.is_set():
                 continue
             try:
                 answers = self._backend.send([command for _, command in due])
-            except UnavailableError as error:
-                failures += 1
-                self._settle(due, [Answer(done=False, reason=str(error))] * len(due))
-                self._stopping.wait(self._pause_s(failures))
+                if len(answers) != len(due):
+                    raise InvariantError(f"{len(answers)} answers to {len(due)} commands")
             except Exception as error:
                 failures += 1
-                log.exception("telling %s failed", self._backend.cluster)
-                self._settle(due, [Answer(done=False, reason=f"{type(error).__name__}: {error}")] * len(due))
+                if not isinstance(error, UnavailableError):
+                    log.exception("telling %s failed", self._backend.cluster)
+                reason = str(error) or type(error).__name__
+                self._settle(outbox, due, [Answer(done=False, reason=reason)] * len(due))
                 self._stopping.wait(self._pause_s(failures))
             else:
                 failures = 0
-                self._settle(due, answers)
+                self._settle(outbox, due, answers)
 
-    def _await_due(self) -> list[tuple[Outgoing, Command]]:
+    def _await_due(self) -> tuple[Outbox, list[tuple[Outgoing, Command]]]:
+        """Wait until something is to be told, or may be; return it, and where it comes from."""
         with self._some:
+            if self._stopping.is_set():
+                return self._outbox, []
             due_ns = self._outbox.next_due_ns()
             now_ns = self._clock.monotonic_ns()
             if due_ns is None or due_ns > now_ns:
                 self._some.wait(None if due_ns is None else (due_ns - now_ns) / 1e9)
-            return self._outbox.take(self._clock.monotonic_ns())
+            return self._outbox, self._outbox.take(self._clock.monotonic_ns())
 
-    def _settle(self, due: Sequence[tuple[Outgoing, Command]], answers: Sequence[Answer]) -> None:
-        reports: list[Report] = []
-        now_ns = self._clock.monotonic_ns()
+    def _settle(self, outbox: Outbox, due: Sequence[tuple[Outgoing, Command]], answers: Sequence[Answer]) -> None:
         with self._some:
-            for (outgoing, command), answer in zip(due, answers, strict=True):
-                key = (outgoing.job_id, outgoing.attempt, outgoing.cluster)
-                if answer.done or answer.refused:
-                    self.tries.pop(key, None)
-                    reports.append(Answered(outgoing, answer))
-                else:
-                    tries = self.tries.get(key, (0, ""))[0] + 1
-                    self.tries[key] = (tries, answer.reason)
-                    self._outbox.give_back(outgoing, command, now_ns + retry_ns(tries))
-        if reports:
+            for_good = outbox.settle(due, answers, self._clock.monotonic_ns())
+        if for_good:
+            self._say(for_good)
+
+    def _say(self, reports: Sequence[Report]) -> None:
+        if not self._stopping.is_set():
             self._report(reports)
 
     # Listening.
@@ -202,7 +195,7 @@ class _Line:
                 changes = self._backend.changes(cursor, WATCH_S)
             except UnavailableError as error:
                 failures += 1
-                self._report([Silent(self._backend.cluster, str(error))])
+                self._say([Silent(self._backend.cluster, str(error))])
                 self._stopping.wait(self._pause_s(failures))
                 continue
             except Exception:
@@ -215,7 +208,7 @@ class _Line:
                 if this_round != self._round:
                     continue  # everything is to be told anew
                 self._cursor = changes.cursor
-            self._report([Heard(self._backend.cluster, changes, asked_ns)])
+            self._say([Heard(self._backend.cluster, changes, asked_ns)])
 
     def _pause_s(self, failures: int) -> float:
         """Return how long to wait after so many failures: doubling, and up to half less by chance."""
