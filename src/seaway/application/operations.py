@@ -49,12 +49,19 @@ class Operations:
         return cordon
 
     def uncordon(self, cluster: str, node: str, actor: str) -> None:
-        """Let new work come again; where nothing was cordoned, nothing happens."""
-        self._require_place(cluster, node)
+        """Let new work come again, also to what is not there at the moment; where nothing was cordoned, do nothing.
+
+        Raises
+        ------
+        UnknownError
+            When nothing of that name is there or was cordoned.
+        """
         cordon = next((each for each in self._store.cordons() if (each.cluster, each.node) == (cluster, node)), None)
-        if cordon:
-            text = f"{_place(cluster, node)} takes new work again"
-            self._store_told(Change(delete=[cordon]), "uncordoned", text, actor)
+        if cordon is None:
+            self._require_place(cluster, node)
+            return
+        text = f"{_place(cluster, node)} takes new work again"
+        self._store_told(Change(delete=[cordon]), "uncordoned", text, actor)
 
     def _require_place(self, cluster: str, node: str) -> None:
         with self._controller.lock:
