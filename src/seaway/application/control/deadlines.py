@@ -20,6 +20,8 @@ class Due(Enum):
     """A job that may be tried again."""
     COLLECT = "collect"
     """What is left of an ended attempt."""
+    FORGIVE = "forgive"
+    """A job that is kept from devices where a cluster refused it."""
 
 
 Key = tuple[str, int, str]

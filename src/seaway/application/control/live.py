@@ -6,8 +6,9 @@ those of people alike.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from seaway.application.changes import Change, Record
 from seaway.application.control.deadlines import Deadlines, Due
@@ -30,6 +31,17 @@ MIX = 1000
 """Jobs of the past that policies learn from."""
 
 
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """How often clusters refused a job, and the devices that it is kept from for that."""
+
+    times: int = 0
+    devices: frozenset[str] = frozenset()
+
+
+NEVER_REFUSED = Refusals()
+
+
 class Live:
     """The control loop's memory.
 
@@ -47,8 +59,14 @@ class Live:
         When a cluster confirmed that it took an attempt over, by the monotonic clock.
     waiting
         Jobs to place.
-    avoid
-        Devices that a job is kept from, because a cluster refused it there.
+    refusals
+        Jobs that clusters refused lately.
+    pauses
+        Jobs that are not to be tried for a while: which pause, and until when by the monotonic clock.
+    made_again
+        How often something of an attempt was made again because it was gone.
+    gone
+        Copies that were seen to be gone before their cluster had confirmed to have made them.
     bookings
         What attempts hold that are about to be stored.
     recent
@@ -62,10 +80,13 @@ class Live:
         self.fleet = LiveFleet()
         self.recent: deque[Job] = deque(maxlen=MIX)
         self.taken_in = 0
+        self.queues: dict[str, Queue] = {}
+        self.pools: dict[str, Pool] = {}
+        self.tenants: dict[str, Tenant] = {}
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything that is stored; what clusters told of themselves is kept."""
+        """Forget all jobs; what clusters told of themselves is kept, and so are names, which the door looks at."""
         self.jobs: dict[str, JobRecord] = {}
         self.attempts: dict[Key, Attempt] = {}
         self.by_job: defaultdict[str, set[int]] = defaultdict(set)
@@ -75,37 +96,40 @@ class Live:
         self.told_ns: dict[tuple[str, int, str], int] = {}
         self.waiting = Waiting()
         self.deadlines = Deadlines(self.clock)
-        self.avoid: dict[str, frozenset[str]] = {}
+        self.refusals: dict[str, Refusals] = {}
+        self.pauses: dict[str, tuple[int, int]] = {}
+        self.made_again: Counter[Key] = Counter()
+        self.gone: set[tuple[str, int, str]] = set()
         self.bookings: dict[Key, Booking] = {}
-        self.queues: dict[str, Queue] = {}
-        self.pools: dict[str, Pool] = {}
-        self.tenants: dict[str, Tenant] = {}
         self.seen_version = -1
         self.fleet.empty()
         self.dispatcher.forget()
 
     def load(self, store: Store) -> None:
-        """Take over everything from the store.
+        """Take over everything from the store, once all of it is read.
 
         Raises
         ------
         UnavailableError
-            When the database does not answer; nothing may be relied on then until it is loaded.
+            When the database does not answer; all is as it was then, and out of date.
         """
+        queues, pools, tenants, cordons = store.queues(), store.pools(), store.tenants(), store.cordons()
+        attempts, jobs = list(store.held_attempts()), {job.id: job for job in store.live_jobs()}
+        for job_id in dict.fromkeys(attempt.job_id for attempt in attempts):  # some are over and still hold something
+            if job_id not in jobs and (over := store.job(job_id)):
+                jobs[job_id] = over
+        outbox = list(store.outgoing())
         self.clear()
-        self.queues = {queue.name: queue for queue in store.queues()}
-        self.pools = {pool.name: pool for pool in store.pools()}
-        self.tenants = {tenant.name: tenant for tenant in store.tenants()}
-        self.fleet.cordon(store.cordons())
-        for attempt in store.held_attempts():
+        self.queues = {queue.name: queue for queue in queues}
+        self.pools = {pool.name: pool for pool in pools}
+        self.tenants = {tenant.name: tenant for tenant in tenants}
+        self.fleet.cordon(cordons)
+        for attempt in attempts:
             self._put_attempt(attempt)
-        for job in store.live_jobs():
-            self._put_job(job)
-        for key in self.attempts:  # jobs that are over and still hold something
-            if key[0] not in self.jobs and (over := store.job(key[0])):
-                self._put_job(over)
-        for outgoing in store.outgoing():
+        for outgoing in outbox:
             self._put_outgoing(outgoing)
+        for job in jobs.values():
+            self._put_job(job)
 
     # Taking over what was stored.
 
@@ -147,6 +171,7 @@ class Live:
                 if key in self.outgoing and self.outgoing[key].verb is record.verb:
                     del self.outgoing[key]
                     self.dispatcher.drop(record)
+                    self.consider(record.job_id)
             case Queue():
                 self.queues.pop(record.name, None)
             case Pool():
@@ -163,10 +188,21 @@ class Live:
         if before and before.version >= job.version:
             return
         self.jobs[job.id] = job
+        self._pause(job)
         if before is None and job.state is JobState.PENDING:
             self.recent.append(job.spec.job(job.id))
             self.taken_in += 1
         self.consider(job.id)
+
+    def _pause(self, job: JobRecord) -> None:
+        """Turn the time of day until which a job pauses into one that nobody can set."""
+        pause_ns = job.not_before_ns
+        if pause_ns is None:
+            self.pauses.pop(job.id, None)
+        elif job.id not in self.pauses or self.pauses[job.id][0] != pause_ns:
+            left_s = min(max((pause_ns - self.clock.now_ns()) / 1e9, 0), self.settings.most_retry_s)
+            self.pauses[job.id] = (pause_ns, self.clock.monotonic_ns() + int(left_s * 1e9))
+            self.deadlines.in_seconds(left_s, Due.RETRY, (job.id, 0, ""))
 
     def _put_attempt(self, attempt: Attempt) -> None:
         key = (attempt.job_id, attempt.number)
@@ -194,7 +230,9 @@ class Live:
         for cluster in attempt.clusters:
             self.by_cluster[cluster].discard(key)
             self.told_ns.pop((*key, cluster), None)
+            self.gone.discard((*key, cluster))
         self.seen.pop(key, None)
+        self.made_again.pop(key, None)
         self.fleet.let_go(key)
         self.consider(key[0])
 
@@ -202,6 +240,13 @@ class Live:
         key = (outgoing.job_id, outgoing.attempt, outgoing.cluster)
         self.outgoing[key] = outgoing
         self.dispatcher.give(outgoing, self.command(outgoing))
+
+    def tell_again(self, clusters: Iterable[str]) -> None:
+        """Have clusters told all that is stored for them: nobody talked to them before."""
+        joined = set(clusters)
+        for outgoing in self.outgoing.values():
+            if outgoing.cluster in joined:
+                self.dispatcher.give(outgoing, self.command(outgoing))
 
     def command(self, outgoing: Outgoing) -> Command:
         """Return what a cluster is told."""
@@ -223,15 +268,18 @@ class Live:
         elif job.state.final and not self.by_job.get(job_id):
             del self.jobs[job_id]
             self.by_job.pop(job_id, None)
-            self.avoid.pop(job_id, None)
+            self.refusals.pop(job_id, None)
+            self.pauses.pop(job_id, None)
+
+    def reconsider(self, cluster: str) -> None:
+        """Look anew at the jobs that have something in a cluster, which is lost, or back."""
+        for job_id, _ in list(self.by_cluster[cluster]):
+            self.consider(job_id)
 
     def blocked(self, job: JobRecord) -> str:
         """Say why a job that waits may not be tried yet; empty when it may."""
-        if job.not_before_ns is not None:
-            left_s = (job.not_before_ns - self.clock.now_ns()) / 1e9
-            if left_s > 0:
-                self.deadlines.in_seconds(min(left_s, self.settings.most_retry_s), Due.RETRY, (job.id, 0, ""))
-                return "it is tried again after a pause"
+        if job.id in self.pauses and self.clock.monotonic_ns() < self.pauses[job.id][1]:
+            return "it is tried again after a pause"
         for number in self.by_job.get(job.id, ()):
             for cluster in self.attempts[job.id, number].clusters:
                 if self.state_of(cluster) is not ClusterState.LOST and self._told(job.id, number, cluster):
@@ -247,7 +295,8 @@ class Live:
         """Prepare a job to wait."""
         queue = self.queues.get(job.spec.queue)
         pool = self.pools.get(queue.pool) if queue else None
-        return entry(job, pool.clusters if pool else frozenset(), self.avoid.get(job.id, frozenset()))
+        refused = self.refusals.get(job.id, NEVER_REFUSED)
+        return entry(job, pool.clusters if pool else frozenset(), refused.devices)
 
     def _sort_anew(self) -> None:
         """Prepare all jobs that wait again, because queues or pools changed."""

@@ -7,8 +7,8 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 
-from seaway.application.changes import Change
-from seaway.application.control.dispatch import Dispatcher
+from seaway.application.changes import Change, Outcome
+from seaway.application.control.dispatch import Dispatcher, Report
 from seaway.application.control.live import Live
 from seaway.application.control.observe import Observer
 from seaway.application.control.schedule import ProfileFactory, Scheduler
@@ -21,6 +21,9 @@ from seaway.application.writer import Writer
 from seaway.domain.errors import UnavailableError
 
 log = logging.getLogger(__name__)
+
+BATCHES = 8
+"""Batches decided before the loop looks around again."""
 
 
 class Controller:
@@ -66,11 +69,13 @@ class Controller:
         self.upkeep = Upkeep(self.live, self.observer)
         self._clock = clock
         self._loaded = False
+        self._doubt = threading.Event()
+        self._unsettled: list[Report] = []
         self._inbox: deque[Sequence[Change]] = deque()
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        writer.listen(self._stored)
+        writer.listen(self._stored, self._doubted)
 
     @property
     def loaded(self) -> bool:
@@ -87,14 +92,14 @@ class Controller:
         """
         try:
             with self.lock:
-                if not self._loaded:
+                if self._doubt.is_set() or not self._loaded:
                     self._load()
                 self._meet()
                 self._take_over()
             happened = self._observe()
             happened |= self._keep_up()
             happened |= self._schedule()
-        except UnavailableError:
+        except BaseException:
             self._loaded = False
             raise
         return happened
@@ -102,17 +107,23 @@ class Controller:
     # The four parts.
 
     def _load(self) -> None:
+        self._loaded = False
+        self._doubt.clear()
         self._inbox.clear()
+        self._unsettled.clear()
         self.live.load(self._store)
         self._loaded = True
 
     def _meet(self) -> None:
         """Talk to the clusters that there are now."""
         backends = self._backends.clusters()
-        names = [backend.cluster for backend in backends]
-        if names != list(self.live.fleet.clusters):
+        before, names = list(self.live.fleet.clusters), [backend.cluster for backend in backends]
+        if names != before:
             self.live.fleet.know(names, self._clock.monotonic_ns())
             self._dispatcher.use(backends)
+            self.live.tell_again(set(names).difference(before))
+            for changed in set(before).symmetric_difference(names):
+                self.live.reconsider(changed)
         self.live.fleet.connect(self._backends.gateways(), self._backends.links())
 
     def _take_over(self) -> None:
@@ -121,18 +132,22 @@ class Controller:
             self.live.apply(self._inbox.popleft())
 
     def _observe(self) -> bool:
+        reports = [*self._unsettled, *self._dispatcher.collect()]
         with self.lock:
-            changes = self.observer.changes(self._dispatcher.collect())
-        return self._store_all(changes)
+            changes = self.observer.changes(reports)
+        outcomes = self._store_all(changes)
+        # Where somebody changed a job in between, what was heard of it is weighed again: it is told only once.
+        self._unsettled = reports if Outcome.CONFLICT in outcomes else []
+        return bool(outcomes)
 
     def _keep_up(self) -> bool:
         with self.lock:
             changes = self.upkeep.changes()
-        return self._store_all(changes)
+        return bool(self._store_all(changes))
 
     def _schedule(self) -> bool:
         happened = False
-        while True:
+        for _ in range(BATCHES):
             with self.lock:
                 decisions = self.scheduler.next()
             if not decisions:
@@ -144,16 +159,14 @@ class Controller:
             happened = True
         with self.lock:
             changes = [*self.scheduler.take_in(), *self.scheduler.shadows.changes()]
-        return self._store_all(changes) or happened
+        return bool(self._store_all(changes)) or happened or not self.live.waiting.idle
 
-    def _store_all(self, changes: Sequence[Change]) -> bool:
-        """Store changes; what somebody else changed meanwhile is left, as its new state comes in anyhow."""
-        if not changes:
-            return False
-        self._writer.commit(changes)
+    def _store_all(self, changes: Sequence[Change]) -> Sequence[Outcome]:
+        """Store changes; one of a job that somebody else changed meanwhile is not stored."""
+        outcomes = self._writer.commit(changes)
         with self.lock:
             self._take_over()
-        return True
+        return outcomes
 
     # A thread of its own.
 
@@ -177,6 +190,11 @@ class Controller:
         self._inbox.append(changes)
         self._wake.set()
 
+    def _doubted(self) -> None:
+        """Read everything anew: something may have been stored that nobody told of."""
+        self._doubt.set()
+        self._wake.set()
+
     def _run(self) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
@@ -189,7 +207,6 @@ class Controller:
                 continue
             except Exception:
                 log.exception("the control loop failed; everything is read anew")
-                self._loaded = False
                 self._stopping.wait(1)
                 continue
             self._wake.wait(self._pause_s())

@@ -9,7 +9,7 @@ from seaway.application.changes import Change
 from seaway.application.control.deadlines import Due
 from seaway.application.control.dispatch import Answered, Heard, Report, Silent
 from seaway.application.control.fleet import Key
-from seaway.application.control.live import Live
+from seaway.application.control.live import NEVER_REFUSED, Live, Refusals
 from seaway.application.ports.backend import Removal
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, Event, JobRecord, Outgoing, Verb
@@ -19,6 +19,9 @@ from seaway.domain.deployment import Copy, CopyPhase
 from seaway.domain.lifecycle import AttemptState, JobState
 
 ACTOR = "controller"
+MOST_MADE_AGAIN = 3
+"""How often what is gone of one attempt is made again; somebody removes it, so the job goes elsewhere then."""
+
 OVER = frozenset({CopyPhase.SUCCEEDED, CopyPhase.FAILED})
 
 
@@ -49,46 +52,44 @@ class Observer:
     def changes(self, reports: Iterable[Report]) -> list[Change]:
         """Take reports in, in order, and return what follows from them."""
         news: dict[Key, _News] = {}
+        removed: dict[Key, dict[str, Outgoing]] = {}
         changes: list[Change] = []
         for report in reports:
             match report:
                 case Answered():
-                    changes += self._answered(report, news)
+                    self._answered(report, news, removed)
                 case Heard():
                     changes += self._heard(report, news)
                 case Silent():
                     pass  # upkeep notices by the clock that nothing was heard
+        changes += [self._removed(key, clusters) for key, clusters in removed.items()]
         changes += [change for key, told_of in news.items() if (change := self._judge(key, told_of))]
         return changes
 
     # Answers to commands.
 
-    def _answered(self, report: Answered, news: dict[Key, _News]) -> Iterator[Change]:
+    def _answered(self, report: Answered, news: dict[Key, _News], removed: dict[Key, dict[str, Outgoing]]) -> None:
         outgoing = report.outgoing
         key = (outgoing.job_id, outgoing.attempt)
-        if outgoing.verb is Verb.DELETE:
-            change = self._removed(outgoing)
-            if change:
-                yield change
-            return
         if self._live.outgoing.get((*key, outgoing.cluster)) != outgoing:
-            return  # a late answer: meanwhile something else is to be told
+            return  # a late answer: meanwhile something else is to be told; or a stray, of which nothing is stored
+        if outgoing.verb is Verb.DELETE:
+            removed.setdefault(key, {})[outgoing.cluster] = outgoing
+            return
         noted = _of(news, key)
         if report.answer.refused:
             noted.refused[outgoing.cluster] = report.answer.reason
+        elif (*key, outgoing.cluster) in self._live.gone:
+            noted.missing.add(outgoing.cluster)  # made, and gone before the answer came
         else:
             noted.confirmed[outgoing.cluster] = outgoing
             self._live.told_ns[(*key, outgoing.cluster)] = self._live.clock.monotonic_ns()
 
-    def _removed(self, outgoing: Outgoing) -> Change | None:
-        """Note that a cluster has nothing of an attempt any more; the last one ends it."""
-        key = (outgoing.job_id, outgoing.attempt)
-        attempt = self._live.attempts.get(key)
-        if attempt is None or (*key, outgoing.cluster) not in self._live.outgoing:
-            return None  # a stray, or told before
-        left = [cluster for cluster in self._live.unsent(attempt) if cluster != outgoing.cluster]
-        if left or attempt.state is not AttemptState.ENDING:
-            return Change(delete=[outgoing])
+    def _removed(self, key: Key, clusters: dict[str, Outgoing]) -> Change:
+        """Note that clusters have nothing of an attempt any more; the last one ends it."""
+        attempt = self._live.attempts[key]
+        if set(self._live.unsent(attempt)) - clusters.keys():
+            return Change(delete=list(clusters.values()))
         return ended(attempt, self._live.clock.now_ns())
 
     # What clusters tell.
@@ -103,27 +104,34 @@ class Observer:
         if live.state is not ClusterState.UP and live.cluster is not None:
             before = live.state
             self._live.fleet.set_state(live.name, ClusterState.UP)
+            self._live.reconsider(live.name)
             yield Change(insert=[self._fleet_event("cluster", f"{live.name} answers (it was {before.value})")])
         if report.changes.complete:
             live.strays.clear()
             self._find_missing(report, news)
         for copy in report.changes.copies:
-            self._saw(copy, report, news)
+            self._saw(copy, news)
 
     def _find_missing(self, report: Heard, news: dict[Key, _News]) -> None:
         """Find attempts that a complete listing should have, but has not."""
         listed = {(copy.job_id, copy.attempt) for copy in report.changes.copies}
-        for key in list(self._live.by_cluster[report.cluster]):
-            if key not in listed and self._should_be_there(key, report):
-                _of(news, key).missing.add(report.cluster)
+        for key in self._live.by_cluster[report.cluster] - listed:
+            place = (*key, report.cluster)
+            if place not in self._live.outgoing and self._live.told_ns.get(place, -1) < report.asked_ns:
+                self._miss(key, report.cluster, news)
 
-    def _should_be_there(self, key: Key, report: Heard) -> bool:
-        attempt = self._live.attempts.get(key)
-        if attempt is None or not attempt.state.live or (*key, report.cluster) in self._live.outgoing:
-            return False
-        return self._live.told_ns.get((*key, report.cluster), 0) < report.asked_ns
+    def _miss(self, key: Key, cluster: str, news: dict[Key, _News]) -> None:
+        """Note that a copy of a live attempt is gone, unless it had done its part."""
+        copy = self._live.seen[key].get(cluster)
+        if not self._live.attempts[key].state.live or (copy and copy.phase is CopyPhase.SUCCEEDED):
+            return
+        if (*key, cluster) in self._live.outgoing:  # it is made again if the cluster says only now that it made it
+            self._live.seen[key].pop(cluster, None)
+            self._live.gone.add((*key, cluster))
+        else:
+            _of(news, key).missing.add(cluster)
 
-    def _saw(self, copy: Copy, report: Heard, news: dict[Key, _News]) -> None:
+    def _saw(self, copy: Copy, news: dict[Key, _News]) -> None:
         key = (copy.job_id, copy.attempt)
         attempt = self._live.attempts.get(key)
         if attempt is None:
@@ -131,15 +139,16 @@ class Observer:
         elif not attempt.state.live:
             pass  # it is being removed
         elif copy.phase is CopyPhase.GONE:
-            if self._should_be_there(key, report):
-                _of(news, key).missing.add(copy.cluster)
+            self._miss(key, copy.cluster, news)
         else:
+            self._live.gone.discard((*key, copy.cluster))
             self._live.seen[key][copy.cluster] = copy
             _of(news, key)
 
     def _saw_stray(self, copy: Copy) -> None:
         """Deal with a copy of an attempt that holds nothing: late, left over, or unknown."""
         if copy.phase is CopyPhase.GONE:
+            self._live.fleet.clusters[copy.cluster].strays.discard(copy.name)
             return
         known = self._live.jobs.get(copy.job_id) or self._store.job(copy.job_id)
         if known is None:
@@ -249,18 +258,27 @@ class Observer:
         devices = {
             each.uuid for placement in attempt.placements if placement.cluster in refused for each in placement.slices
         }
-        self._live.avoid[job.id] = self._live.avoid.get(job.id, frozenset()) | devices
+        before = self._live.refusals.get(job.id, NEVER_REFUSED)
+        self._live.refusals[job.id] = Refusals(before.times + 1, before.devices | devices)
+        self._live.deadlines.in_seconds(self._live.settings.forgive_s, Due.FORGIVE, (job.id, 0, ""))
         text = f"{cluster} refused it: {reason}"
-        job = replace(job, not_before_ns=now_ns + int(self._live.settings.retry_s * 1e9))
+        job = replace(job, not_before_ns=now_ns + int(self.pause_s(before.times + 1) * 1e9))
         return stopped(job, attempt, JobState.QUEUED, text, ACTOR, now_ns)[1]
 
     def _drifted(self, job: JobRecord, attempt: Attempt, missing: set[str]) -> Change:
-        """Have copies made again that somebody removed."""
-        now_ns = self._live.clock.now_ns()
+        """Have copies made again that somebody removed, a few times; then try anew after a pause."""
+        now_ns, key = self._live.clock.now_ns(), (job.id, attempt.number)
+        self._live.made_again[key] += 1
+        times = self._live.made_again[key]
+        if times > MOST_MADE_AGAIN:
+            text = f"what ran in {_listed(sorted(missing))} is gone for the {times}th time"
+            job = replace(job, not_before_ns=now_ns + int(self.pause_s(attempt.number) * 1e9))
+            return stopped(job, attempt, JobState.QUEUED, text, ACTOR, now_ns)[1]
         reason = f"what ran in {_listed(sorted(missing))} is gone; it is made again"
         change = Change()
         for cluster in sorted(missing):
-            self._live.seen[job.id, attempt.number].pop(cluster, None)
+            self._live.seen[key].pop(cluster, None)
+            self._live.gone.discard((*key, cluster))
             change.put.append(Outgoing(job.id, attempt.number, cluster, Verb.CREATE, now_ns))
         if job.state is JobState.RUNNING:
             job = moved(job, JobState.DEPLOYING, reason, now_ns)

@@ -7,15 +7,16 @@ all of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from seaway.application.control.fleet import Key
 from seaway.application.control.live import Live
-from seaway.application.control.waiting import Entry, Order
+from seaway.application.control.waiting import Entry
 from seaway.domain.placement import Placement
 from seaway.scheduling.booking import Booking, book
+from seaway.scheduling.columns import CLUSTERS_GATE, NODE_CLUSTER, NODE_OPEN
 from seaway.scheduling.engine import decide
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queue import JobQueue
@@ -23,11 +24,14 @@ from seaway.scheduling.snapshot import Snapshot
 
 FOREVER_NS = 2**62
 
-HOPELESS_NS = 10_000_000_000
-"""How long a job for which no place was found is not looked at again."""
+HOPELESS_NS = 60_000_000_000
+"""How long jobs of a kind for which no place was found are not looked at again."""
 
-MOST_HOPELESS = 3
-"""Jobs of one queue that are looked at in that time."""
+OVERDUE_NS = 10_000_000_000
+"""How long a job may be late for its place before another is looked for."""
+
+MOST_LOOKED_AT = 3
+"""Jobs for which a place is looked for in one pass; it takes far longer than to try them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,12 @@ class Reservations:
         self._profile = profile
         self._made: dict[str, Reservation] = {}
         self._snapshot: Snapshot | None = None
-        self._hopeless: dict[tuple[str, Order], int] = {}
+        self._hopeless: dict[Hashable, int] = {}
+        self._looked_at = 0
+
+    def made(self) -> Collection[Reservation]:
+        """Return all that is kept."""
+        return self._made.values()
 
     def of(self, job_id: str) -> Reservation | None:
         """Return what is kept for a job."""
@@ -89,18 +98,30 @@ class Reservations:
                 self._lift(queue)
 
     def review(self) -> None:
-        """Lift what is kept for jobs that do not wait any more, or that others have gone before."""
+        """Lift what is kept for jobs that wait no more, where nothing will come free, or behind a better claim."""
         now_ns = self._live.clock.monotonic_ns()
-        self._hopeless = {key: until_ns for key, until_ns in self._hopeless.items() if until_ns > now_ns}
+        self._looked_at = 0
+        self._hopeless = {kind: until_ns for kind, until_ns in self._hopeless.items() if until_ns > now_ns}
         for queue, reservation in list(self._made.items()):
-            kept = reservation.entry
-            waits = self._live.waiting.get(kept.record.id)
-            if waits is None or (waits.kind, waits.order) != (kept.kind, kept.order):
+            if not self._holds_good(reservation, now_ns) or self._is_behind(reservation.entry):
                 self._lift(queue)
-                continue
-            first = self._live.waiting.first(kept.record.spec.tenant, queue)
-            if first and first.order < kept.order and (queue, first.order) not in self._hopeless:
-                self._lift(queue)
+
+    def _holds_good(self, reservation: Reservation, now_ns: int) -> bool:
+        """Tell whether a job still waits for what is kept, in time, and the place still takes work."""
+        kept, snapshot = reservation.entry, self._live.fleet.snapshot
+        waits = self._live.waiting.get(kept.record.id)
+        late = reservation.starts_ns is not None and now_ns > reservation.starts_ns + OVERDUE_NS
+        return (
+            waits is not None
+            and (waits.kind, waits.order) == (kept.kind, kept.order)
+            and not late
+            and all(_open(snapshot, each.cluster, each.node) for each in reservation.placements)
+        )
+
+    def _is_behind(self, kept: Entry) -> bool:
+        """Tell whether another job of the same tenant and queue is to be tried first, and may find a place."""
+        first = self._live.waiting.first(kept.record.spec.tenant, kept.queue)
+        return first is not None and first.order < kept.order and first.kind not in self._hopeless
 
     def own(self, entry: Entry) -> str:
         """Return the queue in which a place is kept for a job; empty when none is."""
@@ -142,16 +163,16 @@ class Reservations:
     def make(self, entry: Entry) -> None:
         """Work out where a job will fit first, and keep what is free there."""
         copy = self._live.fleet.snapshot.copy()
+        self._looked_at += 1
         placements, starts_ns = self._foresee(copy, entry)
         if not placements:
-            self._hopeless[entry.queue, entry.order] = self._live.clock.monotonic_ns() + HOPELESS_NS
+            self._hopeless[entry.kind] = self._live.clock.monotonic_ns() + HOPELESS_NS
             return
         self._made[entry.queue] = self._keep(Reservation(entry, placements, starts_ns))
 
     def _has_hope(self, entry: Entry) -> bool:
-        """Tell whether it is worth looking for a place: not just tried in vain, nor several others of the queue."""
-        tried = [order for queue, order in self._hopeless if queue == entry.queue]
-        return entry.order not in tried and len(tried) < MOST_HOPELESS
+        """Tell whether it is worth looking for a place: not just done in vain, nor for several others."""
+        return entry.kind not in self._hopeless and self._looked_at < MOST_LOOKED_AT
 
     def _foresee(self, copy: Snapshot, entry: Entry) -> tuple[tuple[Placement, ...], int | None]:
         """Let running jobs end on a copy, twice as many each time, until the job fits."""
@@ -172,7 +193,10 @@ class Reservations:
         return (), None
 
     def _ends(self) -> list[tuple[int, Key]]:
-        """Return what runs and when it will have ended, soonest first; what nobody knows goes last, oldest first."""
+        """Return what runs and when it will have ended, soonest first; what nobody knows goes last, oldest first.
+
+        What runs for longer than expected is expected to do so for as long again.
+        """
         now_ns, wall_ns = self._live.clock.monotonic_ns(), self._live.clock.now_ns()
         ends = []
         for key, attempt in self._live.attempts.items():
@@ -183,7 +207,7 @@ class Reservations:
                 ends.append((FOREVER_NS + attempt.created_ns // 1_000_000_000, key))
             else:
                 ran_ns = wall_ns - (attempt.running_ns or wall_ns)
-                ends.append((now_ns + max(seconds * 1_000_000_000 - ran_ns, 0), key))
+                ends.append((now_ns + abs(seconds * 1_000_000_000 - ran_ns), key))
         return sorted(ends)
 
     def _keep(self, reservation: Reservation) -> Reservation:
@@ -202,3 +226,12 @@ class Reservations:
     def _release(self, reservation: Reservation) -> None:
         if reservation.booking and self.current():
             reservation.booking.release(self._live.fleet.snapshot)
+
+
+def _open(snapshot: Snapshot, cluster: str, node: str) -> bool:
+    """Tell whether a node takes work."""
+    n = snapshot.node_index.get((cluster, node))
+    if n is None:
+        return False
+    usable = snapshot.arrays.clusters_open[CLUSTERS_GATE, snapshot.arrays.nodes[NODE_CLUSTER, n]]
+    return bool(usable and snapshot.arrays.nodes[NODE_OPEN, n])

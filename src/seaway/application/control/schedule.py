@@ -85,27 +85,28 @@ class Scheduler:
         return known[1]
 
     def next(self) -> list[Decision]:
-        """Decide the next batch of jobs that wait; what fits is booked, what does not waits on.
+        """Decide the next jobs that wait, about a batch; what fits is booked, what does not waits on.
 
-        An empty list means that nothing fits for now.
+        An empty list means that nothing fits for now. When the fleet changes in the middle of a pass over all
+        jobs, the pass goes on, and the next begins from the top: else what is far behind would never be tried.
         """
         tried = 0
+        decisions: list[Decision] = []
         if not self.reservations.current():
             self.reservations.drop_all()
         self.reservations.review()
-        if self._live.seen_version != self._live.fleet.version:
+        if self._live.seen_version != self._live.fleet.version and self._live.waiting.idle:
             self._live.seen_version = self._live.fleet.version
             self._live.waiting.try_all()
-        while not self._live.waiting.idle and tried < self._live.settings.most_tried:
-            batch = self._live.waiting.take(self._live.settings.batch, self._alike)
+        most = self._live.settings.batch
+        while not self._live.waiting.idle and tried < self._live.settings.most_tried and len(decisions) < most:
+            batch = self._live.waiting.take(most - len(decisions), self._alike)
             if not batch:
                 break
             tried += len(batch)
             known = self._known(batch)
-            decisions = self._decide(known) if known else []
-            if decisions:
-                return decisions
-        return []
+            decisions += self._decide(known) if known else []
+        return decisions
 
     def settle(self, decisions: Sequence[Decision], outcomes: Sequence[Outcome]) -> None:
         """Give back what was decided and could not be stored, because somebody changed the job meanwhile."""

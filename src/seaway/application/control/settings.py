@@ -28,6 +28,8 @@ class ControlSettings:
         nothing is placed elsewhere. A fleet of one cluster has no elsewhere.
     retry_s, most_retry_s
         Delay before a failed job is tried again; it doubles with every failure up to the most.
+    forgive_s
+        How long a job is kept from devices where a cluster refused it.
     keep_finished_s
         How long clusters keep what is left of ended jobs, so that logs can be read.
     reserve
@@ -47,6 +49,7 @@ class ControlSettings:
     halt_share: float = 0.5
     retry_s: float = 5
     most_retry_s: float = 300
+    forgive_s: float = 600
     keep_finished_s: float = 3600
     reserve: bool = True
     poll_s: float = 1

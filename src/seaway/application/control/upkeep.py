@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from seaway.application.changes import Change
 from seaway.application.control.deadlines import Due, Key
@@ -14,6 +15,9 @@ from seaway.application.views import ClusterState
 from seaway.domain.lifecycle import AttemptState, JobState
 
 NS = 1_000_000_000
+
+AGAIN_S = 1
+"""Delay before a deadline that was met is looked at again."""
 
 
 class Upkeep:
@@ -52,21 +56,21 @@ class Upkeep:
             if live.state is ClusterState.STALE and silent_s > settings.grace_s:
                 self._live.fleet.set_state(live.name, ClusterState.LOST)
                 yield self._told("cluster", f"{live.name} has not answered for {silent_s:.0f} s and is given up")
-                for job_id, _ in list(self._live.by_cluster[live.name]):
-                    self._live.consider(job_id)
+                self._live.reconsider(live.name)
 
     def _replace(self) -> Iterator[Change]:
         """Send jobs of lost clusters back to their queues, so many in a minute, and none when most are lost."""
         fleet = self._live.fleet
-        lost = [live.name for live in fleet.clusters.values() if live.state is ClusterState.LOST]
+        names = list(dict.fromkeys([*fleet.clusters, *(name for name, held in self._live.by_cluster.items() if held)]))
+        lost = [name for name in names if self._live.state_of(name) is ClusterState.LOST]
         affected = [key for name in lost for key in self._live.by_cluster[name] if self._live.attempts[key].state.live]
         if not affected:
             self._halted = False
             return
-        if len(lost) > self._live.settings.halt_share * len(fleet.clusters):
+        if len(lost) > self._live.settings.halt_share * len(names):
             if not self._halted:
                 self._halted = True
-                text = f"{len(lost)} of {len(fleet.clusters)} clusters do not answer: the fault may be on this side"
+                text = f"{len(lost)} of {len(names)} clusters do not answer: the fault may be on this side"
                 yield self._told("halt", f"{text}, and nothing is placed elsewhere")
             return
         self._halted = False
@@ -117,11 +121,14 @@ class Upkeep:
                     self._live.consider(key[0])
                 case Due.COLLECT:
                     self._collect(key)
+                case Due.FORGIVE:
+                    self._forgive(key[0])
 
     def _expire(self, key: Key) -> Iterator[Change]:
         attempt, job = self._live.attempts.get(key[:2]), self._live.jobs.get(key[0])
         if attempt is None or job is None or attempt.state is not AttemptState.ASSUMED:
             return
+        self._look_again(Due.EXPIRY, key)
         silent = ", ".join(self._live.unsent(attempt))
         reason = f"{silent} did not confirm it within {self._live.settings.assume_s:.0f} s"
         yield stopped(job, attempt, JobState.QUEUED, reason, ACTOR, self._live.clock.now_ns())[1]
@@ -130,11 +137,22 @@ class Upkeep:
         attempt, job = self._live.attempts.get(key[:2]), self._live.jobs.get(key[0])
         if attempt is None or job is None or not attempt.state.live or job.attempt != attempt.number:
             return
+        self._look_again(Due.LIMIT, key)
         now_ns = self._live.clock.now_ns()
         reason = f"it ran for longer than its limit of {attempt.spec.time_limit_s} s"
         change = stepped(moved(job, JobState.FAILED, reason, now_ns), ACTOR)
         change.add(ending(attempt, reason, now_ns))
         yield change
+
+    def _look_again(self, what: Due, key: Key) -> None:
+        """Come back to a deadline: what follows from it is not stored when somebody changes the job meanwhile."""
+        self._live.deadlines.in_seconds(AGAIN_S, what, key)
+
+    def _forgive(self, job_id: str) -> None:
+        """Let a job try again where it was refused."""
+        if job_id in self._live.refusals:
+            self._live.refusals[job_id] = replace(self._live.refusals[job_id], devices=frozenset())
+            self._live.consider(job_id)
 
     def _collect(self, key: Key) -> None:
         if key[:2] not in self._live.attempts:

@@ -1,0 +1,158 @@
+"""A small control plane for tests: nothing in it waits, and time goes on when the test says so.
+
+Clusters are whatever `Backends` a test brings. Everything is kept in memory, changes are stored by whoever
+brings them, and clusters are talked to in place, so that a test is a sequence of steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from seaway.application.control.dispatch import Dispatcher, InPlace
+from seaway.application.control.loop import Controller
+from seaway.application.control.settings import ControlSettings
+from seaway.application.door import Door
+from seaway.application.feed import Feed
+from seaway.application.jobs import Jobs
+from seaway.application.operations import Operations
+from seaway.application.overview import Overview
+from seaway.application.ports.backend import Backends
+from seaway.application.records import Attempt, JobRecord
+from seaway.application.transitions import accepted
+from seaway.application.writer import Writer
+from seaway.domain.errors import InvariantError
+from seaway.domain.ids import JobIds
+from seaway.domain.job import Job
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.lifecycle import JobState
+from seaway.scheduling.policies import PolicyOptions, make_profile
+from seaway.scheduling.profile import Profile
+from seaway.testing.clocks import VirtualClock
+from seaway.testing.memory_store import MemoryStore
+
+MOST_STEPS = 1000
+"""Steps without an end are a bug."""
+
+
+@dataclass(slots=True)
+class SmallPlane:
+    """A control plane, its parts within reach.
+
+    Attributes
+    ----------
+    backends
+        The clusters.
+    store, clock
+        What it keeps everything in, and its time.
+    settings
+        Of the control loop.
+    dispatcher
+        Who talks to clusters; None for one that does it in place.
+    """
+
+    backends: Backends
+    store: MemoryStore = field(default_factory=MemoryStore)
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    settings: ControlSettings = field(default_factory=ControlSettings)
+    dispatcher: Dispatcher | None = None
+    seed: int = 0
+    writer: Writer = field(init=False)
+    feed: Feed = field(init=False)
+    controller: Controller = field(init=False)
+    jobs: Jobs = field(init=False)
+    door: Door = field(init=False)
+    operations: Operations = field(init=False)
+    overview: Overview = field(init=False)
+    _ids: JobIds = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Put the parts together."""
+        self._ids = JobIds(Random(self.seed))
+        self.restart()
+
+    def restart(self) -> None:
+        """Throw away all that is only in memory and begin anew on the same store, as after a crash."""
+        self.store.lead("test")
+        self.writer, self.feed = Writer(self.store), Feed()
+        self.writer.listen(self.feed.publish, self.feed.forget)
+        talker = self.dispatcher or InPlace(self.clock)
+        self.controller = Controller(
+            self.store, self.writer, self.backends, talker, make_policy, self.clock, self.settings
+        )
+        self.jobs = Jobs(self.store, self.writer, self.clock, Random(self.seed))
+        self.door = Door(self.controller)
+        self.operations = Operations(self.store, self.writer, self.controller, self.clock)
+        self.overview = Overview(self.controller, self.store, self.backends, self.writer)
+
+    def submit(self, *specs: JobSpec, actor: str = "ada") -> list[str]:
+        """Take jobs in together, past the door; return their ids."""
+        now_ns = self.clock.now_ns()
+        records = [
+            JobRecord(self._ids.draw(now_ns), spec, JobState.PENDING, now_ns, now_ns, actor, "accepted")
+            for spec in specs
+        ]
+        self.writer.commit([accepted(record) for record in records])
+        return [record.id for record in records]
+
+    def settle(self) -> None:
+        """Go round until nothing happens any more.
+
+        Raises
+        ------
+        InvariantError
+            When that does not come to an end.
+        """
+        for _ in range(MOST_STEPS):
+            if not self.controller.step():
+                return
+        raise InvariantError(f"something still happens after {MOST_STEPS} steps")
+
+    def run(self, seconds: float, step_s: float = 1) -> None:
+        """Let time pass, and go round on the way."""
+        self.settle()
+        left_s = seconds
+        while left_s > 0:
+            self.clock.advance_s(min(step_s, left_s))
+            left_s -= step_s
+            self.settle()
+
+    def job(self, job_id: str) -> JobRecord:
+        """Return a job as it is stored.
+
+        Raises
+        ------
+        InvariantError
+            When it is not.
+        """
+        job = self.store.job(job_id)
+        if job is None:
+            raise InvariantError(f"job {job_id!r} is lost")
+        return job
+
+    def state(self, job_id: str) -> JobState:
+        """Return the state of a job as it is stored."""
+        return self.job(job_id).state
+
+    def attempt(self, job_id: str) -> Attempt:
+        """Return the latest attempt of a job as it is stored.
+
+        Raises
+        ------
+        InvariantError
+            When it never had one.
+        """
+        attempts = self.store.attempts(job_id)
+        if not attempts:
+            raise InvariantError(f"job {job_id!r} never had a place")
+        return attempts[-1]
+
+    def states(self, job_id: str) -> list[str]:
+        """Return the states that events tell a job went through, in order."""
+        return [event.state for event in self.store.events(0, 1000, job_id=job_id) if event.kind == "state"]
+
+
+def make_policy(name: str, mix: Sequence[Job]) -> Profile:
+    """Make a policy by its name, for a mix of jobs of the past."""
+    return make_profile(name, PolicyOptions(mix=mix))
