@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 from pathlib import Path
 
@@ -21,12 +22,19 @@ BACKLOG = 2048
 class Server(uvicorn.Server):
     """Serves an application made by `seaway.api.app.make_app`."""
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start; what is in memory by now stays, and need not be looked through for garbage again and again."""
+        await super().startup(sockets)
+        gc.collect()
+        gc.freeze()
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End what would not end by itself, then everything."""
         app = self.config.app
         if isinstance(app, FastAPI):
             app.state.hub.close()
         await super().shutdown(sockets)
+        gc.unfreeze()
 
 
 def make_server(app: FastAPI, settings: ServerSettings) -> Server:

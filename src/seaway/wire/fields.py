@@ -178,3 +178,13 @@ def several(value: object) -> object:
 
 OneOrMore = Annotated[References, BeforeValidator(several, json_schema_input_type=Reference | References)]
 """A list that may be written as the one text in it."""
+
+
+def no_entries() -> Any:  # noqa: ANN401  # fits any list
+    """Return the default of a list; a plain [] would be copied for each message, which takes longer than reading it."""
+    return Field(default_factory=list, json_schema_extra={"default": []})
+
+
+def no_pairs() -> Any:  # noqa: ANN401  # fits any mapping
+    """Return the default of a mapping; see `no_entries`."""
+    return Field(default_factory=dict, json_schema_extra={"default": {}})

@@ -1,7 +1,5 @@
 """A job as people write it, in YAML, JSON or Python, and its way to what Seaway works with."""
 
-# ruff: noqa: RUF012  # a message copies its defaults
-
 from __future__ import annotations
 
 from typing import Annotated, Any
@@ -16,7 +14,7 @@ from seaway.domain.network import NO_NEED, NetworkNeed
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.domain.tenancy import DEFAULT
 from seaway.wire import fields
-from seaway.wire.fields import Labels, Limit, Name, NameOrNone, ReferenceOrNone, Time
+from seaway.wire.fields import Labels, Limit, Name, NameOrNone, ReferenceOrNone, Time, no_pairs
 from seaway.wire.job_parts import NetworkIn, PlacementIn, ResourcesIn, RunIn
 from seaway.wire.job_text import job_text
 from seaway.wire.message import Incoming
@@ -81,7 +79,7 @@ class JobIn(Incoming):
     """After how long it is stopped; never when left out."""
     retries: Annotated[int, Field(ge=0, le=MOST_RETRIES)] = 0
     """How often it is started again after it failed."""
-    labels: Labels = {}
+    labels: Labels = no_pairs()
     """Passed on to the workload."""
 
     @classmethod

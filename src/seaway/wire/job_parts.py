@@ -1,7 +1,5 @@
 """The parts of a job as people write it."""
 
-# ruff: noqa: RUF012  # a message copies its defaults
-
 from __future__ import annotations
 
 from typing import Annotated, Literal
@@ -23,6 +21,8 @@ from seaway.wire.fields import (
     References,
     Text,
     Variable,
+    no_entries,
+    no_pairs,
     several,
 )
 from seaway.wire.message import Incoming
@@ -48,19 +48,19 @@ class ResourcesIn(Incoming):
     """Memory of each device, with its unit or as a share; all of it when left out."""
     gpu_cores: Cores | None = None
     """Cores of each device, as a share; left out, none are reserved, or all where all the memory is taken."""
-    gpu_model: OneOrMore = []
+    gpu_model: OneOrMore = no_entries()
     """Product names that will do, whole and without regard to case; any when left out."""
-    gpu_vendor: OneOrMore = []
+    gpu_vendor: OneOrMore = no_entries()
     """Vendors that will do, like NVIDIA; any when left out."""
-    gpu_use_types: References = []
+    gpu_use_types: References = no_entries()
     """Parts of product names, one of which the device's has to contain."""
-    gpu_avoid_types: References = []
+    gpu_avoid_types: References = no_entries()
     """Parts of product names that the device's may not contain."""
-    gpu_uuids: References = []
+    gpu_uuids: References = no_entries()
     """The only devices that will do."""
-    gpu_avoid_uuids: References = []
+    gpu_avoid_uuids: References = no_entries()
     """Devices that will not do."""
-    gpu_mode: Modes = []
+    gpu_mode: Modes = no_entries()
     """Ways of sharing that will do; any when left out."""
     same_numa: bool = False
     """Whether all devices have to hang on one NUMA node."""
@@ -95,15 +95,15 @@ class TolerationIn(Incoming):
 class PlacementIn(Incoming):
     """Where replicas may go; what is left out does not narrow it."""
 
-    clusters: References = []
+    clusters: References = no_entries()
     """Clusters by name."""
-    regions: References = []
+    regions: References = no_entries()
     """Regions."""
-    hardware: References = []
+    hardware: References = no_entries()
     """Special hardware that the cluster has to have, all of it."""
-    node_labels: Annotated[dict[LabelKey, LabelValue], Field(max_length=64)] = {}
+    node_labels: Annotated[dict[LabelKey, LabelValue], Field(max_length=64)] = no_pairs()
     """Labels that the node has to carry."""
-    tolerations: Annotated[list[TolerationIn], Field(max_length=64)] = []
+    tolerations: Annotated[list[TolerationIn], Field(max_length=64)] = no_entries()
     """Taints that the job bears."""
 
 
@@ -112,11 +112,11 @@ class RunIn(Incoming):
 
     image: ReferenceOrNone = ""
     """The container's image."""
-    command: Annotated[list[Text], Field(max_length=256)] = []
+    command: Annotated[list[Text], Field(max_length=256)] = no_entries()
     """Instead of the image's entry point."""
-    args: Annotated[list[Text], Field(max_length=256)] = []
+    args: Annotated[list[Text], Field(max_length=256)] = no_entries()
     """Instead of the image's arguments."""
-    env: Annotated[dict[Variable, Text], Field(max_length=256)] = {}
+    env: Annotated[dict[Variable, Text], Field(max_length=256)] = no_pairs()
     """Environment variables."""
-    ports: Annotated[list[Annotated[int, Field(ge=1, le=65_535)]], Field(max_length=64)] = []
+    ports: Annotated[list[Annotated[int, Field(ge=1, le=65_535)]], Field(max_length=64)] = no_entries()
     """TCP ports that it listens on."""

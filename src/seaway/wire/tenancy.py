@@ -1,7 +1,5 @@
 """Tenants, pools and queues, as they are set up and shown."""
 
-# ruff: noqa: RUF012  # a message copies its defaults
-
 from __future__ import annotations
 
 from collections.abc import Container
@@ -10,7 +8,7 @@ from typing import Any
 from seaway.application.records import ShadowResult
 from seaway.application.views import PolicyView
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
-from seaway.wire.fields import Line, Name, NameOrNone, References
+from seaway.wire.fields import Line, Name, NameOrNone, References, no_entries
 from seaway.wire.message import Incoming, Shown
 from seaway.wire.times import moment
 
@@ -28,7 +26,7 @@ class TenantIn(Incoming):
 class PoolIn(Incoming):
     """A part of the fleet; the name stands in the path."""
 
-    clusters: References = []
+    clusters: References = no_entries()
     """Its clusters; empty means all there are and will be."""
     description: Line = ""
 
