@@ -89,9 +89,7 @@ class Nursery:
 
     def close(self) -> None:
         """End the process."""
-        if self._process.stdin:
-            self._process.stdin.close()
-        self._process.wait(30)
+        _close(self._process)
 
     def _expect(self, word: str) -> str:
         assert self._process.stdout
@@ -224,7 +222,15 @@ def _clusters(folder: Path) -> Iterator[str]:
         yield process.stdout.readline().strip()
     finally:
         process.terminate()
-        process.wait(30)
+        _close(process)
+
+
+def _close(process: subprocess.Popen[str]) -> None:
+    """Wait for a process that is ending, and let go of its pipes."""
+    for pipe in (process.stdin, process.stdout):
+        if pipe:
+            pipe.close()
+    process.wait(30)
 
 
 def _python(module: str, *arguments: str) -> subprocess.Popen[str]:

@@ -1,0 +1,33 @@
+"""A control plane that is killed over and over, against clusters that outlive it."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.kill.harness import MOST_STEPS, Aftermath, kill_over_and_over, random_steps
+
+pytestmark = pytest.mark.slow
+
+RANDOM_KILLS = 60
+
+
+def test_killed_at_every_persisted_step_nothing_is_lost_or_doubled() -> None:
+    """Whichever commit or command was the last before SIGKILL, every accepted job ends once."""
+    after = kill_over_and_over(iter(range(1, MOST_STEPS + 1)), seed=1)
+    prove(after, MOST_STEPS)
+    for step in ("storing job pending", "storing attempt assumed", "sending deployment", "removal"):
+        assert any(step in each for each in after.steps), f"never killed while {step}: {after.steps}"
+
+
+def test_killed_at_random_under_more_load_nothing_is_lost_or_doubled() -> None:
+    """Users who do not pause change nothing about that."""
+    prove(kill_over_and_over(random_steps(RANDOM_KILLS, seed=2), seed=2, pause_s=0.0), RANDOM_KILLS)
+
+
+def prove(after: Aftermath, kills: int) -> None:
+    """Check what was left."""
+    assert after.kills == kills
+    assert after.accepted > kills // 2, "too little was under way to prove anything"
+    assert after.lost == []
+    assert after.doubled == []
+    assert after.broken == []

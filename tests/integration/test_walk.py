@@ -1,0 +1,90 @@
+"""The newcomer's walk in docs/walk.md, command by command."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+WALK = ROOT / "docs" / "walk.md"
+START = "script/up"
+READY_S = 240
+COMMAND_S = 60
+
+pytestmark = pytest.mark.slow
+
+
+def commands() -> list[str]:
+    """Take the commands from the page, in order."""
+    blocks = re.findall(r"```console\n(.*?)```", WALK.read_text(encoding="utf-8"), re.DOTALL)
+    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Mapping[str, str]]:
+    """Give the environment of a user who has nothing yet, and end the server that he starts."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SEAWAY_S")}
+    environment |= {
+        "HOME": str(tmp_path),
+        "XDG_DATA_HOME": str(tmp_path / "data"),
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "SEAWAY_CACHE": os.environ.get("SEAWAY_CACHE", str(Path.home() / ".cache" / "seaway")),
+        "SEAWAY_SERVER_PORT": "0",
+        "COLUMNS": "120",
+    }
+    yield environment
+    note = tmp_path / "data" / "seaway" / "server.json"
+    assert not note.exists(), "the server that was started is still announced"
+
+
+def test_every_command_of_the_walk_works(terminal: Mapping[str, str], tmp_path: Path) -> None:
+    """A newcomer who types the walk's commands gets through, and the server ends in peace."""
+    given = commands()
+    assert given[1] == START
+    server = subprocess.Popen([ROOT / START], cwd=ROOT, env=terminal, stdout=subprocess.PIPE, text=True)
+    said: list[str] = []
+    try:
+        await_note(tmp_path / "data" / "seaway", server)
+        said += [run(command, terminal) for command in given[3:]]
+    finally:
+        server.send_signal(signal.SIGTERM)
+        out, _ = server.communicate(timeout=60)
+    assert server.returncode == 0
+    assert "Seaway listens on" in out
+    answers = dict(zip(given[3:], said, strict=True))
+    assert "cluster-3" in answers["seaway fleet"]
+    assert "hello" in answers["seaway jobs"]
+    assert "refused, as it should be" in next(text for command, text in answers.items() if "huge" in command)
+    assert "waits" in answers["seaway explain whole-cluster"]
+
+
+def await_note(data: Path, server: subprocess.Popen[str]) -> None:
+    """Wait until the server has said where it is, and written its token."""
+    until = time.monotonic() + READY_S
+    while not (data / "server.json").exists() or not (data / "admin-token").exists():
+        assert server.poll() is None, "the server ended"
+        assert time.monotonic() < until, "the server does not get ready"
+        time.sleep(0.1)
+
+
+def run(command: str, environment: Mapping[str, str]) -> str:
+    """Run a command as a user would in a shell, in the project's folder."""
+    path = f'export PATH="{ROOT}/.venv/bin:$PATH"; '
+    done = subprocess.run(
+        ["bash", "-c", path + command],
+        cwd=ROOT,
+        env=dict(environment),
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_S,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
