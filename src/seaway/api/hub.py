@@ -161,16 +161,20 @@ class Hub:
             for wish, group in self._listeners.items():
                 if bytes_of := self.encode([event for event in events if wish.wants(event)]):
                     for listener in group:
-                        listener.give(bytes_of, self.last)
+                        self._give(listener, bytes_of, self.last)
             if len(events) < MOST_ROWS:
                 return
 
     def _beat(self) -> None:
         for listener in self._everybody():
-            if self._access.holds(listener.who):
-                listener.give(HEARTBEAT, 0)
-            else:
-                listener.close()
+            self._give(listener, HEARTBEAT, 0)
+
+    def _give(self, listener: Listener, piece: bytes, reaches: int) -> None:
+        """Hand something to a listener, unless his token does not hold any more."""
+        if self._access.holds(listener.who):
+            listener.give(piece, reaches)
+        else:
+            listener.close()
 
     def _everybody(self) -> list[Listener]:
         return [listener for group in self._listeners.values() for listener in group]
