@@ -14,9 +14,7 @@ from seaway.cli.output import Output, OutputOption, show
 from seaway.cli.remote import target
 from seaway.domain.errors import RejectedError
 
-app = typer.Typer(
-    help="Show where each setting of the client comes from.", rich_markup_mode="rich", no_args_is_help=True
-)
+app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
 
 PROFILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,63}")
 OURS = re.compile(r"(sw_[^_]+)_.+")
@@ -25,7 +23,12 @@ OURS = re.compile(r"(sw_[^_]+)_.+")
 
 @app.callback()
 def config() -> None:
-    """Take part in the group."""
+    """Show where each setting of the client comes from.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway config show[/cyan]
+    """
 
 
 @app.command("show")

@@ -13,7 +13,7 @@ from seaway.cli.remote import Body, connect, whole
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-app = typer.Typer(help="Show clusters, nodes, devices and slices, and how much is taken.", rich_markup_mode="rich")
+app = typer.Typer(rich_markup_mode="rich")
 
 Cluster = Annotated[
     str, typer.Option("--cluster", "-c", help="Only of this cluster.", autocompletion=complete.clusters)
@@ -23,7 +23,7 @@ Node = Annotated[str, typer.Option(help="Only of this node.")]
 
 @app.callback(invoke_without_command=True)
 def clusters(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """Show every cluster: its state, and how much of its GPUs is taken.
+    """Show clusters, nodes, devices and slices, and how much is taken; alone, every cluster.
 
     [bold]Examples[/bold]
 

@@ -15,6 +15,8 @@ from seaway.domain.errors import RejectedError
 
 STDIN = "-"
 MOST_BYTES = 16 << 20
+MOST_FIELDS = 50_000
+"""Fields that a job may have, each alias counted as all that it stands for."""
 
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -128,16 +130,17 @@ def _walk(node: yaml.Node, path: str, source: str, lines: dict[str, int]) -> Non
             lines[f"{path}[{at}]"] = part.start_mark.line + 1
             _walk(part, f"{path}[{at}]", source, lines)
     elif isinstance(node, yaml.MappingNode):
+        here: set[str] = set()
         for key, value in node.value:
             name = f"{path}.{key.value}" if path else str(key.value)
-            here = key.start_mark.line + 1
-            if lines.setdefault(name, here) != here or _twice(node, key):
-                raise RejectedError("stands there twice", where=f"{source}:{here}:{name}")
+            line = key.start_mark.line + 1
+            if name in here:
+                raise RejectedError("stands there twice", where=f"{source}:{line}:{name}")
+            here.add(name)
+            lines[name] = line
             _walk(value, name, source, lines)
-
-
-def _twice(node: yaml.MappingNode, key: yaml.Node) -> bool:
-    return [each.value for each, _ in node.value].count(key.value) > 1
+    if len(lines) > MOST_FIELDS:
+        raise RejectedError(f"has more than {MOST_FIELDS} fields", where=source)
 
 
 def _plain(value: Any, source: str, line: int) -> Any:  # noqa: ANN401  # anything that YAML may hold

@@ -10,12 +10,12 @@ from seaway.cli import complete
 from seaway.cli.output import Output, OutputOption, show
 from seaway.cli.remote import connect
 
-app = typer.Typer(help="List, set and remove pools: parts of the fleet that queues may use.", rich_markup_mode="rich")
+app = typer.Typer(rich_markup_mode="rich")
 
 
 @app.callback(invoke_without_command=True)
 def pools(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """List pools.
+    """List, set and remove pools: parts of the fleet that queues may use.
 
     [bold]Examples[/bold]
 

@@ -11,7 +11,7 @@ from seaway.cli.output import Output, OutputOption, show
 from seaway.cli.remote import connect
 from seaway.domain.errors import UnknownError
 
-app = typer.Typer(help="List, set and remove queues; compare a policy with one in its shadow.", rich_markup_mode="rich")
+app = typer.Typer(rich_markup_mode="rich")
 
 FIELDS = ("tenant", "pool", "policy", "shadow", "open", "description")
 Name = Annotated[str, typer.Argument(help="The queue.", autocompletion=complete.queues)]
@@ -19,7 +19,7 @@ Name = Annotated[str, typer.Argument(help="The queue.", autocompletion=complete.
 
 @app.callback(invoke_without_command=True)
 def queues(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """List queues.
+    """List, set and remove queues; compare a policy with one in its shadow.
 
     [bold]Examples[/bold]
 

@@ -9,12 +9,12 @@ import typer
 from seaway.cli.output import Output, OutputOption, show
 from seaway.cli.remote import connect
 
-app = typer.Typer(help="List, set and remove tenants: who jobs belong to.", rich_markup_mode="rich")
+app = typer.Typer(rich_markup_mode="rich")
 
 
 @app.callback(invoke_without_command=True)
 def tenants(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """List tenants; of viewers and users, their own.
+    """List, set and remove tenants: who jobs belong to. Viewers and users see their own.
 
     [bold]Examples[/bold]
 

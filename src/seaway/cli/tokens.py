@@ -14,7 +14,7 @@ from seaway.cli.telling import note
 if TYPE_CHECKING:
     from rich.text import Text
 
-app = typer.Typer(help="Make, list and revoke tokens.", rich_markup_mode="rich", no_args_is_help=True)
+app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
 
 
 class Role(StrEnum):
@@ -24,6 +24,18 @@ class Role(StrEnum):
     USER = "user"
     OPERATOR = "operator"
     ADMIN = "admin"
+
+
+@app.callback()
+def token() -> None:
+    """Make, list and revoke tokens. Takes an admin.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway token create ada --tenant vision[/cyan]
+      [cyan]seaway token list[/cyan]
+      [cyan]seaway token revoke 1a2b3c4d5e6f[/cyan]
+    """
 
 
 @app.command()

@@ -120,7 +120,7 @@ def _picture(body: Body, *, wide: bool) -> RenderableType:
 def _figure(value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{value:,.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else f"{value:,}"
+    return f"{value:,.3f}".rstrip("0").rstrip(".")
 
 
 def _places(places: list[str]) -> str:

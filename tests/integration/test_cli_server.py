@@ -1,0 +1,321 @@
+"""Every other verb of the command line."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from seaway.cli.commands import COMMANDS
+from seaway.client.where import profiles_file
+from tests.integration.cli_runs import Cli, command_line
+
+pytestmark = pytest.mark.slow  # each has a server of its own
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cli]:
+    """Have a server, and a command line that speaks to it."""
+    with command_line(capsys, monkeypatch, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def job(cli: Cli) -> str:
+    """Have a job that runs, and return its id."""
+    job_id = cli("submit", "--name", "train", "--gpus", "1", "--gpu-memory", "8Gi", "-o", "name").out.strip()
+    cli.step(4)
+    return job_id
+
+
+LISTS = (
+    ("jobs",),
+    ("fleet",),
+    ("fleet", "nodes"),
+    ("fleet", "devices"),
+    ("fleet", "slices"),
+    ("links",),
+    ("gateways",),
+    ("queues",),
+    ("pools",),
+    ("tenants",),
+    ("token", "list"),
+    ("audit",),
+    ("policies", "--remote"),
+    ("cordon",),
+    ("config", "show"),
+    ("show", "train"),
+    ("explain", "train"),
+    ("events", "train"),
+    ("queues", "shadows"),
+)
+
+
+@pytest.mark.usefixtures("job")
+def test_what_lists_or_shows_prints_in_every_form(cli: Cli) -> None:
+    """A table for people, the same in YAML and JSON for programs, and names for shells."""
+    for arguments in LISTS:
+        shown = {form: cli(*arguments, "-o", form) for form in ("table", "wide", "json", "yaml", "name")}
+        assert [ran.code for ran in shown.values()] == [0] * 5, shown
+        assert shown["json"].body == yaml.safe_load(shown["yaml"].out)
+        assert shown["table"].out
+        assert "{" not in shown["name"].out
+
+
+@pytest.mark.usefixtures("job")
+def test_tables_fit_a_narrow_terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a narrow terminal a table leaves out what matters least, and nothing is wider than that."""
+    monkeypatch.setenv("COLUMNS", "60")
+    for arguments in LISTS:
+        if arguments[0] not in {"events", "explain"}:
+            lines = cli(*arguments).out.splitlines()
+            assert max(map(len, lines)) <= 60, arguments
+
+
+def test_json_is_what_the_api_says(cli: Cli, job: str) -> None:
+    """-o json prints the API's body, field for field."""
+    with cli.served.client("admin") as client:
+        said = {
+            path: client.get(f"/api/v1/{path}").json() for path in ("jobs?limit=50", f"jobs/{job}", "fleet/clusters")
+        }
+    assert cli("jobs", "-o", "json").body == said["jobs?limit=50"]
+    assert cli("show", "train", "-o", "json").body == said[f"jobs/{job}"]
+    assert cli("fleet", "-o", "json").body == said["fleet/clusters"]
+
+
+def test_one_row_per_job_with_node_and_reason(cli: Cli, job: str) -> None:
+    """A job's row says where it is and why."""
+    head, row = cli("jobs").out.splitlines()
+    assert head.split() == ["NAME", "ID", "QUEUE", "STATE", "GPUS", "WHERE", "AGE", "REASON"]
+    assert row.split()[:4] == ["train", job, "default", "running"]
+    assert "runs on" in row
+
+
+def test_jobs_are_filtered_and_paged(cli: Cli, job: str) -> None:
+    """Filters narrow the list; a list that goes on says how; nothing that matches ends with 1."""
+    other = cli("submit", "--name", "other", "--gpus", "1", "-o", "name").out.strip()
+    assert cli("jobs", "-s", "running", "-o", "name").out.split() == [job]
+    assert cli("jobs", "--name", "oth", "-o", "name").out.split() == [other]
+    assert cli("jobs", "--queue", "none").code == 1
+    first = cli("jobs", "--limit", "1")
+    mark = first.out.split()[-1]
+    assert cli("jobs", "--limit", "1", "--after", mark, "-o", "name").out.split() == [job]
+    ran = cli("jobs", "-s", "runing")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+
+
+def test_explaining_comes_in_layers(cli: Cli) -> None:
+    """One sentence, then rules and the place in the queue, then every candidate and what would admit the job."""
+    cli("submit", "--name", "all", "--gpus", "2", "--replicas", "4", "-d")
+    cli.step(3)
+    cli("submit", "--name", "late", "--gpus", "1", "-d")
+    cli.step(2)
+    said = [cli("explain", "late", *layer).out for layer in ((), ("-v",), ("-vv",))]
+    assert len(said[0].splitlines()) == 1
+    assert said[0].startswith("late: ")
+    assert "number 1 in its queue" in said[1]
+    assert "REFUSED BY" in said[1]
+    assert len(said[2]) >= len(said[1])
+    placed = cli("explain", "all", "-vv").out
+    assert "chosen because" in placed
+
+
+def test_steps_say_what_became_of_each_job(cli: Cli, job: str) -> None:
+    """Suspending, resuming, changing priority, cancelling and deleting say the job's state after it."""
+    assert "has priority 9" in cli("reprioritize", "train", "9").out
+    assert "is suspended" in cli("suspend", job, "--reason", "until Monday").out
+    assert "until Monday" in cli("events", "train").out
+    assert "is queued" in cli("resume", "train").out
+    assert cli("resume", "train").code == 2
+    some = cli("cancel", "train", "nope")
+    assert (some.code, "train" in some.out, "no job 'nope'" in some.err) == (1, True, True)
+    assert "is deleted" in cli("delete", "train").out
+    assert cli("show", "train").code == 1
+
+
+def test_logs_and_manifests_are_printed(cli: Cli, job: str) -> None:
+    """What a job wrote and what it became are printed as they are."""
+    assert "replica 0" in cli("logs", "train").out
+    objects = list(yaml.safe_load_all(cli("manifest", "train").out))
+    assert json.loads(cli("manifest", job, "-o", "json").out) == objects
+
+
+def test_following_logs_ends_with_the_job(cli: Cli, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Following prints each line once, and ends when the job is over."""
+    from seaway.cli import logs
+
+    def pause(_: float) -> None:
+        cli.step()
+        cli.served.rig.plane.jobs.cancel(job, "test")
+
+    monkeypatch.setattr(logs.keep_reading, "__defaults__", (pause,))
+    lines = cli("logs", "-f", "train").out.splitlines()
+    assert len(lines) == len(set(lines))
+
+
+def test_places_are_cordoned_and_drained(cli: Cli, job: str) -> None:
+    """A cordon names its reason in the lists, moves nothing, and a drain does; both end with uncordon."""
+    node = cli("show", job, "-o", "json").body["nodes"][0]
+    cluster = cli("show", job, "-o", "json").body["clusters"][0]
+    assert cli("cordon", f"{cluster}/{node}", "--reason", "new driver").code == 0
+    assert "new driver" in cli("cordon").out
+    cli.step()
+    assert "new driver" in cli("fleet", "nodes").out
+    assert cli("drain", cluster).code == 0
+    cli.step(6)
+    assert cli("show", job, "-o", "json").body["clusters"] != [cluster]
+    assert cli("uncordon", cluster).code == 0
+    assert cli("uncordon", f"{cluster}/{node}").code == 0
+    assert cli("cordon").out == "nothing is cordoned\n"
+    assert cli("cordon", "nowhere").code == 1
+
+
+def test_queues_pools_and_tenants_are_set(cli: Cli) -> None:
+    """Setting changes what is said and leaves the rest; deleting what is used says by whom."""
+    assert cli("pools", "set", "one", "--cluster", "a").out == "pool one: a\n"
+    assert cli("queues", "set", "batch", "--pool", "one", "--policy", "seaway", "--shadow", "bestfit").code == 0
+    assert "closed" in cli("queues", "set", "batch", "--closed").out
+    queue = next(each for each in cli("queues", "-o", "json").body["queues"] if each["name"] == "batch")
+    assert (queue["pool"], queue["policy"], queue["shadow"], queue["open"]) == ("one", "seaway", "bestfit", False)
+    assert cli("pools", "delete", "one").code == 2
+    assert cli("queues", "set", "batch", "--policy", "nope").code == 2
+    assert cli("queues", "delete", "batch").code == 0
+    assert cli("pools", "delete", "one").code == 0
+    assert cli("tenants", "set", "vision", "--description", "they see").code == 0
+    assert "they see" in cli("tenants").out
+    assert cli("tenants", "delete", "vision").code == 0
+
+
+def test_a_token_is_made_used_and_revoked(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new token stands alone on standard output, works at once, and stops working when it is revoked."""
+    secret = cli("token", "create", "ada", "--tenant", "other", "--expires-in", "30d").out.strip()
+    token = next(each["id"] for each in cli("token", "list", "-o", "json").body["tokens"] if each["name"] == "ada")
+    monkeypatch.setenv("SEAWAY_TOKEN", secret)
+    assert cli("queues", "-o", "name").out.split() == ["default", "theirs"]
+    assert cli("audit").code == 3
+    cli.sign_in("admin")
+    assert cli("token", "revoke", token).code == 0
+    monkeypatch.setenv("SEAWAY_TOKEN", secret)
+    ran = cli("jobs")
+    assert ran.code == 3
+    assert "hint: sign in with `seaway login`" in ran.err
+    assert secret not in ran.err + ran.out
+
+
+def test_login_stores_a_profile_that_works_and_that_nobody_else_can_read(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A profile is stored after it was tried, readable by its owner only, and used from then on."""
+    secret = cli.served.rig.tokens["user"]
+    assert cli("login", "--name", "work", stdin="sw_x_wrong\n").code == 3
+    assert not profiles_file().exists()
+    ran = cli("login", "--name", "work", stdin=f"{secret}\n")
+    assert (ran.code, secret in ran.out) == (0, False)
+    assert profiles_file().stat().st_mode & 0o077 == 0
+    monkeypatch.delenv("SEAWAY_SERVER")
+    monkeypatch.delenv("SEAWAY_TOKEN")
+    assert cli("queues").code == 0
+    shown = cli("config", "show", "-o", "json")
+    assert secret not in shown.out
+    assert shown.body["settings"]["token"]["from"] == "profile work"
+    assert cli("login", "--name", "other", stdin=f"{secret}\n").code == 0
+    assert cli("config", "show", "-o", "json").body["profiles"] == ["other", "work"]
+    assert cli("login", "--name", "../x", stdin=f"{secret}\n").code == 2
+
+
+def test_what_if_answers_without_touching_anything(cli: Cli, job: str) -> None:
+    """A question shows figures before and after and who would move, and the fleet is as it was."""
+    before = cli("fleet", "-o", "json").body
+    cluster = cli("show", job, "-o", "json").body["clusters"][0]
+    ran = cli("whatif", "--drain", cluster, "--policy", "seaway")
+    assert ran.code == 0, ran.err
+    assert "BEFORE" in ran.out
+    assert "train" in ran.out
+    added = cli(
+        "whatif",
+        "--add-nodes",
+        "a/" + cli("fleet", "nodes", "-o", "json").body["nodes"][0]["name"],
+        "--count",
+        "2",
+        "-o",
+        "json",
+    )
+    assert added.code == 0, added.err
+    assert cli("fleet", "-o", "json").body["clusters"][0]["nodes"] == before["clusters"][0]["nodes"]
+    assert cli("whatif").code == 2
+    assert cli("whatif", "--add-nodes", "a").code == 2
+
+
+def test_a_server_that_is_away_ends_with_4(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scripts can tell a server that cannot be reached from everything else, and people read where it was sought."""
+    monkeypatch.setattr("seaway.cli.remote.PATIENCE_S", 0.0)
+    ran = cli("--server", "http://127.0.0.1:1", "jobs")
+    assert ran.code == 4
+    assert "http://127.0.0.1:1 cannot be reached" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("job")
+def test_watching_shows_until_ctrl_c(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--watch looks again and again, and Ctrl-C ends it without an error."""
+    from seaway.cli import jobs
+
+    looks: list[float] = []
+
+    def pause(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(jobs.keep_showing, "__defaults__", (pause,))
+    assert cli("jobs", "--watch").code == 0
+    assert len(looks) == 3
+
+
+COMPLETED = {
+    "seaway show tr": ["train"],
+    "seaway cordon ": ["a", "b"],
+    "seaway submit -q th": ["theirs"],
+    "seaway queues set x --policy seaw": ["seaway"],
+    "seaway fleet nodes --cluster ": ["a", "b"],
+    "seaway reprio": ["reprioritize"],
+}
+
+
+@pytest.mark.usefixtures("job")
+def test_the_shell_completes_what_the_server_knows(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs, clusters, queues and policies are completed from the server, commands from what there is."""
+    monkeypatch.setenv("_SEAWAY_COMPLETE", "complete_bash")
+    for line, offered in COMPLETED.items():
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
+        assert cli().out.split() == offered
+
+
+def test_completion_is_silent_without_a_server(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell that completes is never disturbed by errors."""
+    monkeypatch.setattr("seaway.cli.remote.PATIENCE_S", 0.0)
+    monkeypatch.setenv("SEAWAY_SERVER", "http://127.0.0.1:1")
+    monkeypatch.setenv("_SEAWAY_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "seaway show ")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    ran = cli()
+    assert (ran.out.strip(), ran.err) == ("", "")
+
+
+def test_names_with_brackets_are_printed_as_they_are(cli: Cli, job: str) -> None:
+    """What others wrote is never taken for markup."""
+    cli("suspend", job, "--reason", "[red]not [bold]markup[/bold]")
+    assert "[red]not [bold]markup[/bold]" in cli("events", "train").out
+    assert "[red]not [bold]markup[/bold]" in cli("jobs").out
+
+
+def test_every_command_teaches(cli: Cli) -> None:
+    """The help of each command says what it does, and shows an example of it."""
+    for command in COMMANDS:
+        ran = cli(command.name, "--help")
+        assert ran.code == 0
+        text = ran.out.replace("Usage: seaway", "")
+        if command.module not in {"db", "simulate"}:
+            assert f"seaway {command.name}" in text or f"{command.name} --" in text, command.name

@@ -1,0 +1,135 @@
+"""Submitting from the command line, and staying with a job."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cli_runs import Cli, command_line
+
+SMALL = ("--name", "hello", "--gpus", "1", "--gpu-memory", "8Gi", "--runs", "10s")
+
+pytestmark = pytest.mark.slow  # each has a server of its own
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cli]:
+    """Have a server, and a command line that speaks to it."""
+    with command_line(capsys, monkeypatch, tmp_path) as made:
+        yield made
+
+
+def job_file(folder: Path, text: str) -> str:
+    """Write a job file."""
+    path = folder / "job.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_submitting_shows_candidates_and_stays_until_the_job_is_over(cli: Cli) -> None:
+    """Who submits sees where the job could go, which place is taken, and each change until it completed."""
+    with cli.going_round():
+        ran = cli("submit", *SMALL, "--gateway", "site", "--", "python", "train.py")
+    assert ran.code == 0, ran.err
+    head = next(line for line in ran.out.splitlines() if "FREE SLICES" in line)
+    assert head.split() == ["NODE", "CLUSTER", "FREE", "SLICES", "RTT", "BANDWIDTH", "PRICE/H", "SCORE"]
+    chosen = next(line for line in ran.out.splitlines() if line.startswith("→"))
+    assert "1 ms" in chosen or "9 ms" in chosen
+    assert "1 Gbps" in chosen
+    states = [line.split()[1] for line in ran.out.splitlines() if "  · " in line]
+    assert states[0] == "pending"
+    assert states[-2:] == ["running", "completed"]
+    command = cli("show", "hello", "-o", "json").body["spec"]["run"]["command"]
+    assert command == ["python", "train.py"]
+
+
+def test_a_job_that_ends_badly_ends_the_command_badly(cli: Cli) -> None:
+    """A script sees by the exit code that its job did not complete."""
+    assert cli("submit", *SMALL, "-d").code == 0
+    cli.step(3)
+    assert cli("cancel", "hello").code == 0
+    ran = cli("events", "-f", "hello")
+    assert ran.code == 1
+    assert "cancelled by admin" in ran.out
+
+
+def test_ctrl_c_detaches_and_says_how_to_come_back(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C leaves the job alone and names the command that leads back to it."""
+    from seaway.client.sync import Client
+
+    def listen(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Client, "listen", listen)
+    ran = cli("submit", *SMALL)
+    job = cli("jobs", "-o", "name").out.strip()
+    assert ran.code == 0
+    assert f"seaway events -f {job}" in ran.out
+    assert cli("show", job, "-o", "json").body["state"] in {"pending", "queued"}
+
+
+def test_a_dry_run_stores_nothing_and_says_by_its_exit_code_whether_the_job_would_start(cli: Cli) -> None:
+    """A dry run asks the real scheduler, leaves nothing behind, and ends with 1 when the job would wait."""
+    assert cli("submit", *SMALL, "--dry-run").code == 0
+    assert cli("jobs").code == 1
+    assert cli("submit", "--name", "all", "--gpus", "2", "--replicas", "4", "-d").code == 0
+    cli.step(3)
+    ran = cli("submit", *SMALL, "--dry-run")
+    assert ran.code == 1
+    assert "0 of 4 nodes fit" in ran.out
+    assert cli("submit", *SMALL, "--dry-run", "-o", "json").body["fits"] is False
+
+
+def test_several_jobs_of_a_file_are_submitted_and_left(cli: Cli, tmp_path: Path) -> None:
+    """A file may hold several jobs; options go over each of them."""
+    text = "name: one\nresources: {gpus: 1}\n---\n---\nname: two\nresources: {gpus: 1}\nlabels: {sweep: a}\n"
+    ran = cli("submit", "-f", job_file(tmp_path, text), "--priority", "7", "-l", "by=test")
+    assert ran.code == 0
+    assert "submitted one as" in ran.out
+    jobs = cli("jobs", "-l", "by=test", "-o", "json").body["jobs"]
+    assert [(job["name"], job["priority"]) for job in jobs] == [("two", 7), ("one", 7)]
+    assert jobs[0]["spec"]["labels"] == {"by": "test", "sweep": "a"}
+
+
+def test_nothing_is_submitted_while_one_job_of_a_file_is_wrong(cli: Cli, tmp_path: Path) -> None:
+    """Every mistake of every job is told with file, line and field, and the field that may have been meant."""
+    file = job_file(
+        tmp_path, "name: fine\nresources: {gpus: 1}\n---\nname: Not Fine\nresources:\n  gpus: 1\n  gpu_memry: 8GB\n"
+    )
+    ran = cli("submit", "-f", file)
+    assert ran.code == 2
+    assert f"error: {file}:4:name: " in ran.err
+    assert f"error: {file}:7:resources.gpu_memry: unknown field 'gpu_memry'; did you mean 'gpu_memory'?" in ran.err
+    assert cli("jobs").code == 1
+
+
+def test_a_wrong_option_is_named_as_it_was_typed(cli: Cli) -> None:
+    """What is wrong with an option is told of the option, not of the field that it becomes."""
+    ran = cli("submit", "--name", "x", "--gpus", "1", "--gpu-memory", "8")
+    assert (ran.code, ran.err.startswith("error: --gpu-memory: '8' does not do")) == (2, True)
+    assert cli("submit", "--name", "x", "--env", "A").err.startswith("error: --env: 'A' has no '='")
+    assert cli("submit").code == 2
+
+
+def test_jobs_come_from_standard_input_for_scripts(cli: Cli) -> None:
+    """With -o name the id alone is printed, and the command does not stay."""
+    ran = cli("submit", "-f", "-", "-o", "name", stdin="name: piped\nresources: {gpus: 1}\n")
+    assert ran.code == 0
+    assert cli("show", ran.out.strip(), "-o", "json").body["name"] == "piped"
+    assert cli("submit", "-f", "-", stdin="name: x\n- y\n").err.startswith("error: stdin:2: this is no YAML")
+
+
+def test_a_key_makes_two_submits_one(cli: Cli) -> None:
+    """The same job with the same key is one job."""
+    first = cli("submit", *SMALL, "--key", "k", "-o", "name").out
+    assert cli("submit", *SMALL, "--key", "k", "-o", "name").out == first
+
+
+def test_what_was_asked_for_can_be_submitted_again(cli: Cli) -> None:
+    """`show --spec` prints what `submit -f` takes."""
+    cli("submit", *SMALL, "-d")
+    spec = cli("show", "hello", "--spec").out
+    ran = cli("submit", "-f", "-", "--name", "again", "-d", stdin=spec)
+    assert ran.code == 0, ran.err
+    first, second = (cli("show", name, "-o", "json").body["request"] for name in ("hello", "again"))
+    assert first == second

@@ -1,0 +1,148 @@
+import io
+from pathlib import Path
+
+import pytest
+
+from seaway.cli.job_file import Written, merged, read_jobs
+from seaway.cli.job_options import option_of, pairs, written_jobs
+from seaway.domain.errors import RejectedError
+
+TWO = """\
+# a comment
+name: one
+resources:
+  gpus: 1
+run:
+  ports: [80, 81]
+---
+name: two
+labels: {a: b}
+"""
+
+
+def file(folder: Path, text: str | bytes) -> str:
+    """Write a job file."""
+    path = folder / "job.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(path)
+
+
+def test_each_document_is_a_job_that_knows_its_lines(tmp_path: Path) -> None:
+    """Every field of every job of a file knows on which line it stands."""
+    one, two = read_jobs(file(tmp_path, TWO))
+    assert one.fields == {"name": "one", "resources": {"gpus": 1}, "run": {"ports": [80, 81]}}
+    assert one.lines == {
+        "": 2,
+        "name": 2,
+        "resources": 3,
+        "resources.gpus": 4,
+        "run": 5,
+        "run.ports": 6,
+        "run.ports[0]": 6,
+        "run.ports[1]": 6,
+    }
+    assert (two.fields["labels"], two.lines["labels.a"]) == ({"a": "b"}, 9)
+
+
+def test_json_is_a_job_file_too(tmp_path: Path) -> None:
+    """What programs write as JSON is read as well."""
+    (job,) = read_jobs(file(tmp_path, '{"name": "x", "replicas": 2}'))
+    assert job.fields == {"name": "x", "replicas": 2}
+
+
+@pytest.mark.parametrize(
+    ("path", "where"),
+    [
+        ("resources.gpus", "job.yaml:4:resources.gpus"),
+        ("resources.cpu", "job.yaml:3:resources.cpu"),
+        ("run.ports[1]", "job.yaml:6:run.ports[1]"),
+        ("tenant", "job.yaml:2:tenant"),
+        ("", "job.yaml:2"),
+    ],
+)
+def test_an_error_says_where_in_the_file_it_is(tmp_path: Path, path: str, where: str) -> None:
+    """An error names file, line and field; where the field is missing, the line of what should hold it."""
+    job = read_jobs(file(tmp_path, TWO))[0]
+    placed = job.placed(RejectedError("wrong", where=path, also=(RejectedError("too", where="name"),)))
+    assert placed.where.endswith(where)
+    assert placed.also[0].where.endswith("job.yaml:2:name")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no job"),
+        ("---\n---\n# nothing\n", "no job"),
+        ("- a\n", "job.yaml:1: has to be a mapping"),
+        ("name: x\n---\n3\n", "job.yaml:3: has to be a mapping"),
+        ("name: [\n", "job.yaml:2: this is no YAML"),
+        ("name: x\nname: y\n", "job.yaml:2:name: stands there twice"),
+        ("run: {image: a, image: b}\n", "job.yaml:1:run.image: stands there twice"),
+        ("name: !!python/object:os.system x\n", "this is no YAML"),
+        ("name: !!set {a}\n", "holds a set"),
+        (b"\xff\xfe\xff", "UTF-8"),
+        ("name: &a [*a]\n", "no YAML"),
+        ("\n".join(f"f{n}: &f{n} [{', '.join([f'*f{n - 1}'] * 9) if n else 1}]" for n in range(9)), "more than"),
+    ],
+)
+def test_what_is_no_job_file_is_told_with_its_line(tmp_path: Path, text: str | bytes, says: str) -> None:
+    """A file that cannot be read as jobs is refused in one line that says where."""
+    with pytest.raises(RejectedError) as raised:
+        read_jobs(file(tmp_path, text))
+    assert says in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """A missing file is named."""
+    with pytest.raises(RejectedError, match=r"gone\.yaml: cannot be read: No such file"):
+        read_jobs(str(tmp_path / "gone.yaml"))
+
+
+def test_standard_input_is_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dash reads standard input."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"name: x\n")))
+    assert read_jobs("-") == [Written({"name": "x"}, "stdin", {"": 1, "name": 1})]
+
+
+def test_options_go_over_what_a_file_says(tmp_path: Path) -> None:
+    """An option replaces the field of that name in every job, and nothing beside it."""
+    one, two = written_jobs([file(tmp_path, TWO)], {"resources.gpus": 4, "priority": 2})
+    assert one.fields["resources"] == {"gpus": 4}
+    assert two.fields == {"name": "two", "labels": {"a": "b"}, "resources": {"gpus": 4}, "priority": 2}
+    assert one.placed(RejectedError("wrong", where="resources.gpus")).where == "--gpus"
+
+
+def test_options_alone_make_a_job() -> None:
+    """Without a file the options are the job; without either it is said what to give."""
+    (job,) = written_jobs([], {"name": "x", "run.command": ["a"]})
+    assert job.fields == {"name": "x", "run": {"command": ["a"]}}
+    assert job.placed(RejectedError("wrong", where="gateway")).where == "gateway"
+    with pytest.raises(RejectedError, match="say what to run"):
+        written_jobs([], {})
+
+
+def test_options_are_named_as_they_are_typed() -> None:
+    """A field's option has its name, but for those that go by another."""
+    assert [option_of(path) for path in ("resources.gpu_memory", "placement.clusters", "run.command", "labels")] == [
+        "--gpu-memory",
+        "--cluster",
+        "COMMAND",
+        "--label",
+    ]
+
+
+def test_pairs_are_taken_apart_at_the_first_sign() -> None:
+    """NAME=VALUE may hold further signs in its value."""
+    assert pairs(["A=b=c", "D="], "--env") == {"A": "b=c", "D": ""}
+    assert pairs(None, "--env") is None
+    with pytest.raises(RejectedError, match="--env: 'A' has no '='"):
+        pairs(["A"], "--env")
+
+
+def test_merging_replaces_lists_and_joins_mappings() -> None:
+    """What is given goes over what there is, as deep as both are mappings."""
+    assert merged({"a": {"b": 1, "c": [1]}, "d": 1}, {"a": {"c": [2]}, "d": {"e": 1}}) == {
+        "a": {"b": 1, "c": [2]},
+        "d": {"e": 1},
+    }
