@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -23,6 +24,10 @@ log = logging.getLogger(__name__)
 
 MOST_TOGETHER = 512
 """Changes in one transaction."""
+
+BUSY = 4
+GATHER_S = 0.003
+"""When so many came together the last time, more are waited for so long: a transaction costs as much as ten changes."""
 
 MOST_WAITING = 20_000
 """Changes that may wait; beyond that, whoever brings one is told to come again."""
@@ -126,13 +131,18 @@ class Writer:
             self._some.notify()
 
     def _run(self) -> None:
+        busy = False
         while True:
             with self._some:
                 while not self._waiting and not self._stopping:
                     self._some.wait()
                 if not self._waiting:
                     return
+            if busy:
+                time.sleep(GATHER_S)
+            with self._some:
                 group = self._take()
+            busy = len(group) >= BUSY
             self._serve(group)
 
     def _take(self) -> list[tuple[Sequence[Change], _Waiter]]:

@@ -80,7 +80,7 @@ class Controller:
     @property
     def loaded(self) -> bool:
         """Whether the memory agrees with the database."""
-        return self._loaded
+        return self._loaded and not self._doubt.is_set()
 
     def step(self) -> bool:
         """Go round once; tell whether anything happened.
@@ -92,7 +92,7 @@ class Controller:
         """
         try:
             with self.lock:
-                if self._doubt.is_set() or not self._loaded:
+                if not self.loaded:
                     self._load()
                 self._meet()
                 self._take_over()
@@ -199,8 +199,7 @@ class Controller:
         while not self._stopping.is_set():
             self._wake.clear()
             try:
-                if self.step():
-                    continue
+                happened = self.step()
             except UnavailableError as error:
                 log.warning("%s; trying again in %d s", error, error.retry_after_s)
                 self._stopping.wait(error.retry_after_s)
@@ -209,7 +208,9 @@ class Controller:
                 log.exception("the control loop failed; everything is read anew")
                 self._stopping.wait(1)
                 continue
-            self._wake.wait(self._pause_s())
+            if not happened:
+                self._wake.wait(self._pause_s())
+            self._stopping.wait(self._settings.round_s)
 
     def _pause_s(self) -> float:
         due_ns = self.live.deadlines.next_ns()

@@ -36,6 +36,8 @@ class ControlSettings:
         Whether the first job of a queue that does not fit gets a reservation.
     poll_s
         How often the loop looks around when nothing happens.
+    round_s
+        Pause between two rounds, in which what comes in gathers: many jobs together cost far less than each alone.
     sample_s
         How often fleet and links are written down.
     """
@@ -53,4 +55,5 @@ class ControlSettings:
     keep_finished_s: float = 3600
     reserve: bool = True
     poll_s: float = 1
+    round_s: float = 0.02
     sample_s: float = 60
