@@ -1,0 +1,35 @@
+"""Submit a few jobs at once and follow each to its end, all at the same time."""
+
+# ruff: noqa: INP001, T201  # an example stands alone, and prints
+
+import asyncio
+
+from seaway import AsyncClient
+
+
+async def follow(seaway: AsyncClient, number: int) -> str:
+    """Submit a job and tell its events as they happen; goes on by itself when the connection breaks."""
+    job = await seaway.submit(
+        name=f"sweep-{number}",
+        resources={"gpus": 1, "gpu_memory": "25%"},
+        labels={"sweep": "example"},
+        runs="10s",
+    )
+    state: str = job.state
+    async for event in seaway.follow(job.id):
+        print(f"{job.name}: {event.state or event.kind}: {event.reason}")
+        state = event.state or state
+    return state
+
+
+async def main() -> None:
+    """Follow three jobs."""
+    async with AsyncClient() as seaway:
+        states = await asyncio.gather(*(follow(seaway, number) for number in range(3)))
+        print(f"ended as {', '.join(states)}")
+        async for job in seaway.jobs(label="sweep=example"):
+            print(f"{job.name} took {len((await seaway.attempts(job.id)).attempts)} attempt")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,36 @@
+"""What can go wrong, sorted by what to do about it."""
+
+# ruff: noqa: INP001, T201  # an example stands alone, and prints
+
+from seaway import Client
+from seaway.client.errors import RejectedError, StaleError, UnknownError
+
+
+def main() -> None:
+    """Make some mistakes and mend them."""
+    with Client() as seaway:
+        try:
+            seaway.submit(name="wrong", resources={"gpus": 1, "gpu_memory": 8})
+        except RejectedError as error:  # mend the request: it says which field, and how
+            print(f"{error.where} {error.message}")
+
+        job = seaway.submit(name="right", resources={"gpus": 1, "gpu_memory": "8Gi"}, key="night-run-7")
+        again = seaway.submit(name="right", resources={"gpus": 1, "gpu_memory": "8Gi"}, key="night-run-7")
+        print(f"one job for one key: {job.id == again.id}")
+
+        seaway.change(job.id, {"priority": 1})
+        try:
+            seaway.change(job.id, {"priority": 2}, seen=job)
+        except StaleError:  # somebody was faster: look again, then decide again
+            job = seaway.change(job.id, {"priority": 2}, seen=seaway.job(job.id))
+        print(f"priority {job.priority}")
+
+        seaway.delete(job.id)
+        try:
+            seaway.job(job.id)
+        except UnknownError as error:
+            print(error)
+
+
+if __name__ == "__main__":
+    main()

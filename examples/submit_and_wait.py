@@ -1,0 +1,36 @@
+"""Submit a job, see where it could go, and wait for its end.
+
+Server and token are found as the command line finds them: SEAWAY_SERVER and SEAWAY_TOKEN, a profile, or the
+server on this machine.
+"""
+
+# ruff: noqa: INP001, T201  # an example stands alone, and prints
+
+from seaway import Client
+
+
+def main() -> None:
+    """Run one small job."""
+    job = {
+        "name": "hello",
+        "resources": {"gpus": 1, "gpu_memory": "8Gi"},
+        "run": {"image": "pytorch:2.9", "command": ["python", "train.py"]},
+        "runs": "10s",
+    }
+    with Client() as seaway:
+        trial = seaway.trial(job)
+        print(f"policy {trial.policy}: {trial.sentence}")
+        for choice in trial.choices[:3]:
+            print(f"{'→' if choice.chosen else ' '} {choice.cluster}/{choice.node}, {choice.price_per_hour} an hour")
+
+        submitted = seaway.submit(job)
+        running = seaway.wait(submitted.id, "running", timeout_s=60)
+        print(f"{running.name} is {running.state} on {', '.join(running.nodes)}")
+        print(seaway.explain(submitted.id).sentence)
+
+        over = seaway.wait(submitted.id, timeout_s=60)
+        print(f"{over.name} is {over.state}: {over.reason}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""The examples of the client run, and print what they promise."""
+
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cli_runs import Cli, command_line
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+pytestmark = pytest.mark.slow  # each has a server of its own
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cli]:
+    """Have a server, and settings that lead to it."""
+    with command_line(capsys, monkeypatch, tmp_path) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("submit_and_wait", ["→ ", "hello is", "on node-", "hello is completed"]),
+        ("follow_events", ["sweep-0: running", "ended as completed, completed, completed", "sweep-2 took 1 attempt"]),
+        ("mend_errors", ["resources.gpu_memory 8 does not do", "for one key: True", "priority 2", "there is no job"]),
+    ],
+)
+def test_an_example_runs(cli: Cli, capsys: pytest.CaptureFixture[str], name: str, says: list[str]) -> None:
+    """What stands in the examples can be copied: it works as it is."""
+    with cli.going_round():
+        runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    out = capsys.readouterr().out
+    assert [text for text in says if text not in out] == [], out
