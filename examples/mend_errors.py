@@ -19,10 +19,11 @@ def main() -> None:
         print(f"one job for one key: {job.id == again.id}")
 
         seaway.change(job.id, {"priority": 1})
-        try:
-            seaway.change(job.id, {"priority": 2}, seen=job)
-        except StaleError:  # somebody was faster: look again, then decide again
-            job = seaway.change(job.id, {"priority": 2}, seen=seaway.job(job.id))
+        while job.priority != 2:
+            try:
+                job = seaway.change(job.id, {"priority": 2}, seen=job)
+            except StaleError:  # somebody was faster: look again, then decide again
+                job = seaway.job(job.id)
         print(f"priority {job.priority}")
 
         seaway.delete(job.id)
