@@ -6,10 +6,12 @@ brings them, and clusters are talked to in place, so that a test is a sequence o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from seaway.application.changes import Change, Outcome
 from seaway.application.control.dispatch import Dispatcher, InPlace
 from seaway.application.control.loop import Controller
 from seaway.application.control.settings import ControlSettings
@@ -19,6 +21,7 @@ from seaway.application.jobs import Jobs
 from seaway.application.operations import Operations
 from seaway.application.overview import Overview
 from seaway.application.ports.backend import Backends
+from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import accepted
 from seaway.application.writer import Writer
@@ -36,6 +39,20 @@ MOST_STEPS = 1000
 """Steps without an end are a bug."""
 
 
+class InterruptedWriter(Writer):
+    """A writer before whose commits something else happens, once, as when somebody else is quicker."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.meanwhile: deque[Callable[[], object]] = deque()
+
+    def commit(self, changes: Sequence[Change]) -> list[Outcome]:
+        """Let happen what is to happen, then store."""
+        if changes and self.meanwhile:
+            self.meanwhile.popleft()()
+        return super().commit(changes)
+
+
 @dataclass(slots=True)
 class SmallPlane:
     """A control plane, its parts within reach.
@@ -50,6 +67,8 @@ class SmallPlane:
         Of the control loop.
     dispatcher
         Who talks to clusters; None for one that does it in place.
+    seed
+        For ids.
     """
 
     backends: Backends
@@ -58,7 +77,7 @@ class SmallPlane:
     settings: ControlSettings = field(default_factory=ControlSettings)
     dispatcher: Dispatcher | None = None
     seed: int = 0
-    writer: Writer = field(init=False)
+    writer: InterruptedWriter = field(init=False)
     feed: Feed = field(init=False)
     controller: Controller = field(init=False)
     jobs: Jobs = field(init=False)
@@ -75,7 +94,7 @@ class SmallPlane:
     def restart(self) -> None:
         """Throw away all that is only in memory and begin anew on the same store, as after a crash."""
         self.store.lead("test")
-        self.writer, self.feed = Writer(self.store), Feed()
+        self.writer, self.feed = InterruptedWriter(self.store), Feed()
         self.writer.listen(self.feed.publish, self.feed.forget)
         talker = self.dispatcher or InPlace(self.clock)
         self.controller = Controller(

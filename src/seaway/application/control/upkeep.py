@@ -36,6 +36,7 @@ class Upkeep:
         self._observer = observer
         self._allowed = float(live.settings.replace_per_minute)
         self._refilled_ns = live.clock.monotonic_ns()
+        self._aged_ns = live.clock.monotonic_ns()
         self._sampled_ns: int | None = None
         self._halted = False
 
@@ -48,6 +49,7 @@ class Upkeep:
     def _age(self) -> Iterator[Change]:
         settings = self._live.settings
         now_ns = self._live.clock.monotonic_ns()
+        self._pass_over_pauses(now_ns)
         for live in self._live.fleet.clusters.values():
             silent_s = (now_ns - live.heard_ns) / NS
             if live.state is ClusterState.UP and silent_s > settings.stale_s:
@@ -57,6 +59,14 @@ class Upkeep:
                 self._live.fleet.set_state(live.name, ClusterState.LOST)
                 yield self._told("cluster", f"{live.name} has not answered for {silent_s:.0f} s and is given up")
                 self._live.reconsider(live.name)
+
+    def _pass_over_pauses(self, now_ns: int) -> None:
+        """Hold nothing against clusters for a time in which nobody listened, like one without a database."""
+        deaf_ns = now_ns - self._aged_ns - int(self._live.settings.stale_s * NS)
+        self._aged_ns = now_ns
+        if deaf_ns > 0:
+            for live in self._live.fleet.clusters.values():
+                live.heard_ns = min(live.heard_ns + deaf_ns, now_ns)
 
     def _replace(self) -> Iterator[Change]:
         """Send jobs of lost clusters back to their queues, so many in a minute, and none when most are lost."""

@@ -1,0 +1,434 @@
+"""A control plane and its clusters that live through a history of work and trouble, and what must always hold of it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from seaway.adapters.simulated.backends import SimulatedBackends
+from seaway.adapters.simulated.faults import Faults
+from seaway.adapters.simulated.options import Options
+from seaway.application.changes import Change, Outcome
+from seaway.application.control.settings import ControlSettings
+from seaway.application.ports.backend import Answer, Backend, Changes, Command
+from seaway.application.records import Attempt, Event, JobRecord
+from seaway.domain.cluster import Fleet
+from seaway.domain.deployment import CopyPhase
+from seaway.domain.errors import ConflictError, RejectedError, SeawayError, UnavailableError
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.lifecycle import FOLLOWS, AttemptState, JobState
+from seaway.domain.network import Gateway, Link
+from seaway.domain.tenancy import Pool, Queue, Tenant
+from seaway.scheduling.booking import book
+from seaway.scheduling.snapshot import Snapshot
+from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
+from seaway.testing.clocks import VirtualClock
+from seaway.testing.memory_store import MemoryStore
+from seaway.testing.planes import SmallPlane
+
+SETTINGS = ControlSettings(batch=4, replace_per_minute=3, keep_finished_s=600, forgive_s=120)
+
+ACTIVE = (CopyPhase.STARTING, CopyPhase.RUNNING)
+NO_ROOM = ("left", "another instance in place", "no share left")
+"""Words of a cluster that refuses for lack of room, which the control plane should have known."""
+
+
+class CrashError(Exception):
+    """The process ends here."""
+
+
+def world_fleet() -> Fleet:
+    """Make three clusters, one of them with a device in MIG mode, and a user's gateway."""
+    ties = [Link("user", f"door-{at}", 1_000_000 * (at + 1), bandwidth_mbps=100) for at in range(3)]
+    clusters = [
+        cluster(*[node(gpu(), gpu(), cpu_milli=16_000) for _ in range(2)], name="alpha", gateway="door-0"),
+        cluster(*[node(gpu(), gpu(), cpu_milli=16_000) for _ in range(2)], name="beta", gateway="door-1"),
+        cluster(node(gpu(), mig_gpu(), cpu_milli=16_000), node(cpu_milli=16_000), name="gamma", gateway="door-2"),
+    ]
+    return fleet(*clusters, links=ties)
+
+
+KINDS = (
+    job(cpu_milli=6_000),
+    job(cpu_milli=1_000, gpus=1, gpu_memory_mib=20_000, gpu_milli=300),
+    job(cpu_milli=1_000, gpus=2, gpu_memory_percent=100, gpu_milli=1000),
+    job(cpu_milli=1_000, gpus=2, gpu_memory_percent=100, gpu_milli=1000, replicas=2, gang=True),
+    job(cpu_milli=1_000, gpus=1, gpu_memory_mib=9_000, models={"NVIDIA A100-SXM4-40GB"}),
+    job(cpu_milli=1_000, gpus=1, gpu_memory_mib=40_000, gateway="user", min_bandwidth_mbps=60),
+    job(cpu_milli=9_000, replicas=3),
+    job(cpu_milli=9_000, replicas=4, gang=True, max_latency_ns=2_500_000, gateway="user"),
+)
+"""Requests that the empty fleet can hold, one for each way of asking."""
+
+MIG = 4
+"""The kind that only one cluster can hold, which is not in the pool of queue west."""
+
+
+def spec(kind: int, **fields: object) -> JobSpec:
+    """Make a job of a kind; it runs for a while unless told otherwise."""
+    like = KINDS[kind % len(KINDS)]
+    made = JobSpec("work", like.demand, like.replicas, like.gang, like.between_replicas, runs_s=20)
+    made = replace(made, **fields)  # type: ignore[arg-type]  # the fields of a spec
+    return replace(made, queue="default") if made.queue == "west" and like is KINDS[MIG] else made
+
+
+@dataclass
+class Watched:
+    """A cluster whose answers are looked at: a refusal for lack of room is held against the control plane."""
+
+    inner: Backend
+    refusals: list[str]
+
+    @property
+    def cluster(self) -> str:
+        """Its name."""
+        return self.inner.cluster
+
+    def changes(self, cursor: str, wait_s: float) -> Changes:
+        """Pass on."""
+        return self.inner.changes(cursor, wait_s)
+
+    def send(self, commands: Sequence[Command]) -> list[Answer]:
+        """Pass on, and note refusals."""
+        answers = self.inner.send(commands)
+        self.refusals += [
+            f"{command}: {answer.reason}"
+            for command, answer in zip(commands, answers, strict=True)
+            if answer.refused and any(word in answer.reason for word in NO_ROOM)
+        ]
+        return answers
+
+    def manifests(self, deployment: object) -> list[dict[str, object]]:
+        """Make none."""
+        return []
+
+    def logs(self, copy: str, replica: int, tail: int) -> object:
+        """Keep none."""
+        raise RejectedError("no logs")
+
+
+@dataclass
+class WatchedBackends:
+    """All clusters, watched."""
+
+    inner: SimulatedBackends
+
+    def __post_init__(self) -> None:
+        """Watch each."""
+        self.refusals: list[str] = []
+        self.watched = [Watched(each, self.refusals) for each in self.inner.clusters()]
+        self.away: set[str] = set()
+
+    def clusters(self) -> Sequence[Backend]:
+        """Return the clusters that are not away."""
+        return [each for each in self.watched if each.cluster not in self.away]  # type: ignore[return-value]  # logs and manifests are of no concern here
+
+    def gateways(self) -> Sequence[Gateway]:
+        """Return the gateways."""
+        return self.inner.gateways()
+
+    def links(self) -> Sequence[Link]:
+        """Return the links."""
+        return self.inner.links()
+
+
+class MortalStore(MemoryStore):
+    """A store during whose commits the process dies when told to."""
+
+    dies_in = 0
+    dies_after = False
+    error: Exception = CrashError()
+
+    def die(self, commits: int, *, after: bool, error: Exception | None = None) -> None:
+        """Die at the commit after so many more, before it is stored or `after`."""
+        self.dies_in, self.dies_after, self.error = commits + 1, after, error or CrashError()
+
+    def commit(self, changes: Sequence[Change]) -> list[Outcome]:
+        """Store, or die."""
+        dies = self.dies_in == 1
+        self.dies_in = max(0, self.dies_in - 1)
+        if dies and not self.dies_after:
+            raise self.error
+        outcomes = super().commit(changes)
+        if dies:
+            raise self.error
+        return outcomes
+
+
+class World:
+    """A control plane, its clusters, and everything that may happen to them.
+
+    Parameters
+    ----------
+    faults
+        What goes wrong by chance in the clusters.
+    reserve
+        Whether heads of queues get reservations.
+    """
+
+    def __init__(self, faults: Faults, *, reserve: bool = True) -> None:
+        self.clock = VirtualClock()
+        self.store = MortalStore()
+        self.clusters = SimulatedBackends(world_fleet(), self.clock, Options(faults, 2, waits=False))
+        self.watched = WatchedBackends(self.clusters)
+        self.plane = SmallPlane(self.watched, self.store, self.clock, replace(SETTINGS, reserve=reserve))
+        self.ids: list[str] = []
+        self.down_s = 0.0
+        self.cuts = False
+        self.plane.writer.commit(
+            [
+                Change(put=[Tenant("other"), Pool("west", frozenset({"alpha", "beta"}))]),
+                Change(put=[Queue("west", pool="west", policy="fgd"), Queue("spread", policy="greedy")]),
+            ]
+        )
+        self.step()
+
+    # What happens.
+
+    def submit(self, count: int, kind: int, **fields: object) -> None:
+        """Submit jobs that are alike."""
+        self._try(lambda: self.ids.extend(self.plane.submit(*[spec(kind, **fields) for _ in range(count)])))
+
+    def _asking(self, verb: str, which: int, number: int) -> Callable[[], None]:
+        if not self.ids:
+            return lambda: None
+        job_id = self.ids[which % len(self.ids)]
+
+        def act() -> None:
+            jobs = self.plane.jobs
+            if verb == "reprioritize":
+                jobs.change(job_id, replace(jobs.find(job_id).spec, priority=number), "ada")
+            elif verb == "change":
+                before = jobs.find(job_id).spec
+                after = spec(number, queue=before.queue)
+                jobs.change(
+                    job_id,
+                    replace(before, demand=after.demand, replicas=after.replicas, gang=after.gang, queue=after.queue),
+                    "ada",
+                )
+            else:
+                getattr(jobs, verb)(job_id, "ada")
+
+        return act
+
+    def ask(self, verb: str, which: int, number: int = 0) -> None:
+        """Do with a job what people do."""
+        self._try(self._asking(verb, which, number))
+
+    def interrupt(self, verb: str, which: int, number: int = 0) -> None:
+        """Do it in the middle of a step, just before the control loop stores something."""
+        act = self._asking(verb, which, number)
+        self.plane.writer.meanwhile.append(lambda: self._try(act, lets_crash=True))
+
+    def step(self, times: int = 1) -> None:
+        """Go round; a crash ends it and everything begins anew."""
+        for _ in range(times):
+            try:
+                self.plane.controller.step()
+            except CrashError:
+                self.restart()
+                return
+            except UnavailableError:
+                continue
+            self.check()
+
+    def restart(self) -> None:
+        """Begin anew, when the store lets us."""
+        available = self.store.database.available
+        self.store.database.available = True
+        self.plane.restart()
+        self.store.database.available = available
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass and go round."""
+        while seconds > 0:
+            passed = min(seconds, 12.0)
+            self.clock.advance_s(passed)
+            seconds -= passed
+            self.down_s = max(0.0, self.down_s - passed)
+            self.store.set_available(not self.down_s)
+            self.step()
+        self.step(2)
+
+    def lose_store(self, seconds: float) -> None:
+        """Have the store not answer for a while."""
+        self.down_s = seconds
+        self.store.set_available(False)
+
+    def trouble(self, what: str, which: int, seconds: float) -> None:
+        """Bring about a fault of a cluster."""
+        clusters = self.clusters.clusters()
+        cluster = clusters[which % len(clusters)]
+        inventory = cluster._state.books  # noqa: SLF001  # to pick a victim
+        try:
+            if what == "node":
+                cluster.fail_node(list(inventory.nodes)[which % len(inventory.nodes)], seconds)
+            elif what == "device":
+                cluster.fail_device(list(inventory.devices)[which % len(inventory.devices)], seconds)
+            elif what == "cut":
+                self.cuts = True
+                cluster.disconnect(seconds)
+            elif what == "leave":
+                self.cuts = True
+                self.watched.away = {cluster.cluster}
+            elif what == "join":
+                self.watched.away = set()
+            elif what == "refuse":
+                cluster.refuse("not today")
+            elif what == "accept":
+                cluster.refuse("")
+            elif what in {"vanish", "crash"}:
+                keys = list(cluster._state.records)  # noqa: SLF001
+                if keys and what == "vanish":
+                    cluster.vanish(*keys[which % len(keys)])
+                elif keys:
+                    cluster.fail_copy(*keys[which % len(keys)], "killed")
+        except RejectedError:
+            pass
+
+    def cordon(self, which: int, *, whole: bool, drain: bool) -> None:
+        """Cordon or drain a node or a cluster; what is cordoned takes work again."""
+        cordons = list(self.plane.controller.live.fleet.cordons())
+        place, name = [(each.name, n.name) for each in world_fleet().clusters for n in each.nodes][which % 6]
+        name = "" if whole else name
+
+        def act() -> None:
+            if any((each.cluster, each.node) == (place, name) for each in cordons):
+                self.plane.operations.uncordon(place, name, "ada")
+            else:
+                self.plane.operations.cordon(place, name, "ada", "test", drain=drain)
+
+        self._try(act)
+
+    def _try(self, act: Callable[[], object], *, lets_crash: bool = False) -> None:
+        try:
+            act()
+        except CrashError:
+            if lets_crash:
+                raise
+            self.restart()
+        except SeawayError as error:
+            if not isinstance(error, UnavailableError | ConflictError | RejectedError):
+                raise
+
+    # What must hold.
+
+    def check(self) -> None:
+        """Check everything that has to hold whenever a step is over."""
+        if not self.store.database.available or not self.plane.controller.loaded:
+            return
+        assert not self.watched.refusals
+        jobs = {row.id: row for row in self.store._rows(JobRecord)}  # noqa: SLF001
+        attempts = self.store._rows(Attempt)  # noqa: SLF001
+        live = Counter(each.job_id for each in attempts if each.state.live)
+        for each in attempts:
+            assert each.job_id in jobs, "an attempt of a job that is not stored"
+            if each.state.live:
+                assert jobs[each.job_id].state.placed
+                assert jobs[each.job_id].attempt == each.number
+        for row in jobs.values():
+            assert live[row.id] == int(row.state.placed), f"{row.state} with {live[row.id]} live attempts"
+            assert row.attempt == sum(1 for each in attempts if each.job_id == row.id)
+        assert set(self.ids) <= set(jobs), "a job that was accepted is lost"
+        self.check_memory(jobs, attempts)
+        self.check_snapshot()
+        if not self.cuts:
+            self.check_copies()
+
+    def check_memory(self, jobs: dict[str, JobRecord], attempts: Sequence[Attempt]) -> None:
+        """Check that memory is what is stored."""
+        live = self.plane.controller.live
+        held = {(each.job_id, each.number): each for each in attempts if each.state.holds}
+        assert live.attempts == held
+        holders = {job_id for job_id, _ in held}
+        assert live.jobs == {key: row for key, row in jobs.items() if not row.state.final or key in holders}
+        stored = {(each.job_id, each.attempt, each.cluster): each for each in self.store.outgoing()}
+        assert live.outgoing == stored
+        for job_id in live.jobs:
+            waits = job_id in live.waiting
+            due = live.jobs[job_id].state.waits and not live.blocked(live.jobs[job_id])
+            assert waits == due, f"{live.jobs[job_id]} waits: {waits}, may be tried: {due}"
+
+    def check_snapshot(self) -> None:
+        """Check that what is booked is what is held, to the bit."""
+        live = self.plane.controller.live
+        seen = live.fleet.snapshot.copy()
+        reservations = self.plane.controller.scheduler.reservations
+        if reservations.current():
+            for each in reservations.made():
+                if each.booking:
+                    each.booking.copy().release(seen)
+        fresh = Snapshot(live.fleet.fleet())
+        for attempt in live.attempts.values():
+            book(fresh, attempt.spec.job(attempt.job_id), attempt.placements)
+        for table in ("nodes", "devices", "blocks", "clusters", "bandwidth"):
+            np.testing.assert_array_equal(getattr(seen.arrays, table), getattr(fresh.arrays, table), err_msg=table)
+
+    def check_copies(self) -> None:
+        """Check that in the clusters no two attempts of a job are alive."""
+        alive: defaultdict[str, set[int]] = defaultdict(set)
+        for each in self.clusters.clusters():
+            for record in each._state.records.values():  # noqa: SLF001
+                if record.phase in ACTIVE:
+                    alive[record.key[0]].add(record.key[1])
+        doubled = {job_id: numbers for job_id, numbers in alive.items() if len(numbers) > 1}
+        assert not doubled
+
+    def check_events(self) -> None:
+        """Check that every job's events tell allowed steps only, each with a reason, and end where the job is."""
+        told: defaultdict[str, list[JobState]] = defaultdict(list)
+        last = 0
+        for event in sorted(self.store._rows(Event), key=lambda each: each.id):  # noqa: SLF001
+            assert event.id > last
+            last = event.id
+            assert event.at_ns
+            assert event.actor
+            assert event.reason
+            if event.state:
+                told[event.job_id].append(JobState(event.state))
+        for job_id in self.ids:
+            states = told[job_id]
+            assert states[0] is JobState.PENDING
+            assert states[-1] is self.plane.job(job_id).state
+            for now, then in pairwise(states):
+                assert then in FOLLOWS[now], f"{now} to {then}"
+
+    def end_well(self) -> None:
+        """End all faults, let time pass, and check that everything that can run has run."""
+        self.store.dies_in = 0
+        self.plane.writer.meanwhile.clear()
+        self.watched.away = set()
+        self.down_s = 0
+        self.store.set_available(True)
+        for each in self.clusters.clusters():
+            each.heal()
+        for cordon in self.store.cordons():
+            self.plane.operations.uncordon(cordon.cluster, cordon.node, "ada")
+        for _ in range(1200):
+            self.clock.advance_s(5)
+            self.step(2)
+            for each in self.clusters.clusters():
+                each.reconnect()
+            left = [row for row in self.store._rows(JobRecord) if not row.state.final]  # noqa: SLF001
+            idle = all(row.state is JobState.SUSPENDED for row in left)
+            if idle and not list(self.store.outgoing()) and not list(self.store.held_attempts()):
+                break
+        else:
+            told = [(row.id, row.spec.demand.request, row.state, row.reason) for row in left]
+            raise AssertionError(f"never ended: {told} {list(self.store.outgoing())}")
+        self.check_events()
+        for attempt in self.store._rows(Attempt):  # noqa: SLF001
+            assert attempt.state is AttemptState.ENDED
+            assert attempt.ended_ns is not None
+        assert not len(self.plane.controller.live.waiting)
+        for each in self.clusters.clusters():
+            assert all(record.phase not in ACTIVE for record in each._state.records.values())  # noqa: SLF001
+        for _ in range(20):
+            self.clock.advance_s(SETTINGS.keep_finished_s / 10)
+            self.step(2)
+        for each in self.clusters.clusters():
+            assert not each._state.records, "a finished copy was never removed"  # noqa: SLF001

@@ -1,0 +1,150 @@
+"""What holds of a control plane whatever happens to it, to its clusters and to its database."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from seaway.adapters.simulated.faults import NO_FAULTS, Faults
+from seaway.domain.errors import UnavailableError
+from tests.property.control_world import CrashError, World
+
+VERBS = ("cancel", "suspend", "resume", "delete", "reprioritize", "change")
+TROUBLES = ("node", "device", "refuse", "accept", "vanish", "crash")
+OUTAGES = ("cut", "leave", "join")
+NS = 1_000_000_000
+
+WHICH = st.integers(0, 99)
+FIELDS = st.fixed_dictionaries(
+    {
+        "runs_s": st.sampled_from([5, 20, 60, 200]),
+        "priority": st.sampled_from([0, 0, 5, -3]),
+        "retries": st.sampled_from([0, 2]),
+        "time_limit_s": st.sampled_from([None, None, 40]),
+        "tenant": st.sampled_from(["default", "other"]),
+        "queue": st.sampled_from(["default", "default", "west", "spread"]),
+    }
+)
+COMMON = st.one_of(
+    st.tuples(st.just("submit"), st.integers(1, 5), st.integers(0, 7), FIELDS),
+    st.tuples(st.just("advance"), st.sampled_from([0.5, 5, 20, 40, 70])),
+    st.tuples(st.just("step"), st.integers(1, 3)),
+    st.tuples(st.just("ask"), st.sampled_from(VERBS), WHICH, st.integers(0, 7)),
+    st.tuples(st.just("interrupt"), st.sampled_from(VERBS), WHICH, st.integers(0, 7)),
+    st.tuples(st.just("trouble"), st.sampled_from(TROUBLES), WHICH, st.sampled_from([10, 50, 300])),
+    st.tuples(st.just("jump"), st.sampled_from([-86_400, -100, 100, 86_400])),
+    st.tuples(st.just("lose_store"), st.just(30)),
+    st.tuples(st.just("die"), st.integers(0, 3), st.booleans(), st.booleans()),
+    st.tuples(st.just("restart")),
+    st.tuples(st.just("cordon"), WHICH, st.booleans(), st.booleans()),
+)
+OUTAGE = st.tuples(st.just("trouble"), st.sampled_from(OUTAGES), WHICH, st.sampled_from([10, 50, 100, 300]))
+
+
+def some_faults(seed: int, *, outages: bool) -> Faults:
+    """Let everything go wrong now and then."""
+    return Faults(
+        seed=seed,
+        refused=0.05,
+        slow=0.1,
+        slow_s=30,
+        start_fails=0.05,
+        run_fails=0.1,
+        vanishes=0.1,
+        request_lost=0.1,
+        answer_lost=0.1,
+        node_failures_per_h=2,
+        device_failures_per_h=2,
+        repair_s=60,
+        outages_per_h=4 if outages else 0,
+        outage_s=40,
+    )
+
+
+def live_through(world: World, step: tuple[object, ...]) -> None:
+    """Let one thing happen."""
+    what, *given = step
+    if what == "submit":
+        count, kind, fields = given
+        world.submit(count, kind, **fields)  # type: ignore[arg-type]  # drawn above
+    elif what == "jump":
+        world.clock.jump(given[0] * NS)  # type: ignore[operator]
+    elif what == "die":
+        commits, after, crash = given
+        error = CrashError() if crash else UnavailableError("the answer was lost")
+        world.store.die(commits, after=bool(after), error=error)  # type: ignore[arg-type]
+    elif what == "cordon":
+        world.cordon(given[0], whole=bool(given[1]), drain=bool(given[2]))  # type: ignore[arg-type]
+    else:
+        getattr(world, str(what))(*given)
+
+
+@given(st.lists(COMMON, min_size=10, max_size=40), st.booleans(), st.integers(0, 9))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+def test_nothing_is_lost_or_doubled_while_clusters_answer(
+    steps: list[tuple[object, ...]], reserve: bool, seed: int
+) -> None:
+    """Whatever is done, fails, crashes or is unavailable: no job is lost, none runs twice, nothing is over capacity,
+    memory is what is stored, and in the end everything that can run has run and is cleaned up.
+    """
+    world = World(some_faults(seed, outages=False) if seed else NO_FAULTS, reserve=reserve)
+    for step in steps:
+        live_through(world, step)
+    world.end_well()
+
+
+@given(st.lists(st.one_of(COMMON, OUTAGE), min_size=10, max_size=40), st.integers(0, 9))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+def test_nothing_is_lost_or_doubled_when_clusters_are_silent(steps: list[tuple[object, ...]], seed: int) -> None:
+    """Also when clusters cannot be reached, leave and come back, a job has one live attempt at the most, and only
+    copies that were given up with their cluster run beside it until the cluster is back.
+    """
+    world = World(some_faults(seed, outages=True) if seed else NO_FAULTS)
+    world.cuts = True
+    for step in steps:
+        live_through(world, step)
+    world.end_well()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(60))
+def test_long_histories_end_well(seed: int) -> None:
+    """The same over many more steps, with a seed instead of a search."""
+    random = Random(seed)
+    outages = seed % 2 == 0
+    world = World(some_faults(seed, outages=outages) if seed % 3 else NO_FAULTS, reserve=bool(seed % 4))
+    world.cuts = outages
+    for _ in range(120):
+        live_through(world, draw(random, outages=outages))
+    world.end_well()
+
+
+def draw(random: Random, *, outages: bool) -> tuple[object, ...]:
+    """Draw what happens next; time passes most often."""
+    fields = {
+        "runs_s": random.choice([5, 20, 60, 200]),
+        "priority": random.choice([0, 0, 5, -3]),
+        "retries": random.choice([0, 2]),
+        "time_limit_s": random.choice([None, None, 40]),
+        "tenant": random.choice(["default", "other"]),
+        "queue": random.choice(["default", "default", "west", "spread"]),
+    }
+    which, verb = random.randrange(100), random.choice(VERBS)
+    drawn: list[tuple[int, tuple[object, ...]]] = [
+        (25, ("advance", random.choice([0.5, 5, 20, 40, 70]))),
+        (10, ("submit", random.choice([1, 1, 2, 5]), random.randrange(8), fields)),
+        (10, ("step", random.randint(1, 3))),
+        (8, ("ask", verb, which, random.randrange(8))),
+        (8, ("interrupt", verb, which, random.randrange(8))),
+        (9, ("trouble", random.choice(TROUBLES), which, random.choice([10, 50, 300]))),
+        (3 if outages else 0, ("trouble", random.choice(OUTAGES), which, random.choice([10, 100, 300]))),
+        (2, ("jump", random.choice([-86_400, -100, 100, 86_400]))),
+        (2, ("lose_store", 30)),
+        (4, ("die", random.randrange(4), random.random() < 0.5, random.random() < 0.5)),
+        (3, ("restart",)),
+        (2, ("cordon", which, random.random() < 0.3, random.random() < 0.5)),
+    ]
+    return random.choices([step for _, step in drawn], [weight for weight, _ in drawn])[0]
