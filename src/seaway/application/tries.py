@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from seaway.application.records import Attempt, JobRecord
 from seaway.application.views import Choice, Reason, Trial
 from seaway.domain.errors import RejectedError
 from seaway.domain.explanation import Candidate, Explanation
-from seaway.domain.job import Job
+from seaway.domain.job import Demand, Job
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import Link
 from seaway.scheduling.columns import (
@@ -50,6 +51,7 @@ class Tries:
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
         self._copy: tuple[object, Snapshot] | None = None
+        self._known: dict[tuple[Demand, int], Explanation] = {}  # on the copy, for jobs that hold nothing
         self._copying = threading.Lock()
         self._orders: tuple[int, dict[tuple[str, str], list[Order]]] = (-ORDER_KEPT_NS, {})
 
@@ -109,7 +111,10 @@ class Tries:
             own = self._controller.live.fleet.booking((job.id, job.attempt))
             booking = own.copy() if own and self._copy_is_current() else None
         if booking is None:
-            return explain(snapshot, seen, profile)
+            key = (seen.demand, id(profile))
+            if key not in self._known:
+                self._known[key] = explain(snapshot, seen, profile)
+            return replace(self._known[key], job=job.id)
         twin = snapshot.copy()
         booking.release(twin)
         return explain(twin, seen, profile)
@@ -123,6 +128,7 @@ class Tries:
             profile = self._controller.scheduler.profile(spec.queue)
             if not self._copy_is_current():
                 self._copy = (self._state(), live.fleet.snapshot.copy())
+                self._known = {}
             gateways = {gateway.name for gateway in live.fleet.gateways}
         if spec.demand.gateway and spec.demand.gateway not in gateways:
             raise RejectedError(f"unknown gateway {spec.demand.gateway!r}", where="gateway")

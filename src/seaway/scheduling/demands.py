@@ -41,6 +41,13 @@ def _rules_of(demand: Demand) -> _Rules:
     return static, demand.nodes
 
 
+class Mark:
+    """Tells one fleet from another; a copy is the same."""
+
+    def __copy__(self) -> Mark:
+        return self
+
+
 class DemandTable:
     """Demands as lines, and for their rules the masks of what they allow in one fleet.
 
@@ -52,13 +59,13 @@ class DemandTable:
 
     Attributes
     ----------
-    changes
-        How many changes of the fleet were followed so far: what was remembered of it before the
-        last one is out of date.
+    mark
+        Stands for the fleet as it is, in this table and its copies, until one of them follows a change:
+        what was remembered of a fleet with another mark is out of date.
     """
 
     def __init__(self, fleet: Fleet) -> None:
-        self.changes = 0
+        self.mark = Mark()
         self._clusters = list(fleet.clusters)
         self._gateways = {gateway.name: g for g, gateway in enumerate(fleet.gateways)}
         self._links: dict[tuple[str, str], Link] = {(link.source, link.target): link for link in fleet.links}
@@ -115,7 +122,7 @@ class DemandTable:
 
     def recheck_node(self, n: int, cluster: Cluster, node: Node, devices: Mapping[int, Device]) -> None:
         """Work out anew what is allowed on node `n` and on its devices, given by row."""
-        self.changes += 1
+        self.mark = Mark()
         self._nodes[n] = (cluster, node)
         for d, device in devices.items():
             self._devices[d] = device
@@ -136,7 +143,7 @@ class DemandTable:
 
     def use_links(self, links: Iterable[Link]) -> None:
         """Judge every bound on the network by `links` from now on."""
-        self.changes += 1
+        self.mark = Mark()
         self._links = {(link.source, link.target): link for link in links}
         for network, at in self._networks.items():
             self._cluster_ok[at] = self._clusters_meeting(network)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from seaway.scheduling.demands import DemandTable
+from seaway.scheduling.demands import Mark
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.state import UInt8
 
@@ -17,8 +17,8 @@ Tables = TypeVar("Tables")
 class Static(Generic[Rules]):
     """Remembers a filter's answers.
 
-    They are kept for each fleet, by the table of demands that belongs to it and that copies of a
-    snapshot share, and are forgotten together with it, or when the fleet changes.
+    They are kept for each fleet, by the mark that copies of a snapshot and of its demands share, and are
+    forgotten together with it, or when the fleet changes.
 
     Parameters
     ----------
@@ -28,15 +28,11 @@ class Static(Generic[Rules]):
 
     def __init__(self, answer: Callable[[Snapshot, Rules], UInt8]) -> None:
         self._answer = answer
-        self._known: WeakKeyDictionary[DemandTable, tuple[int, dict[Rules, UInt8]]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Mark, dict[Rules, UInt8]] = WeakKeyDictionary()
 
     def __call__(self, snapshot: Snapshot, rules: Rules) -> UInt8:
         """Return the answer for `rules`; callers leave it as it is."""
-        table = snapshot.demands
-        changes, known = self._known.get(table, (-1, {}))
-        if changes != table.changes:
-            known = {}
-            self._known[table] = table.changes, known
+        known = self._known.setdefault(snapshot.demands.mark, {})
         found = known.get(rules)
         if found is None:
             found = known[rules] = self._answer(snapshot, rules)
@@ -54,11 +50,11 @@ class Kept(Generic[Tables]):
 
     def __init__(self, make: Callable[[Snapshot], Tables]) -> None:
         self._make = make
-        self._known: WeakKeyDictionary[Snapshot, tuple[int, Tables]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Snapshot, tuple[Mark, Tables]] = WeakKeyDictionary()
 
     def __call__(self, snapshot: Snapshot) -> Tables:
         """Return the tables of a snapshot."""
         known = self._known.get(snapshot)
-        if known is None or known[0] != snapshot.demands.changes:
-            known = self._known[snapshot] = snapshot.demands.changes, self._make(snapshot)
+        if known is None or known[0] is not snapshot.demands.mark:
+            known = self._known[snapshot] = snapshot.demands.mark, self._make(snapshot)
         return known[1]
