@@ -21,10 +21,10 @@ def line(event: Body, *, dated: bool = False, named: bool = False) -> Text:
         Whether the job's id is said, where several are shown.
     """
     what = event["state"] or event["kind"]
-    text = Text(f"{day(event['at']) if dated else clock(event['at'])}  ", "dim")
+    text = Text.assemble((f"{day(event['at']) if dated else clock(event['at'])}  ", "dim"))
     text.append(f"{what:<{KIND_WIDTH}} ", STYLES.get(what, "bold"))
     if named:
         text.append(f"{event['job_id'] or 'fleet'}  ", "dim")
-    text.append(event["reason"], "default not dim")
+    text.append(event["reason"])
     text.append(f"  · {event['actor']}", "dim")
     return text
