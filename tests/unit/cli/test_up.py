@@ -1,32 +1,45 @@
+from pathlib import Path
+
 import pytest
 
 from seaway.cli.main import main
-from seaway.cli.up import telling
-from seaway.domain.explanation import Candidate, Explanation, Refusal
 
 
 @pytest.mark.slow
-def test_up_once_compares_two_policies_and_explains(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A newcomer sees two policies side by side, where one job could go, and why another could not."""
+def test_up_once_runs_a_demo_to_its_end(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A newcomer sees what came of 300 jobs, where one went, and why another had to wait."""
     monkeypatch.setenv("COLUMNS", "120")
     with pytest.raises(SystemExit) as done:
         main(["up", "--once"])
     assert not done.value.code
     out = capsys.readouterr().out
-    assert out.startswith("3 clusters with 112 GPUs, 4 gateways, 300 jobs")
-    assert "decisions a second" in out
+    assert out.startswith("3 simulated clusters with 112 GPUs, 4 gateways; 300 jobs")
+    assert "completed" in out
+    assert "300" in out
     assert "was placed" in out
     assert "→ cluster-" in out
     assert "was refused: 0 of" in out
 
 
-def test_the_explanation_with_the_most_rules_is_told() -> None:
-    """Of the jobs that were placed, or not, the one shows most on which most rules had a say."""
-    few = Explanation("few", 3, (Refusal("A", "a", 3),))
-    many = Explanation("many", 3, (Refusal("A", "a", 2), Refusal("B", "b", 1)))
-    placed = Explanation("placed", 3, candidates=(Candidate("c", "n", {}, 0),))
-    assert telling([few, many, placed], fits=False) is many
-    assert telling([few, many, placed], fits=True) is placed
-    assert telling([few], fits=True) is None
+def test_wrong_settings_are_told_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every mistake in the settings is said at once, with where it stands."""
+    config = tmp_path / "seaway.toml"
+    config.write_text('[server]\nprot = 1\n[control]\nstale_s = "soon"\n', encoding="utf-8")
+    monkeypatch.setenv("SEAWAY_SERVER_PORT", "many")
+    with pytest.raises(SystemExit) as done:
+        main(["up", "--config", str(config), "--data", str(tmp_path / "data")])
+    assert done.value.code == 2
+    said = capsys.readouterr().err
+    assert "did you mean 'port'?" in said
+    assert "[control] stale_s" in said
+    assert "SEAWAY_SERVER_PORT" in said
+
+
+def test_everybody_is_an_admin_on_loopback_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without tokens Seaway does not listen where others could reach it."""
+    with pytest.raises(SystemExit) as done:
+        main(["up", "--no-auth", "--host", "0.0.0.0", "--port", "0", "--data", str(tmp_path)])  # that is the point
+    assert done.value.code == 2
+    assert "127.0.0.1" in capsys.readouterr().err

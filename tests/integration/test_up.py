@@ -1,0 +1,156 @@
+"""`seaway up` as a process: ready, kept, ended, not twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+pytestmark = pytest.mark.slow
+
+PATIENCE_S = 60
+
+
+class Running:
+    """A server in a process of its own.
+
+    Parameters
+    ----------
+    data
+        Its data folder.
+    arguments
+        More for `seaway up`.
+    """
+
+    def __init__(self, data: Path, *arguments: str) -> None:
+        command = [sys.executable, "-m", "seaway", "up", "--data", str(data), "--port", "0", *arguments]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("SEAWAY_S")}
+        (data / "server.json").unlink(missing_ok=True)
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+        )
+        until = time.monotonic() + PATIENCE_S
+        while not (data / "server.json").exists() or not (data / "admin-token").exists():
+            assert self.process.poll() is None, self.process.communicate()[0]
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        token = (data / "admin-token").read_text(encoding="utf-8").strip()
+        url = json.loads((data / "server.json").read_text(encoding="utf-8"))["url"]
+        self.client = httpx.Client(base_url=url, headers={"authorization": f"Bearer {token}"}, timeout=30)
+
+    def submit(self, **fields: object) -> str:
+        """Submit a job; return its id."""
+        body = {"name": "job", "resources": {"gpus": 1, "gpu_memory": "8GB"}, **fields}
+        answer = self.client.post("/api/v1/jobs", json=body)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["id"])
+
+    def await_state(self, job: str, state: str) -> None:
+        """Wait until a job is in a state."""
+        until = time.monotonic() + PATIENCE_S
+        while (now := self.client.get(f"/api/v1/jobs/{job}").json())["state"] != state:
+            assert time.monotonic() < until, now
+            time.sleep(0.02)
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> str:
+        """End it; return what it said."""
+        self.client.close()
+        self.process.send_signal(how)
+        return self.process.communicate(timeout=PATIENCE_S)[0]
+
+
+@contextmanager
+def running(data: Path, *arguments: str) -> Iterator[Running]:
+    """Have a server run."""
+    server = Running(data, *arguments)
+    try:
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.end(signal.SIGKILL)
+
+
+def test_what_was_running_runs_on_after_a_restart(tmp_path: Path) -> None:
+    """SIGTERM ends the server in peace; started again it knows its jobs, and its clusters ran on."""
+    with running(tmp_path) as server:
+        job = server.submit()
+        server.await_state(job, "running")
+        said = server.end()
+        assert server.process.returncode == 0
+        assert "Traceback" not in said
+        assert not (tmp_path / "server.json").exists()
+    with running(tmp_path) as server:
+        server.await_state(job, "running")
+        events = server.client.get(f"/api/v1/jobs/{job}/events").json()["events"]
+        assert [each["state"] for each in events] == ["pending", "queued", "scheduled", "deploying", "running"]
+        server.end()
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_stream_does_not_hold_up_the_end(tmp_path: Path, how: signal.Signals) -> None:
+    """Whoever follows events is let go when the server is told to end."""
+    with running(tmp_path) as server, server.client.stream("GET", "/api/v1/events") as stream:
+        lines = stream.iter_lines()
+        job = server.submit()
+        assert any(job in line for line in lines)
+        begin = time.monotonic()
+        server.process.send_signal(how)
+        assert server.process.wait(PATIENCE_S) == 0
+        assert time.monotonic() - begin < 10
+        stream.close()
+        server.process.communicate()
+
+
+def test_one_data_folder_has_one_server(tmp_path: Path) -> None:
+    """A second server on the same data folder says so and ends."""
+    with running(tmp_path) as server:
+        command = [sys.executable, "-m", "seaway", "up", "--data", str(tmp_path), "--port", "0"]
+        second = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        assert second.returncode == 2
+        assert "another seaway runs on this data folder" in second.stderr
+        server.end()
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+    """A port in use is said in one line, with what to do."""
+    with running(tmp_path / "one") as server:
+        port = str(server.client.base_url.port)
+        command = [sys.executable, "-m", "seaway", "up", "--data", str(tmp_path / "two"), "--port", port]
+        second = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        assert second.returncode == 2
+        assert "choose another --port" in second.stderr
+        assert len(second.stderr.splitlines()) == 1
+        server.end()
+
+
+def test_backups_are_written_while_jobs_run_and_can_be_restored(tmp_path: Path) -> None:
+    """What was backed up from a running server is there again after it is restored elsewhere."""
+    backup, data = tmp_path / "seaway.backup", tmp_path / "data"
+    with running(data) as server:
+        job = server.submit(runs="1s")
+        server.await_state(job, "completed")
+        _seaway("db", "backup", str(backup), "--data", str(data))
+        server.end()
+    other = tmp_path / "other"
+    _seaway("db", "restore", str(backup), "--data", str(other))
+    assert "whole" in _seaway("db", "check", "--data", str(other))
+    (other / "admin-token").write_bytes((data / "admin-token").read_bytes())
+    with running(other) as server:
+        assert server.client.get(f"/api/v1/jobs/{job}").json()["state"] == "completed"
+        server.end()
+
+
+def _seaway(*arguments: str) -> str:
+    command = [sys.executable, "-m", "seaway", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
