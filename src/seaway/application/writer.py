@@ -44,6 +44,13 @@ class Writer:
     ----------
     store
         Where to.
+
+    Attributes
+    ----------
+    stored, groups
+        Changes stored so far, and in how many transactions.
+    soon
+        Changes brought so far by whoever is waited for, like a submit.
     """
 
     def __init__(self, store: Store) -> None:
@@ -58,6 +65,7 @@ class Writer:
         self._storing = threading.Lock()
         self.stored = 0
         self.groups = 0
+        self.soon = 0
 
     def listen(self, listener: Listener, doubter: Doubter | None = None) -> None:
         """Have `listener` called with every group of changes that was stored, before whoever brought them goes on.
@@ -114,6 +122,7 @@ class Writer:
 
     async def stored_soon(self, change: Change) -> Outcome:
         """Store one change; the event loop goes on meanwhile."""
+        self.soon += 1
         loop = asyncio.get_running_loop()
         if self._thread is None:
             return self._store_group([change])[0]

@@ -22,6 +22,12 @@ from seaway.domain.errors import UnavailableError
 
 log = logging.getLogger(__name__)
 
+MOST_BATCHES = 4
+"""Batches of jobs that are decided in one round, before clusters are listened to again."""
+
+MOST_REST_S = 0.25
+"""The longest rest between two rounds."""
+
 BATCHES = 8
 """Batches decided before the loop looks around again."""
 
@@ -198,6 +204,7 @@ class Controller:
     def _run(self) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
+            began_ns, asked = self._clock.monotonic_ns(), self._writer.soon
             try:
                 happened = self.step()
             except UnavailableError as error:
@@ -210,7 +217,14 @@ class Controller:
                 continue
             if not happened:
                 self._wake.wait(self._pause_s())
-            self._stopping.wait(self._settings.round_s)
+            self._stopping.wait(self._rest_s(self._clock.monotonic_ns() - began_ns, self._writer.soon - asked))
+
+    def _rest_s(self, took_ns: int, asked: int) -> float:
+        """Return how long to rest after a round: longer while many submit, who go first."""
+        took_s = took_ns / 1e9
+        if asked <= took_s * self._settings.calm_per_s:
+            return self._settings.round_s
+        return min(max(self._settings.round_s, took_s * self._settings.give_way), MOST_REST_S)
 
     def _pause_s(self) -> float:
         due_ns = self.live.deadlines.next_ns()

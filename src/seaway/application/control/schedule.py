@@ -122,10 +122,10 @@ class Scheduler:
                 self._live.deadlines.in_seconds(1, Due.RETRY, (decision.job.id, 0, ""))
 
     def take_in(self) -> list[Change]:
-        """Step on jobs that were accepted and have been tried, but have no place yet."""
+        """Step on jobs that were accepted and have been tried, but have no place yet: not too many at once."""
         now_ns = self._live.clock.now_ns()
         changes = []
-        for each in self._live.waiting.fresh():
+        for each in self._live.waiting.fresh(2 * self._live.settings.batch):
             job = moved(each.record, JobState.QUEUED, "no place is free for it now", now_ns)
             changes.append(stepped(job, ACTOR))
         return changes

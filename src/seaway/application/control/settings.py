@@ -38,6 +38,9 @@ class ControlSettings:
         How often the loop looks around when nothing happens.
     round_s
         Pause between two rounds, in which what comes in gathers: many jobs together cost far less than each alone.
+    calm_per_s, give_way
+        While more than so many jobs are submitted in a second, the loop rests for so many times as long as
+        its last round took, so that whoever submits is answered soon; it catches up afterwards.
     sample_s
         How often fleet and links are written down.
     """
@@ -56,4 +59,6 @@ class ControlSettings:
     reserve: bool = True
     poll_s: float = 1
     round_s: float = 0.02
+    calm_per_s: int = 300
+    give_way: float = 2
     sample_s: float = 60

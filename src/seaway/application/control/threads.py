@@ -19,6 +19,9 @@ log = logging.getLogger(__name__)
 WATCH_S = 5.0
 """How long a cluster is asked to wait for a change."""
 
+GATHER_S = 0.03
+"""Pause after each exchange, in which what comes next gathers."""
+
 LEAST_PAUSE_S = 0.2
 MOST_PAUSE_S = 5.0
 
@@ -161,6 +164,7 @@ class _Line:
             else:
                 failures = 0
                 self._settle(outbox, due, answers)
+                self._stopping.wait(GATHER_S)
 
     def _await_due(self) -> tuple[Outbox, list[tuple[Outgoing, Command]]]:
         """Wait until something is to be told, or may be; return it, and where it comes from."""
@@ -209,6 +213,7 @@ class _Line:
                     continue  # everything is to be told anew
                 self._cursor = changes.cursor
             self._say([Heard(self._backend.cluster, changes, asked_ns)])
+            self._stopping.wait(GATHER_S)
 
     def _pause_s(self, failures: int) -> float:
         """Return how long to wait after so many failures: doubling, and up to half less by chance."""

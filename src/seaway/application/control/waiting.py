@@ -6,6 +6,7 @@ same are of one kind: when one of a kind does not fit, none of it does until the
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
@@ -15,6 +16,9 @@ from seaway.domain.job import Job
 from seaway.domain.lifecycle import JobState
 
 Order = tuple[int, int, str]
+
+LOOKS = 8
+"""Jobs that are looked through for each that is wanted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +84,7 @@ class Waiting:
         self._kinds: dict[str, dict[Hashable, _Kind]] = {}
         self._untried: dict[str, set[Hashable]] = {}
         self._refused: set[Hashable] = set()
-        self._fresh: set[str] = set()
+        self._fresh: deque[str] = deque()
         self._last_tenant = ""
         self._count = 0
 
@@ -100,11 +104,21 @@ class Waiting:
         own = [each for each in firsts if each and each[2].queue == queue]
         return min(own)[2] if own else None
 
-    def fresh(self) -> list[Entry]:
-        """Return the jobs that were tried, but are not stored as queued yet."""
-        tried = [self._entries[job_id] for job_id in self._fresh if job_id in self._entries]
-        self._fresh = {each.record.id for each in tried if each.kind not in self._refused}
-        return [each for each in tried if each.kind in self._refused]
+    def fresh(self, most: int) -> list[Entry]:
+        """Return jobs that were tried, but are not stored as queued yet: up to `most`, each once."""
+        tried: list[Entry] = []
+        for _ in range(min(len(self._fresh), LOOKS * most)):
+            job_id = self._fresh.popleft()
+            waits = self._entries.get(job_id)
+            if waits is None or waits.record.state is JobState.QUEUED:
+                continue
+            if waits.kind in self._refused:
+                tried.append(waits)
+            else:
+                self._fresh.append(job_id)
+            if len(tried) >= most:
+                break
+        return tried
 
     def entries(self) -> Iterable[Entry]:
         """Return every job that waits, in no order."""
@@ -114,7 +128,7 @@ class Waiting:
         """Let a job wait, in place of an older record of it."""
         self._entries[entry.record.id] = entry
         if entry.record.state is not JobState.QUEUED:
-            self._fresh.add(entry.record.id)
+            self._fresh.append(entry.record.id)
         self._push(entry)
 
     def remove(self, job_id: str) -> None:
