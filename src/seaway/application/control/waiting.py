@@ -6,10 +6,11 @@ same are of one kind: when one of a kind does not fit, none of it does until the
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
+from weakref import WeakValueDictionary
 
 from seaway.application.records import JobRecord
 from seaway.domain.job import Job
@@ -19,6 +20,19 @@ Order = tuple[int, int, str]
 
 LOOKS = 8
 """Jobs that are looked through for each that is wanted."""
+
+
+class Kind:
+    """What jobs that fit in the same places ask for: there is one for each, so that telling them apart is quick."""
+
+    __slots__ = ("__weakref__",)
+
+    _known: WeakValueDictionary[Hashable, Kind] = WeakValueDictionary()
+
+    @classmethod
+    def of(cls, asked: Hashable) -> Kind:
+        """Return the kind of all jobs that ask for the same."""
+        return cls._known.setdefault(asked, cls())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,12 +46,12 @@ class Entry:
     job
         What the scheduler sees.
     kind
-        Equal for jobs that fit in the same places.
+        The same for jobs that fit in the same places.
     """
 
     record: JobRecord
     job: Job
-    kind: Hashable
+    kind: Kind
     order: Order
 
     @property
@@ -61,7 +75,7 @@ def entry(record: JobRecord, clusters: frozenset[str], avoid: frozenset[str]) ->
     if avoid:
         rules = replace(job.demand.devices, avoid_uuids=job.demand.devices.avoid_uuids | avoid)
         job = replace(job, demand=replace(job.demand, devices=rules))
-    kind = (spec.queue, job.demand, job.replicas, job.gang, job.between_replicas)
+    kind = Kind.of((spec.queue, job.demand, job.replicas, job.gang, job.between_replicas))
     return Entry(record, job, kind, (-spec.priority, record.submitted_ns, record.id))
 
 
@@ -70,10 +84,27 @@ Ranked = tuple[Order, int, Entry]
 
 
 @dataclass(slots=True, eq=False)
-class _Kind:
-    """Jobs of one tenant and kind, the first on top; what left is dropped when it comes to the top."""
+class _Line:
+    """Jobs with the first on top. What left is dropped when it comes to the top, or when it is most of the line."""
 
     heap: list[Ranked] = field(default_factory=list)
+    swept: int = 64
+
+    def push(self, ranked: Ranked, waits: Callable[[Entry], bool]) -> None:
+        """Let a job join."""
+        heappush(self.heap, ranked)
+        if len(self.heap) > 2 * self.swept:
+            self.heap = [each for each in self.heap if waits(each[2])]
+            heapify(self.heap)
+            self.swept = max(64, len(self.heap))
+
+    def first(self, waits: Callable[[Entry], bool]) -> Ranked | None:
+        """Return the first that still waits."""
+        while self.heap:
+            if waits(self.heap[0][2]):
+                return self.heap[0]
+            heappop(self.heap)
+        return None
 
 
 class Waiting:
@@ -81,9 +112,10 @@ class Waiting:
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
-        self._kinds: dict[str, dict[Hashable, _Kind]] = {}
-        self._untried: dict[str, set[Hashable]] = {}
-        self._refused: set[Hashable] = set()
+        self._kinds: defaultdict[str, dict[Kind, _Line]] = defaultdict(dict)  # by tenant
+        self._queues: defaultdict[tuple[str, str], _Line] = defaultdict(_Line)  # by tenant and queue
+        self._untried: defaultdict[str, list[Ranked]] = defaultdict(list)  # a heap of the first of each kind, by tenant
+        self._refused: set[Kind] = set()
         self._fresh: deque[str] = deque()
         self._last_tenant = ""
         self._count = 0
@@ -98,11 +130,14 @@ class Waiting:
         """Return a job that waits."""
         return self._entries.get(job_id)
 
+    def entries(self) -> Iterable[Entry]:
+        """Return every job that waits, in no order."""
+        return self._entries.values()
+
     def first(self, tenant: str, queue: str) -> Entry | None:
         """Return the first job of a tenant in a queue."""
-        firsts = [self._first(tenant, kind) for kind in list(self._kinds.get(tenant, ()))]
-        own = [each for each in firsts if each and each[2].queue == queue]
-        return min(own)[2] if own else None
+        first = self._queues[tenant, queue].first(self._waits)
+        return first[2] if first else None
 
     def fresh(self, most: int) -> list[Entry]:
         """Return jobs that were tried, but are not stored as queued yet: up to `most`, each once."""
@@ -120,118 +155,106 @@ class Waiting:
                 break
         return tried
 
-    def entries(self) -> Iterable[Entry]:
-        """Return every job that waits, in no order."""
-        return self._entries.values()
+    # Coming and going.
 
     def put(self, entry: Entry) -> None:
         """Let a job wait, in place of an older record of it."""
         self._entries[entry.record.id] = entry
         if entry.record.state is not JobState.QUEUED:
             self._fresh.append(entry.record.id)
-        self._push(entry)
-
-    def remove(self, job_id: str) -> None:
-        """Let a job wait no longer; one that does not is passed over."""
-        self._entries.pop(job_id, None)
-
-    def try_all(self) -> None:
-        """Let every kind be tried again: the fleet changed."""
-        self._refused.clear()
-        self._untried = {tenant: set(kinds) for tenant, kinds in self._kinds.items()}
-
-    def refuse(self, kind: Hashable) -> None:
-        """Note that jobs of a kind do not fit for now."""
-        self._refused.add(kind)
-        for kinds in self._untried.values():
-            kinds.discard(kind)
-
-    @property
-    def idle(self) -> bool:
-        """Whether there is nothing to try."""
-        return not any(self._untried.values())
-
-    def take(self, most: int, alike: Callable[[Entry], Hashable]) -> list[Entry]:
-        """Take the next jobs to try, up to `most`, as long as `alike` says the same of them.
-
-        They wait no longer, until they are put back.
-        """
-        heads = {tenant: self._heads(tenant) for tenant in sorted(self._untried)}
-        turn = [tenant for tenant, heap in heads.items() if heap]
-        turn.sort(key=lambda tenant: (tenant <= self._last_tenant, tenant))
-        taken: list[Entry] = []
-        sort: Hashable = None
-        while turn and len(taken) < most:
-            for tenant in list(turn):
-                first = heads[tenant][0][2]
-                if taken and alike(first) != sort:
-                    return taken
-                sort = alike(first)
-                self._pop(tenant, heads[tenant])
-                taken.append(first)
-                self._last_tenant = tenant
-                if not heads[tenant]:
-                    turn.remove(tenant)
-                if len(taken) >= most:
-                    break
-        return taken
-
-    def _heads(self, tenant: str) -> list[Ranked]:
-        """Return a heap of the first job of each kind that is to be tried."""
-        heads = []
-        for kind in list(self._untried[tenant]):
-            first = self._first(tenant, kind)
-            if first is None:
-                self._untried[tenant].discard(kind)
-            else:
-                heads.append(first)
-        heapify(heads)
-        return heads
-
-    def _first(self, tenant: str, kind: Hashable) -> Ranked | None:
-        """Return the first job of a kind that still waits; forget a kind that has none."""
-        known = self._kinds[tenant].get(kind)
-        if known is None:
-            return None
-        heap = known.heap
-        while heap:
-            if self._entries.get(heap[0][2].record.id) is heap[0][2]:
-                return heap[0]
-            heappop(heap)
-        del self._kinds[tenant][kind]
-        return None
-
-    def _pop(self, tenant: str, heads: list[Ranked]) -> None:
-        """Take the first job of `heads` away, and let the next of its kind take its place."""
-        _, _, first = heappop(heads)
-        del self._entries[first.record.id]
-        following = self._first(tenant, first.kind)
-        if following is None:
-            self._untried[tenant].discard(first.kind)
-        else:
-            heappush(heads, following)
-
-    def _push(self, entry: Entry) -> None:
-        tenant = entry.record.spec.tenant
-        kinds = self._kinds.setdefault(tenant, {})
-        if entry.kind not in kinds:
-            kinds[entry.kind] = _Kind()
         self._count += 1
-        heappush(kinds[entry.kind].heap, (entry.order, self._count, entry))
-        if entry.kind not in self._refused:
-            self._untried.setdefault(tenant, set()).add(entry.kind)
+        ranked, tenant = (entry.order, self._count, entry), entry.record.spec.tenant
+        self._queues[tenant, entry.queue].push(ranked, self._waits)
+        line = self._kinds[tenant].setdefault(entry.kind, _Line())
+        line.push(ranked, self._waits)
+        if entry.kind not in self._refused and line.heap[0] is ranked:
+            heappush(self._untried[tenant], ranked)
 
     def put_back(self, entries: Iterable[Entry]) -> None:
         """Let jobs that were taken wait on."""
         for each in entries:
             self.put(each)
 
-    def ahead(self, job_id: str) -> int:
-        """Count the jobs of the same tenant and queue that are to be tried before a job."""
-        own = self._entries[job_id]
-        spec = own.record.spec
-        return sum(
-            1
-            for each in self._entries.values()
-            if each.order < own.order and each.record.spec.tenant == spec.tenant and each.queue == spec.queue
-        )
+    def remove(self, job_id: str) -> None:
+        """Let a job wait no longer; one that does not is passed over."""
+        self._entries.pop(job_id, None)
+
+    # Trying.
+
+    def try_all(self) -> None:
+        """Let every kind be tried again: the fleet changed."""
+        self._refused.clear()
+        self._untried.clear()
+        for tenant, kinds in self._kinds.items():
+            firsts = [self._first(tenant, kind) for kind in list(kinds)]
+            self._untried[tenant] = [first for first in firsts if first]
+            heapify(self._untried[tenant])
+
+    def refuse(self, kind: Kind) -> None:
+        """Note that jobs of a kind do not fit for now."""
+        self._refused.add(kind)
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to try."""
+        return not any(self._next(tenant) for tenant in list(self._untried))
+
+    def take(self, most: int, alike: Callable[[Entry], Hashable]) -> list[Entry]:
+        """Take the next jobs to try, up to `most`, as long as `alike` says the same of them.
+
+        They wait no longer, until they are put back.
+        """
+        turn = sorted(tenant for tenant in list(self._untried) if self._next(tenant))
+        turn.sort(key=lambda tenant: tenant <= self._last_tenant)
+        taken: list[Entry] = []
+        sort: Hashable = None
+        while turn and len(taken) < most:
+            for tenant in list(turn):
+                first = self._next(tenant)
+                if first is None:
+                    turn.remove(tenant)
+                    continue
+                if taken and alike(first) != sort:
+                    return taken
+                sort = alike(first)
+                self._pop(tenant)
+                taken.append(first)
+                self._last_tenant = tenant
+                if len(taken) >= most:
+                    break
+        return taken
+
+    def _next(self, tenant: str) -> Entry | None:
+        """Return the job of a tenant that is to be tried next."""
+        heap = self._untried[tenant]
+        while heap:
+            kind = heap[0][2].kind
+            first = None if kind in self._refused else self._first(tenant, kind)
+            if first is heap[0]:
+                return first[2]
+            if first is None:
+                heappop(heap)
+            else:
+                heapreplace(heap, first)
+        return None
+
+    def _pop(self, tenant: str) -> None:
+        """Take away the job that `_next` returned; the next of its kind takes its place."""
+        _, _, gone = heappop(self._untried[tenant])
+        del self._entries[gone.record.id]
+        following = self._first(tenant, gone.kind)
+        if following:
+            heappush(self._untried[tenant], following)
+
+    def _first(self, tenant: str, kind: Kind) -> Ranked | None:
+        """Return the first job of a kind that still waits; forget a kind that has none."""
+        line = self._kinds[tenant].get(kind)
+        if line is None:
+            return None
+        first = line.first(self._waits)
+        if first is None:
+            del self._kinds[tenant][kind]
+        return first
+
+    def _waits(self, entry: Entry) -> bool:
+        return self._entries.get(entry.record.id) is entry
