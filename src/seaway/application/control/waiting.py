@@ -10,6 +10,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush, heapreplace
+from typing import ClassVar
 from weakref import WeakValueDictionary
 
 from seaway.application.records import JobRecord
@@ -27,7 +28,7 @@ class Kind:
 
     __slots__ = ("__weakref__",)
 
-    _known: WeakValueDictionary[Hashable, Kind] = WeakValueDictionary()
+    _known: ClassVar[WeakValueDictionary[Hashable, Kind]] = WeakValueDictionary()
 
     @classmethod
     def of(cls, asked: Hashable) -> Kind:

@@ -1,0 +1,329 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from seaway.application.control.dispatch import Answered, Heard
+from seaway.application.control.live import deployment
+from seaway.application.ports.backend import Answer, Changes
+from seaway.application.records import Outgoing, Verb
+from seaway.application.views import ClusterState
+from seaway.domain.deployment import Copy, CopyPhase
+from seaway.domain.lifecycle import AttemptState
+from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.records import IDS, NOW_NS
+from tests.unit.application.scene import Scene, scene, spec
+
+
+def running(**fields: object) -> tuple[Scene, str]:
+    """Make a scene in which one job runs."""
+    made = scene()
+    job_id = made.submit(**fields)
+    made.plane.run(5)
+    assert made.state(job_id) == "running"
+    return made, job_id
+
+
+def spread() -> tuple[Scene, str]:
+    """Make a scene in which a job of four replicas runs in both clusters."""
+    made, job_id = running(replicas=4)
+    assert set(made.job(job_id).clusters) == {"alpha", "beta"}
+    return made, job_id
+
+
+def test_a_job_is_placed_taken_over_and_runs_to_its_end() -> None:
+    """Every step of a job is told once, in order, with who did it and why."""
+    made = scene()
+    job_id = made.submit(runs_s=10)
+    made.plane.run(20)
+    assert made.plane.states(job_id) == ["pending", "queued", "scheduled", "deploying", "running", "completed"]
+    told = made.plane.store.events(0, 100, job_id=job_id)
+    assert all(event.reason and event.at_ns for event in told)
+    assert [event.actor for event in told] == ["ada", "scheduler", "scheduler", *["controller"] * 3]
+    job, attempt = made.job(job_id), made.plane.attempt(job_id)
+    assert (job.attempt, attempt.state) == (1, AttemptState.ENDED)
+    assert job.started_ns is not None
+    assert job.ended_ns is not None
+    assert job.started_ns < job.ended_ns
+    assert not list(made.plane.store.outgoing())
+
+
+def test_nothing_is_told_before_it_is_stored() -> None:
+    """The step that stores a placement leaves the clusters alone; the next one tells them."""
+    made = scene()
+    job_id = made.plane.submit(spec())[0]
+    made.plane.controller.step()
+    assert made.state(job_id) == "scheduled"
+    assert [each.verb for each in made.plane.store.outgoing()] == [Verb.CREATE]
+    assert made.phase(made.where(job_id), job_id) is None
+    made.plane.controller.step()
+    assert made.phase(made.where(job_id), job_id) is CopyPhase.STARTING
+    assert not list(made.plane.store.outgoing())
+
+
+def test_a_late_answer_of_an_old_attempt_changes_nothing() -> None:
+    """Once an attempt is being removed, it does not matter what its cluster said to its creation."""
+    made = scene()
+    job_id = made.plane.submit(spec())[0]
+    made.plane.controller.step()
+    created = next(iter(made.plane.store.outgoing()))
+    made.plane.jobs.suspend(job_id, "ada")
+    made.plane.settle()
+    observer = made.plane.controller.observer
+    for answer in (Answer(done=True), Answer(done=False, refused=True, reason="late")):
+        assert not observer.changes([Answered(created, answer)])
+    assert made.state(job_id) == "suspended"
+
+
+def test_what_is_seen_of_an_old_attempt_changes_nothing() -> None:
+    """A copy of an earlier attempt that fails or ends says nothing about the job."""
+    made, job_id = running(retries=1)
+    made.cluster(made.where(job_id)).fail_copy(job_id, 1, "killed")
+    made.plane.run(15)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("running", 2)
+    before = made.job(job_id)
+    for phase in (CopyPhase.FAILED, CopyPhase.SUCCEEDED, CopyPhase.GONE, CopyPhase.RUNNING):
+        late = Heard("alpha", Changes("late", complete=False, copies=(Copy(job_id, 1, "alpha", phase),)), 0)
+        assert not made.plane.controller.observer.changes([late])
+    assert made.job(job_id) == before
+
+
+def test_a_removal_by_hand_is_repaired() -> None:
+    """A copy that vanished is made again in the same attempt, and that is told."""
+    made, job_id = running()
+    made.cluster(made.where(job_id)).vanish(job_id, 1)
+    made.plane.run(5)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
+    assert made.plane.states(job_id)[-3:] == ["running", "deploying", "running"]
+    assert "drift" in [event.kind for event in made.plane.store.events(0, 100, job_id=job_id)]
+
+
+def test_what_vanishes_again_and_again_is_placed_anew() -> None:
+    """After three repairs of one attempt somebody must want it gone: it ends, and after a pause comes another."""
+    made, job_id = running()
+    for _ in range(4):
+        made.cluster(made.where(job_id)).vanish(job_id, 1)
+        made.plane.run(4)
+    assert made.job(job_id).attempt == 1
+    assert "is gone for the 4th time" in made.job(job_id).reason
+    made.plane.run(10)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("running", 2)
+
+
+def test_what_vanishes_before_its_making_is_confirmed_is_made_again() -> None:
+    """A cluster may tell that a copy is gone before it answers that it made it: the answer is not believed alone."""
+    made = scene()
+    job_id = made.plane.submit(spec())[0]
+    made.plane.controller.step()
+    created = next(iter(made.plane.store.outgoing()))
+    gone = Changes("next", complete=False, copies=(Copy(job_id, 1, created.cluster, CopyPhase.GONE),))
+    observer = made.plane.controller.observer
+    assert not observer.changes([Heard(created.cluster, gone, 0)])
+    changes = observer.changes([Answered(created, Answer(done=True))])
+    assert [record for change in changes for record in change.put] == [
+        Outgoing(job_id, 1, created.cluster, Verb.CREATE, made.clock.now_ns())
+    ]
+
+
+def test_a_copy_missing_from_all_there_is_has_vanished() -> None:
+    """After a restart the cluster tells everything, and what should be there and is not is made again."""
+    made, job_id = running()
+    where = made.where(job_id)
+    made.cluster(where).vanish(job_id, 1)
+    made.plane.restart()
+    made.clock.advance_s(1)
+    made.plane.run(5)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
+    assert made.phase(where, job_id) is CopyPhase.RUNNING
+
+
+def test_a_part_that_ended_well_may_go() -> None:
+    """Of a job in two clusters, the part that is done need not be kept until the other is."""
+    made = scene()
+    made.cluster("beta").slow_down(30)
+    job_id = made.submit(replicas=4, runs_s=10)
+    made.plane.run(15)
+    assert made.phase("alpha", job_id) is CopyPhase.SUCCEEDED
+    made.cluster("alpha").vanish(job_id, 1)
+    made.plane.run(40)
+    assert made.state(job_id) == "completed"
+
+
+def test_a_refusal_sends_the_job_elsewhere() -> None:
+    """What a cluster refuses is tried anew after a pause, on other devices."""
+    made = scene()
+    made.cluster("alpha").refuse("not today")
+    job_id = made.submit()
+    made.plane.settle()
+    assert (made.state(job_id), made.where(job_id)) == ("queued", "alpha")
+    assert "not today" in made.job(job_id).reason
+    made.plane.run(30)
+    assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
+
+
+def test_a_refusal_everywhere_is_forgiven() -> None:
+    """A job that was refused on every device tries them again after a while, in longer and longer pauses."""
+    made = scene(forgive_s=100)
+    for each in made.clusters.clusters():
+        each.refuse("admission is broken")
+    job_id = made.submit()
+    made.plane.run(99)
+    tries = made.job(job_id).attempt
+    assert made.state(job_id) == "queued"
+    assert tries == 4, "one for each device"
+    for each in made.clusters.clusters():
+        each.refuse("")
+    made.plane.run(300)
+    assert made.state(job_id) == "running"
+
+
+def test_pauses_double_with_every_failure() -> None:
+    """A job that fails is tried again after a pause that doubles, as often as it asked for."""
+    made, job_id = running(retries=2)
+    waited = []
+    for attempt in (1, 2):
+        made.cluster(made.where(job_id)).fail_copy(job_id, attempt, "killed")
+        made.plane.settle()
+        assert made.state(job_id) == "queued"
+        begun_ns = made.clock.monotonic_ns()
+        while made.state(job_id) == "queued":
+            made.plane.run(0.5, 0.5)
+        waited.append((made.clock.monotonic_ns() - begun_ns) / 1e9)
+        made.plane.run(5)
+    assert waited == [5, 10]
+    made.cluster(made.where(job_id)).fail_copy(job_id, 3, "killed")
+    made.plane.settle()
+    job = made.job(job_id)
+    assert (job.state.value, job.failures, job.attempt, job.reason) == ("failed", 3, 3, "killed")
+
+
+def test_a_pause_is_not_moved_by_setting_the_clock() -> None:
+    """A job that pauses is tried again in time, wherever somebody sets the time of day."""
+    for jump_s in (-86_400, 86_400):
+        made, job_id = running(retries=1)
+        made.cluster(made.where(job_id)).fail_copy(job_id, 1, "killed")
+        made.plane.settle()
+        made.clock.jump(jump_s * 10**9)
+        made.plane.run(4)
+        assert made.state(job_id) == "queued"
+        made.plane.run(6)
+        assert made.state(job_id) == "running"
+
+
+def test_a_replica_that_fails_ends_all_parts() -> None:
+    """When a part of a job fails, the parts in other clusters are removed before it is tried again."""
+    made, job_id = spread()
+    made.cluster("alpha").fail_copy(job_id, 1, "killed")
+    made.plane.settle()
+    assert made.state(job_id) == "failed"
+    assert made.phase("beta", job_id) is None
+    assert made.plane.attempt(job_id).state is AttemptState.ENDED
+
+
+def test_both_removals_confirmed_at_once_end_the_attempt() -> None:
+    """When every cluster of an attempt confirms its removal in the same moment, nothing is held any more."""
+    made, job_id = spread()
+    made.plane.jobs.cancel(job_id, "ada")
+    made.plane.settle()
+    assert made.plane.attempt(job_id).state is AttemptState.ENDED
+    assert not list(made.plane.store.held_attempts())
+    assert job_id not in made.plane.controller.live.jobs
+
+
+def test_finished_copies_are_collected_later() -> None:
+    """What is left of a job that ended stays for its logs, and is removed after a while, also over a restart."""
+    for restarts in (False, True):
+        made = scene(keep_finished_s=100)
+        job_id = made.submit(runs_s=5)
+        made.plane.run(20)
+        where = made.where(job_id)
+        assert made.phase(where, job_id) is CopyPhase.SUCCEEDED
+        if restarts:
+            made.plane.restart()
+        made.plane.run(70, 10)
+        assert made.phase(where, job_id) is CopyPhase.SUCCEEDED
+        made.plane.run(40, 10)
+        assert made.phase(where, job_id) is None
+
+
+def test_strays_of_known_jobs_are_removed() -> None:
+    """A copy that runs for an attempt that is over is removed."""
+    made, job_id = running(runs_s=500)
+    attempt = made.plane.attempt(job_id)
+    made.plane.jobs.cancel(job_id, "ada")
+    made.plane.settle()
+    made.cluster(attempt.clusters[0]).send([deployment(attempt, attempt.clusters[0])])
+    made.plane.run(2)
+    assert made.phase(attempt.clusters[0], job_id) is None
+    assert made.state(job_id) == "cancelled"
+
+
+def test_strays_that_nobody_knows_are_left_and_shown() -> None:
+    """A copy of a job that is not in the database may be somebody else's: it stays, and operators see it."""
+    made, job_id = running()
+    strange = IDS.draw(NOW_NS)
+    where = made.where(job_id)
+    copy = replace(deployment(made.plane.attempt(job_id), where), job_id=strange)
+    inventory = made.plane.controller.live.fleet.clusters[where].cluster
+    assert inventory is not None
+    used = copy.placements[0].slices[0].uuid
+    other = next(device.uuid for each in inventory.nodes for device in each.devices if device.uuid != used)
+    copy = replace(
+        copy,
+        placements=tuple(
+            replace(each, slices=tuple(replace(one, uuid=other) for one in each.slices)) for each in copy.placements
+        ),
+    )
+    assert made.cluster(where).send([copy])[0].done
+    made.plane.run(3)
+    shown = {view.name: view.strays for view in made.plane.overview.clusters()}
+    assert shown[where] == (copy.name,)
+    made.cluster(where).vanish(strange, 1)
+    made.plane.run(2)
+    assert not any(view.strays for view in made.plane.overview.clusters())
+
+
+def test_why_a_copy_does_not_start_is_passed_on() -> None:
+    """While a job deploys, what its cluster says of it becomes its reason, told once."""
+    made = scene()
+    job_id = made.plane.submit(spec())[0]
+    made.plane.controller.step()
+    made.plane.controller.step()
+    where = made.where(job_id)
+    told = Copy(job_id, 1, where, CopyPhase.STARTING, (), "the image is being pulled")
+    for _ in range(2):
+        made.plane.writer.commit(
+            made.plane.controller.observer.changes([Heard(where, Changes("x", complete=False, copies=(told,)), 0)])
+        )
+        made.plane.controller.step()
+    assert made.job(job_id).reason == "the image is being pulled"
+    kinds = [event.kind for event in made.plane.store.events(0, 100, job_id=job_id)]
+    assert kinds.count("hindered") == 1
+
+
+def test_a_cluster_that_answers_again_is_up() -> None:
+    """The first answer after silence makes a cluster usable, and is told."""
+    made = scene(fleet(cluster(node(gpu()), name="alpha")))
+    made.cluster("alpha").disconnect()
+    made.plane.run(20)
+    live = made.plane.controller.live.fleet.clusters["alpha"]
+    assert live.state is ClusterState.STALE
+    made.cluster("alpha").reconnect()
+    made.plane.run(1)
+    assert live.state is ClusterState.UP
+    told = [event.reason for event in made.plane.store.events(0, 100) if event.kind == "cluster"]
+    assert told[-1] == "alpha answers (it was stale)"
+
+
+def test_a_change_in_between_does_not_swallow_an_end() -> None:
+    """When somebody changes a job in the very moment in which its end is stored, its end is stored next."""
+    made, job_id = running(runs_s=10)
+
+    def reprioritize() -> None:
+        jobs = made.plane.jobs
+        jobs.change(job_id, replace(jobs.find(job_id).spec, priority=7), "ada")
+
+    made.clock.advance_s(10)
+    made.plane.writer.meanwhile.append(reprioritize)
+    made.plane.settle()
+    assert made.state(job_id) == "completed"
+    assert made.job(job_id).spec.priority == 7

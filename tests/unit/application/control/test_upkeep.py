@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+import pytest
+
+from seaway.application.views import ClusterState
+from seaway.domain.deployment import CopyPhase
+from seaway.domain.lifecycle import AttemptState
+from seaway.testing.builders import cluster, fleet, gpu, node
+from tests.unit.application.scene import Scene, scene
+
+
+def three(gpus: int = 4, **settings: object) -> Scene:
+    """Make three clusters of one node each."""
+    parts = [cluster(node(*[gpu() for _ in range(gpus)]), name=name) for name in ("alpha", "beta", "gamma")]
+    return scene(fleet(*parts), **settings)
+
+
+def events(made: Scene, kind: str) -> list[str]:
+    """Return what was told of the fleet."""
+    return [event.reason for event in made.plane.store.events(0, 1000) if event.kind == kind]
+
+
+def test_a_placement_that_nobody_confirms_expires() -> None:
+    """While a cluster does not answer, what was placed on it is held for a while, then goes elsewhere."""
+    made = scene(assume_s=30, grace_s=1000)
+    made.cluster("alpha").disconnect()
+    job_id = made.submit()
+    assert (made.state(job_id), made.where(job_id)) == ("scheduled", "alpha")
+    made.plane.run(29)
+    assert made.state(job_id) == "scheduled"
+    made.plane.run(2)
+    assert made.state(job_id) == "queued"
+    assert made.job(job_id).reason == "alpha did not confirm it within 30 s"
+    assert made.plane.attempt(job_id).state is AttemptState.ENDING
+    made.cluster("alpha").reconnect()
+    made.plane.run(20)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("running", 2)
+
+
+def test_a_confirmed_placement_does_not_expire() -> None:
+    """A job that takes long to start was taken over; nothing is done about it."""
+    made = scene(assume_s=10)
+    made.cluster("alpha").slow_down(500)
+    job_id = made.submit()
+    made.plane.run(60)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("deploying", 1)
+
+
+def test_a_job_is_stopped_at_its_limit() -> None:
+    """The limit counts from when it runs; then the job has failed, and its copies are removed."""
+    made = scene()
+    job_id = made.submit(time_limit_s=30)
+    made.plane.run(31)
+    assert made.state(job_id) == "running"
+    made.plane.run(3)
+    assert made.state(job_id) == "failed"
+    assert "limit of 30 s" in made.job(job_id).reason
+    assert made.phase("alpha", job_id) is None
+
+
+def test_a_limit_outlives_a_change_in_between() -> None:
+    """When somebody changes a job in the very moment in which its limit is reached, it ends a second later."""
+    made = scene()
+    job_id = made.submit(time_limit_s=30)
+    made.plane.run(20)
+    made.clock.advance_s(20)
+    made.plane.writer.meanwhile.append(lambda: made.plane.jobs.change(job_id, made.job(job_id).spec, "ada"))
+    made.plane.settle()
+    made.plane.run(3)
+    assert made.state(job_id) == "failed"
+
+
+@pytest.mark.parametrize("jump_s", [-86_400, 86_400])
+def test_setting_the_clock_ends_nothing(jump_s: int) -> None:
+    """Limits and expiries go by time that passes, not by the time of day."""
+    made = scene()
+    job_id = made.submit(time_limit_s=60)
+    made.plane.run(10)
+    made.clock.jump(jump_s * 10**9)
+    made.plane.run(40)
+    assert made.state(job_id) == "running"
+    made.plane.run(20)
+    assert made.state(job_id) == "failed"
+
+
+def test_a_silent_cluster_gets_no_work_then_loses_its_jobs() -> None:
+    """After a while nothing new goes to it; after the grace period its jobs are placed elsewhere."""
+    made = three(stale_s=15, grace_s=60)
+    job_id = made.submit()
+    made.plane.run(5)
+    made.cluster("alpha").disconnect()
+    made.plane.run(17)
+    live = made.plane.controller.live.fleet.clusters["alpha"]
+    assert live.state is ClusterState.STALE
+    assert made.where(made.submit()) != "alpha"
+    assert made.where(job_id) == "alpha"
+    made.plane.run(50)
+    assert live.state is ClusterState.LOST
+    assert made.state(job_id) == "running"
+    assert made.where(job_id) != "alpha"
+    assert "alpha has not answered for" in events(made, "cluster")[-1]
+
+
+def test_the_old_copies_of_a_returning_cluster_are_removed() -> None:
+    """What was placed elsewhere meanwhile is removed there, and its devices are free only then."""
+    made = three()
+    job_id = made.submit()
+    made.plane.run(5)
+    made.cluster("alpha").disconnect()
+    made.plane.run(80)
+    assert made.job(job_id).attempt == 2
+    assert made.plane.store.attempts(job_id)[0].state is AttemptState.ENDING
+    made.cluster("alpha").reconnect()
+    assert made.phase("alpha", job_id, 1) is CopyPhase.RUNNING
+    made.plane.run(12)
+    assert made.phase("alpha", job_id, 1) is None
+    assert made.plane.store.attempts(job_id)[0].state is AttemptState.ENDED
+    assert (made.state(job_id), made.job(job_id).attempt) == ("running", 2)
+
+
+def test_a_cluster_back_in_time_keeps_its_jobs() -> None:
+    """Jobs of a cluster that answers again within the grace period run on where they are."""
+    made = three()
+    job_id = made.submit()
+    made.plane.run(5)
+    made.cluster("alpha").disconnect(50)
+    made.plane.run(100)
+    assert (made.state(job_id), made.job(job_id).attempt, made.where(job_id)) == ("running", 1, "alpha")
+
+
+def test_only_so_many_jobs_are_placed_anew_in_a_minute() -> None:
+    """A large cluster that is lost does not send all of its jobs elsewhere at once."""
+    made = three(gpus=8, replace_per_minute=3)
+    jobs = [made.submit(cpu_milli=100) for _ in range(8)]
+    made.plane.run(5)
+    assert {made.where(job_id) for job_id in jobs} == {"alpha"}
+    made.cluster("alpha").disconnect()
+    made.plane.run(62)
+    moved = [sum(made.where(job_id) != "alpha" for job_id in jobs)]
+    for _ in range(3):
+        made.plane.run(60)
+        moved.append(sum(made.where(job_id) != "alpha" for job_id in jobs))
+    assert moved == [3, 6, 8, 8]
+
+
+def test_nothing_is_placed_elsewhere_when_most_clusters_are_silent() -> None:
+    """When more than half of the clusters are lost, the fault is on this side: it is told once, and all stays."""
+    made = three()
+    job_id = made.submit()
+    made.plane.run(5)
+    for name in ("alpha", "beta"):
+        made.cluster(name).disconnect()
+    made.plane.run(200)
+    assert (made.job(job_id).attempt, made.where(job_id)) == (1, "alpha")
+    assert len(events(made, "halt")) == 1
+    made.cluster("beta").reconnect()
+    made.plane.run(12)
+    assert made.where(job_id) != "alpha"
+
+
+def test_a_cluster_that_left_the_fleet_is_lost() -> None:
+    """Jobs of a cluster that is not of the fleet any more are placed elsewhere; its removals wait until it is back."""
+    made = three()
+    job_id = made.submit()
+    made.plane.run(5)
+    everything = made.clusters.clusters()
+    made.clusters.clusters = lambda: everything[1:]  # type: ignore[method-assign]
+    made.plane.run(5)
+    assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
+    made.clusters.clusters = lambda: everything  # type: ignore[method-assign]
+    made.plane.run(5)
+    assert made.phase("alpha", job_id, 1) is None
+    assert made.plane.store.attempts(job_id)[0].state is AttemptState.ENDED
+
+
+def test_time_in_which_nobody_listened_is_held_against_no_cluster() -> None:
+    """After an hour without a database, or asleep, every cluster gets the time to answer that it always has."""
+    made = three()
+    job_id = made.submit()
+    made.plane.run(5)
+    made.cluster("alpha").disconnect(3605)
+    made.clock.advance_s(3600)
+    made.plane.run(30)
+    assert (made.job(job_id).attempt, made.where(job_id)) == (1, "alpha")
+    assert made.plane.controller.live.fleet.clusters["alpha"].state is ClusterState.UP
+
+
+def test_a_job_lost_in_part_goes_on_when_the_other_part_is_removed() -> None:
+    """Of a job in a lost and a reachable cluster, the reachable copy is removed first, then it is placed anew."""
+    made = scene(fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta", "gamma", "delta")]))
+    job_id = made.submit(replicas=2)
+    made.plane.run(5)
+    assert made.job(job_id).clusters == ("alpha", "beta")
+    made.cluster("alpha").disconnect()
+    made.plane.run(90)
+    assert made.state(job_id) == "running"
+    assert "alpha" not in made.job(job_id).clusters
+    assert made.phase("beta", job_id, 1) is None
+
+
+def test_a_drained_node_is_left_by_its_jobs() -> None:
+    """Draining moves what runs there and keeps new work away; cordoning only keeps work away."""
+    made = three()
+    stays, moves = made.submit(), made.submit()
+    made.plane.run(5)
+    made.plane.operations.cordon("alpha", "node-0", "ada", "repair")
+    made.plane.run(5)
+    assert (made.where(stays), made.where(moves)) == ("alpha", "alpha")
+    assert made.where(made.submit()) == "beta"
+    made.plane.operations.cordon("alpha", "node-0", "ada", "repair", drain=True)
+    made.plane.run(10)
+    for job_id in (stays, moves):
+        assert (made.state(job_id), made.where(job_id), made.job(job_id).attempt) == ("running", "beta", 2)
+    made.plane.operations.uncordon("alpha", "node-0", "ada")
+    assert made.where(made.submit()) in {"alpha", "beta"}
+
+
+def test_a_drained_cluster_is_left_by_its_jobs() -> None:
+    """A drain of a whole cluster concerns all of its nodes."""
+    made = three()
+    job_id = made.submit()
+    made.plane.run(5)
+    made.plane.operations.cordon("alpha", "", "ada", "repair", drain=True)
+    made.plane.run(10)
+    assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
+
+
+def test_a_node_that_fails_is_left_by_its_jobs() -> None:
+    """What ran on a node that failed is tried again elsewhere, if it asked for retries."""
+    made = three()
+    job_id = made.submit(retries=1)
+    made.plane.run(5)
+    made.cluster("alpha").fail_node("node-0")
+    made.plane.run(20)
+    assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
+    assert "node node-0 failed" in made.plane.store.attempts(job_id)[0].reason
+
+
+def test_the_fleet_is_written_down_every_so_often() -> None:
+    """Each cluster's fullness is stored once in a while, for history."""
+    made = scene(sample_s=60)
+    made.submit()
+    made.plane.run(121, 10)
+    samples = made.plane.store.cluster_samples("alpha", 0, 100)
+    assert [sample.jobs for sample in samples] == [0, 1, 1]
+    assert [sample.gpu_milli_used for sample in samples] == [0, 1000, 1000]
+    assert all(sample.gpus == 2 and sample.gpu_milli == 2000 for sample in samples)
