@@ -1,7 +1,7 @@
 """Jobs that wait for a place, in the order in which they are to be tried.
 
 Within a tenant, priority goes first, then who came first; tenants take turns. Jobs that ask for the
-same are of one kind: when one of a kind does not fit, none of it does until the fleet changes.
+same for about as long are of one kind: when one of a kind does not fit, none of it does until the fleet changes.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ def entry(record: JobRecord, clusters: frozenset[str], avoid: frozenset[str]) ->
     if avoid:
         rules = replace(job.demand.devices, avoid_uuids=job.demand.devices.avoid_uuids | avoid)
         job = replace(job, demand=replace(job.demand, devices=rules))
-    kind = Kind.of((spec.queue, job.demand, job.replicas, job.gang, job.between_replicas))
+    ends_s = spec.ends_within_s
+    length = -1 if ends_s is None else ends_s.bit_length()  # short jobs may fit where others have to keep away
+    kind = Kind.of((spec.queue, length, job.demand, job.replicas, job.gang, job.between_replicas))
     return Entry(record, job, kind, (-spec.priority, record.submitted_ns, record.id))
 
 

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from seaway.testing.builders import cluster, fleet, gpu, node
+from tests.unit.application.scene import Scene, scene, spec
+
+
+def one_node(gpus: int = 4, **settings: object) -> Scene:
+    """Make one node of some GPUs."""
+    return scene(fleet(cluster(node(*[gpu() for _ in range(gpus)]), name="alpha")), **settings)
+
+
+def kept_for(made: Scene) -> set[str]:
+    """Return the jobs for which a place is kept."""
+    return {each.entry.record.id for each in made.plane.controller.scheduler.reservations.made()}
+
+
+def test_a_head_that_does_not_fit_does_not_block_the_others() -> None:
+    """While the first job waits for room, what is left over is used."""
+    made = one_node(4)
+    made.submit(gpus=2, runs_s=100)
+    head = made.submit(gpus=3, runs_s=10)
+    assert made.state(head) == "queued"
+    assert kept_for(made) == {head}
+    assert made.state(made.submit(gpus=1, runs_s=1000)) == "deploying", "it needs none of what is kept"
+
+
+def stream_of_small_jobs(*, reserve: bool) -> str:
+    """Let small jobs come one after the other beside a large one; return its state in the end."""
+    made = one_node(2, reserve=reserve)
+    made.submit(gpus=1, runs_s=30)
+    made.plane.run(15)
+    made.submit(gpus=1, runs_s=30)
+    head = made.submit(gpus=2, runs_s=10)
+    for _ in range(10):
+        made.plane.submit(spec(gpus=1, runs_s=30))
+        made.plane.run(15)
+    return made.state(head)
+
+
+def test_a_head_is_not_starved() -> None:
+    """A large job beside an endless stream of small ones starts with a reservation, and never without."""
+    assert stream_of_small_jobs(reserve=True) == "completed"
+    assert stream_of_small_jobs(reserve=False) == "queued"
+
+
+def test_short_jobs_use_what_is_kept() -> None:
+    """A job that will be gone before the head can start may use what is kept for it; a longer one may not."""
+    made = one_node(2)
+    made.submit(gpus=1, runs_s=100)
+    head = made.submit(gpus=2, runs_s=10)
+    long, short = made.submit(gpus=1, runs_s=200), made.submit(gpus=1, runs_s=20)
+    assert (made.state(long), made.state(short)) == ("queued", "deploying")
+    made.plane.run(110)
+    assert made.job(head).started_ns is not None
+    assert made.state(head) in {"running", "deploying"}
+
+
+def test_a_job_without_an_end_uses_nothing_that_is_kept() -> None:
+    """When nobody knows how long a job runs, it may not pass into what is kept."""
+    made = one_node(2)
+    made.submit(gpus=1, runs_s=100)
+    made.submit(gpus=2)
+    assert made.state(made.submit(gpus=1)) == "queued"
+
+
+def test_the_place_is_kept_for_who_is_first_now() -> None:
+    """When a more urgent job comes, the place is kept for that."""
+    made = one_node(2)
+    made.submit(gpus=1, runs_s=100)
+    head = made.submit(gpus=2)
+    assert kept_for(made) == {head}
+    urgent = made.submit(gpus=2, priority=5)
+    assert kept_for(made) == {urgent}
+    made.plane.jobs.cancel(urgent, "ada")
+    made.plane.settle()
+    assert kept_for(made) == {head}
+
+
+def test_nothing_is_kept_for_a_job_that_left() -> None:
+    """When the head is cancelled or changed to fit, what was kept for it is given to others at once."""
+    made = one_node(2)
+    made.submit(gpus=1, runs_s=100)
+    head, other = made.submit(gpus=2), made.submit(gpus=1)
+    assert made.state(other) == "queued"
+    made.plane.jobs.cancel(head, "ada")
+    made.plane.settle()
+    assert not kept_for(made)
+    assert made.state(other) == "deploying"
+
+
+def test_a_place_that_fails_is_kept_no_longer() -> None:
+    """When the node that is kept fails, another place is looked for, so that the head is not starved there."""
+    made = scene(fleet(cluster(node(gpu(), gpu()), node(gpu(), gpu()), name="alpha")))
+    made.submit(gpus=1, runs_s=50)
+    made.submit(gpus=1, runs_s=50)
+    made.submit(gpus=2, runs_s=90)
+    head = made.submit(gpus=2, runs_s=10)
+    kept = next(iter(made.plane.controller.scheduler.reservations.made())).placements[0].node
+    made.cluster("alpha").fail_node(kept)
+    made.plane.run(2)
+    now = next(iter(made.plane.controller.scheduler.reservations.made())).placements[0].node
+    assert now != kept
+    assert kept_for(made) == {head}
+
+
+def test_a_place_that_does_not_come_free_in_time_is_given_up() -> None:
+    """When a job runs for longer than expected, the head's place is sought where something ends sooner."""
+    made = scene(fleet(cluster(node(gpu(), gpu()), name="alpha"), cluster(node(gpu(), gpu()), name="beta")))
+    overdue = made.submit(gpus=2, runs_s=20)
+    made.plane.run(3)
+    made.submit(gpus=2, runs_s=200)
+    made.plane.run(3)
+    head = made.submit(gpus=2, runs_s=10)
+    first = next(iter(made.plane.controller.scheduler.reservations.made())).placements[0].cluster
+    assert first == made.where(overdue)
+    made.cluster(first)._state.records[overdue, 1].made = replace(  # noqa: SLF001  # it will never end
+        made.cluster(first)._state.records[overdue, 1].made,  # noqa: SLF001
+        ends_ns=None,
+    )
+    made.plane.run(230)
+    assert made.job(head).started_ns is not None
+
+
+def test_three_hopeless_jobs_do_not_keep_the_fourth_from_its_place() -> None:
+    """Jobs that fit nowhere even when all is over get nothing kept, and do not stand in the way of who could."""
+    made = one_node(2)
+    made.submit(gpus=1, runs_s=60)
+    hopeless = [made.submit(gpus=3 + at, priority=9) for at in range(4)]
+    head = made.submit(gpus=2, runs_s=10, priority=5)
+    for _ in range(10):
+        made.plane.submit(spec(gpus=1, runs_s=30), spec(gpus=1, runs_s=30))
+        made.plane.run(15)
+    assert made.state(head) == "completed"
+    assert {made.state(each) for each in hopeless} == {"queued"}
+
+
+def test_each_queue_has_a_reservation_of_its_own() -> None:
+    """The heads of two queues both get a place kept, and a third job passes neither."""
+    from seaway.application.changes import Change
+    from seaway.domain.tenancy import Queue
+
+    made = one_node(4)
+    made.plane.writer.commit([Change(put=[Queue("other")])])
+    made.submit(gpus=3, runs_s=50)
+    heads = {made.submit(gpus=2), made.submit(gpus=2, queue="other")}
+    assert kept_for(made) == heads
+    assert made.state(made.submit(gpus=1)) == "queued"
+
+
+def test_a_restart_forgets_and_finds_reservations() -> None:
+    """Reservations are only in memory: after a restart they are worked out again."""
+    made = one_node(2)
+    made.submit(gpus=1, runs_s=100)
+    made.plane.run(5)
+    head = made.submit(gpus=2)
+    made.plane.restart()
+    made.plane.settle()
+    assert kept_for(made) == {head}

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from seaway.application.changes import Change
+from seaway.domain.tenancy import Pool, Queue, Tenant
+from seaway.testing.builders import cluster, fleet, gpu, node
+from tests.unit.application.scene import Scene, scene, spec
+
+
+def one_node(gpus: int = 4, **settings: object) -> Scene:
+    """Make one node."""
+    return scene(fleet(cluster(node(*[gpu() for _ in range(gpus)]), name="alpha")), **settings)
+
+
+def submit(made: Scene, **fields: object) -> str:
+    """Submit a job without trying it."""
+    return made.plane.submit(spec(**fields))[0]
+
+
+def test_priority_then_first_come() -> None:
+    """When there is room for one, the most urgent goes first, and among those who came first."""
+    made = one_node(1)
+    blocker = made.submit(runs_s=10)
+    late = submit(made, runs_s=10)
+    made.clock.advance_s(1)
+    later, urgent = submit(made, runs_s=10), submit(made, runs_s=10, priority=1)
+    order: list[str] = []
+    for _ in range(80):
+        made.plane.run(1)
+        order += [each for each in (late, later, urgent) if made.state(each) == "running" and each not in order]
+    assert made.state(blocker) == "completed"
+    assert order == [urgent, late, later]
+
+
+def test_tenants_share_what_comes_free() -> None:
+    """A tenant with a hundred jobs gets every other place, not all of them."""
+    made = one_node(4)
+    made.plane.writer.commit([Change(put=[Tenant("a"), Tenant("b")])])
+    many = [submit(made, tenant="a") for _ in range(20)]
+    few = [submit(made, tenant="b") for _ in range(2)]
+    made.plane.settle()
+    assert [made.state(each) for each in few] == ["deploying"] * 2
+    assert sum(made.state(each) == "deploying" for each in many) == 2
+
+
+def test_queues_with_other_policies_share_a_commit() -> None:
+    """Tenants that take turns in queues of unlike policies are still decided many at a time, in their order."""
+    made = one_node(8)
+    queues = [Queue("one", policy="bestfit"), Queue("two", policy="greedy")]
+    made.plane.writer.commit([Change(put=[Tenant("a"), Tenant("b"), *queues])])
+    for _ in range(4):
+        submit(made, tenant="a", queue="one")
+        submit(made, tenant="b", queue="two")
+    before = len(made.plane.store.commits)
+    made.plane.controller.step()
+    assert len(made.plane.store.commits) == before + 1
+    assert {each.policy for each in made.plane.store.held_attempts()} == {"bestfit", "greedy"}
+
+
+def test_a_pool_holds_its_jobs() -> None:
+    """Jobs of a queue go to the clusters of its pool, and wait when those are full, until the pool grows."""
+    made = scene()
+    pool = Pool("west", frozenset({"beta"}))
+    made.plane.writer.commit([Change(put=[pool, Queue("west", pool="west")])])
+    jobs = [submit(made, queue="west") for _ in range(3)]
+    made.plane.settle()
+    assert [made.job(each).clusters for each in jobs] == [("beta",), ("beta",), ()]
+    made.plane.operations.put_pool(replace(pool, clusters=frozenset({"alpha", "beta"})), "ada")
+    made.plane.settle()
+    assert made.job(jobs[2]).clusters == ("alpha",)
+
+
+def test_ten_thousand_alike_cost_a_few_decisions() -> None:
+    """Jobs that wait and are like one that does not fit are not decided, neither now nor when nothing changed."""
+    made = one_node(4, batch=64)
+    made.plane.submit(*[spec(gpus=2 + at % 3, runs_s=1000) for at in range(10_000)])
+    made.plane.settle()
+    tally = made.plane.controller.scheduler.tally
+    assert tally.placed == 2
+    assert tally.decided < 1000
+    before = tally.decided
+    made.plane.run(10)
+    assert tally.decided == before
+    made.plane.jobs.cancel(next(iter(made.plane.controller.live.attempts))[0], "ada")
+    made.plane.settle()
+    assert tally.decided - before < 1000
+
+
+def test_what_is_far_behind_is_tried_though_the_fleet_keeps_changing() -> None:
+    """A pass over more jobs than one step tries goes on from where it was, so that all come to their turn."""
+    made = one_node(4, batch=4, most_tried=4, reserve=False)
+    made.plane.submit(*[spec(gpus=5 + at) for at in range(30)])
+    last = submit(made, priority=-1)
+    for _ in range(12):
+        made.plane.controller.step()
+        made.plane.controller.live.fleet.version += 1  # as when something ends in every step
+    assert made.state(last) in {"scheduled", "deploying"}
+
+
+def test_a_change_in_between_is_not_overwritten() -> None:
+    """A job that is cancelled in the moment in which its placement is stored stays cancelled, and holds nothing."""
+    made = one_node()
+    job_id = submit(made)
+    made.plane.writer.meanwhile.append(lambda: made.plane.jobs.cancel(job_id, "ada"))
+    made.plane.settle()
+    made.plane.run(3)
+    assert made.state(job_id) == "cancelled"
+    assert made.plane.controller.scheduler.tally.conflicts == 1
+    assert not made.plane.controller.live.bookings
+    assert made.state(made.submit(gpus=4)) == "deploying"
+
+
+def test_a_job_reprioritized_in_between_is_placed_at_once() -> None:
+    """A job that changes in the moment in which its placement is stored is decided anew."""
+    made = one_node()
+    job_id = submit(made)
+    made.plane.writer.meanwhile.append(
+        lambda: made.plane.jobs.change(job_id, replace(made.job(job_id).spec, priority=3), "ada")
+    )
+    made.plane.settle()
+    made.plane.run(5)
+    assert made.state(job_id) == "running"
+    assert made.job(job_id).spec.priority == 3
+
+
+def test_a_gateway_that_left_keeps_its_jobs_waiting_alone() -> None:
+    """Jobs for a gateway that is not there wait, and hold up nobody; what runs for it runs on, also after a restart."""
+    parts = fleet(cluster(node(gpu(), gpu()), name="alpha", gateway="door"), gateways=["user"])
+    made = scene(parts)
+    runs = made.submit(gateway="user")
+    made.plane.run(5)
+    made.clusters.gateways = lambda: [each for each in parts.gateways if each.name != "user"]  # type: ignore[method-assign]
+    made.plane.restart()
+    made.plane.settle()
+    waits, other = made.submit(gateway="user"), made.submit()
+    assert (made.state(runs), made.state(waits), made.state(other)) == ("running", "queued", "deploying")

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from seaway.application.control.waiting import Entry, Waiting, entry
+from seaway.domain.lifecycle import JobState
+from seaway.testing.records import NOW_NS, job_record
+from tests.unit.application.scene import spec
+
+
+def entered(at: int = 0, **fields: object) -> Entry:
+    """Make a job that waits, submitted at a time."""
+    return entry(job_record(spec=spec(**fields), submitted_ns=NOW_NS + at), frozenset(), frozenset())
+
+
+def alike(_: Entry) -> Hashable:
+    """Say that all jobs may be decided together."""
+    return None
+
+
+def tried(waiting: Waiting, most: int = 100) -> list[str]:
+    """Take what is to be tried; return ids."""
+    return [each.record.id for each in waiting.take(most, alike)]
+
+
+def waiting_of(*entries: Entry) -> Waiting:
+    """Let jobs wait."""
+    made = Waiting()
+    for each in entries:
+        made.put(each)
+    return made
+
+
+def test_priority_goes_first_then_who_came_first() -> None:
+    """Within a tenant, the order is by priority, then by when a job was submitted, whatever its kind."""
+    late, early = entered(2), entered(1, cpu_milli=2000)
+    urgent, idle = entered(3, priority=5), entered(0, priority=-1)
+    waiting = waiting_of(late, idle, early, urgent)
+    assert tried(waiting) == [each.record.id for each in (urgent, early, late, idle)]
+    assert not len(waiting)
+
+
+def test_tenants_take_turns() -> None:
+    """One tenant's many jobs do not go before another's few, and who was last is not first again."""
+    many = [entered(at, tenant="a") for at in range(4)]
+    few = [entered(10 + at, tenant="b", priority=-5) for at in range(2)]
+    waiting = waiting_of(*many, *few)
+    assert tried(waiting, 3) == [each.record.id for each in (many[0], few[0], many[1])]
+    assert tried(waiting) == [each.record.id for each in (few[1], many[2], many[3])]
+
+
+def test_what_does_not_fit_is_not_tried_again_until_the_fleet_changes() -> None:
+    """When one of a kind is refused, its like wait too; others are tried, and so are all once something changed."""
+    small, like, other = entered(0), entered(1), entered(2, cpu_milli=5000)
+    waiting = waiting_of(small, like, other)
+    waiting.refuse(small.kind)
+    assert tried(waiting) == [other.record.id]
+    assert waiting.idle
+    waiting.put(entered(3))
+    assert waiting.idle, "one more of a kind that does not fit"
+    waiting.try_all()
+    assert tried(waiting)[:2] == [small.record.id, like.record.id]
+
+
+def test_a_batch_ends_where_jobs_are_decided_otherwise() -> None:
+    """Jobs are taken together only as long as they are alike."""
+    jobs = [entered(at, queue="fast" if at == 2 else "default") for at in range(4)]
+    waiting = waiting_of(*jobs)
+    taken = waiting.take(10, lambda each: each.queue)
+    assert [each.record.id for each in taken] == [each.record.id for each in jobs[:2]]
+
+
+def test_a_job_that_changed_waits_as_it_is_now() -> None:
+    """A newer record of a job takes the place of the older; a job that left is passed over."""
+    first, second = entered(0), entered(1)
+    waiting = waiting_of(first, second)
+    behind = replace(first.record, spec=replace(first.record.spec, priority=-1), version=2)
+    waiting.put(entry(behind, frozenset(), frozenset()))
+    assert len(waiting) == 2
+    assert tried(waiting, 1) == [second.record.id]
+    waiting.remove(first.record.id)
+    waiting.remove("nobody")
+    assert tried(waiting) == []
+
+
+def test_jobs_are_taken_in_once_they_were_tried() -> None:
+    """Jobs that are new are told apart, each once, when they are known not to fit, and only so many at a time."""
+    new = [entered(at) for at in range(5)]
+    queued = entry(replace(new[0].record, id=new[0].record.id[::-1], state=JobState.QUEUED), frozenset(), frozenset())
+    waiting = waiting_of(*new, queued)
+    assert not waiting.fresh(10)
+    waiting.refuse(new[0].kind)
+    assert [each.record.id for each in waiting.fresh(3)] == [each.record.id for each in new[:3]]
+    assert [each.record.id for each in waiting.fresh(3)] == [each.record.id for each in new[3:]]
+    assert not waiting.fresh(3)
+
+
+def test_the_first_of_a_queue_is_known() -> None:
+    """Each tenant's first job in each queue can be asked for, also when earlier ones left."""
+    a, b = entered(0, queue="fast"), entered(1, queue="fast")
+    waiting = waiting_of(b, a, entered(0, queue="fast", tenant="other"), entered(0, priority=9))
+    assert waiting.first("default", "fast") is a
+    waiting.remove(a.record.id)
+    assert waiting.first("default", "fast") is b
+    assert waiting.first("nobody", "fast") is None
+
+
+def test_jobs_kept_from_devices_are_another_kind() -> None:
+    """What a cluster refused on some devices is tried apart from its like."""
+    plain = entered()
+    kept = entry(plain.record, frozenset(), frozenset({"GPU-1"}))
+    assert kept.kind is not plain.kind
+    assert kept.kind is entry(plain.record, frozenset(), frozenset({"GPU-1"})).kind
+    assert "GPU-1" in kept.job.demand.devices.avoid_uuids
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_history_is_taken_in_order(seed: int) -> None:
+    """Whatever came, went, changed and was put back, what is taken is in order, complete and once each."""
+    random = Random(seed)
+    waiting = Waiting()
+    there: dict[str, Entry] = {}
+    for at in range(600):
+        what = random.random()
+        if what < 0.5 or not there:
+            one = entered(random.randrange(50), cpu_milli=random.randrange(1, 4), priority=random.randrange(3))
+            there[one.record.id] = one
+            waiting.put(one)
+        elif what < 0.7:
+            waiting.remove(there.pop(random.choice(list(there))).record.id)
+        elif what < 0.9:
+            waiting.put_back(waiting.take(random.randrange(1, 5), alike))
+        elif what < 0.95:
+            waiting.refuse(random.choice(list(there.values())).kind)
+        else:
+            waiting.try_all()
+        first = min(there.values(), key=lambda each: each.order, default=None)
+        assert waiting.first("default", "default") is first, at
+    waiting.try_all()
+    assert tried(waiting, 1000) == [each.record.id for each in sorted(there.values(), key=lambda each: each.order)]
