@@ -150,7 +150,7 @@ MOST_RETRY_NS = 10_000_000_000
 
 def retry_ns(tries: int) -> int:
     """Return the delay after so many tries in vain."""
-    return min(RETRY_NS << min(tries, 10), MOST_RETRY_NS)
+    return min(RETRY_NS << min(tries - 1, 10), MOST_RETRY_NS)
 
 
 class InPlace:

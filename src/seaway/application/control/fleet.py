@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from seaway.application.records import Attempt, Cordon
 from seaway.application.views import ClusterState
 from seaway.domain.cluster import Cluster, Fleet
+from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.network import Gateway, Link
 from seaway.domain.node import Node
@@ -15,6 +17,8 @@ from seaway.scheduling.booking import Booking, book
 from seaway.scheduling.columns import CLUSTERS_GATE
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.update import put_links, put_node, remove_node
+
+log = logging.getLogger(__name__)
 
 Key = tuple[str, int]
 """Id of a job and number of an attempt."""
@@ -91,10 +95,26 @@ class LiveFleet:
             self.version += 1
 
     def tell(self, cluster: Cluster) -> None:
-        """Take over what a cluster tells of itself."""
+        """Take over what a cluster tells of itself, unless it contradicts what others told; then nothing changes."""
         live = self.clusters[cluster.name]
         before, live.cluster = live.cluster, cluster
         self.make += 1
+        try:
+            self._follow(before, cluster)
+        except RejectedError:
+            self._take_anew(live, before)
+
+    def _take_anew(self, live: LiveCluster, before: Cluster | None) -> None:
+        """Make the snapshot anew when a change cannot be followed, like a device that moved from node to node."""
+        try:
+            self.rebuild()
+        except RejectedError as error:
+            log.error("%s tells what cannot be: %s; what it told before stands", live.name, error)
+            live.cluster = before
+            self.rebuild()
+
+    def _follow(self, before: Cluster | None, cluster: Cluster) -> None:
+        """Write what changed in a cluster into the snapshot."""
         if before is None or _character(before) != _character(cluster):
             self.rebuild()
             return

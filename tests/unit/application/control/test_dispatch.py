@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from seaway.application.control.dispatch import MOST_RETRY_NS, TOGETHER, Answered, InPlace, Outbox, Silent, retry_ns
+from seaway.application.ports.backend import Answer, Command, Removal
+from seaway.application.records import Outgoing, Verb
+from seaway.domain.deployment import Deployment
+from seaway.testing.clocks import VirtualClock
+from tests.unit.application.scene import scene, spec
+
+DONE = Answer(done=True)
+LATER = Answer(done=False, reason="busy")
+REFUSED = Answer(done=False, refused=True, reason="no")
+
+
+def create(job: str = "a", attempt: int = 1) -> tuple[Outgoing, Command]:
+    """Make a command that creates something."""
+    return Outgoing(job, attempt, "alpha", Verb.CREATE, 0), Deployment(job, attempt, "alpha", spec(), ())
+
+
+def delete(job: str = "a", attempt: int = 1) -> tuple[Outgoing, Command]:
+    """Make a command that removes it."""
+    return Outgoing(job, attempt, "alpha", Verb.DELETE, 1), Removal(job, attempt, "alpha")
+
+
+def verbs(told: list[tuple[Outgoing, Command]]) -> list[tuple[str, Verb]]:
+    """Return what is told of which job."""
+    return [(outgoing.job_id, outgoing.verb) for outgoing, _ in told]
+
+
+def test_only_the_latest_is_told_of_an_attempt() -> None:
+    """A removal takes the place of a creation that was not told yet."""
+    box = Outbox()
+    box.give(*create())
+    box.give(*create("b"))
+    box.give(*delete())
+    assert verbs(box.take(0)) == [("b", Verb.CREATE), ("a", Verb.DELETE)]
+    assert not box.take(0)
+
+
+def test_only_so_much_is_told_at_once() -> None:
+    """A batch has a limit; the rest is told next."""
+    box = Outbox()
+    for at in range(TOGETHER + 3):
+        box.give(*create(str(at)))
+    assert len(box.take(0)) == TOGETHER
+    assert len(box.take(0)) == 3
+
+
+def test_what_was_told_in_vain_is_told_again_later_and_later() -> None:
+    """The delay doubles up to a limit, and the reason is known meanwhile; an answer ends it."""
+    box = Outbox()
+    box.give(*create())
+    now_ns = 0
+    for tries in range(1, 12):
+        told = box.take(now_ns)
+        assert len(told) == 1
+        assert not box.settle(told, [LATER], now_ns)
+        due_ns = box.next_due_ns()
+        assert due_ns == now_ns + retry_ns(tries)
+        assert box.tries["a", 1, "alpha"] == (tries, "busy")
+        assert not box.take(now_ns)
+        now_ns = due_ns
+    assert retry_ns(11) == MOST_RETRY_NS
+    told = box.take(now_ns)
+    assert box.settle(told, [DONE], now_ns) == [Answered(told[0][0], DONE)]
+    assert not box.tries
+    assert box.next_due_ns() is None
+
+
+def test_a_refusal_is_for_good_but_a_removal_is_never_given_up() -> None:
+    """A creation that is refused is reported; a removal is told until it is done."""
+    box = Outbox()
+    box.give(*create())
+    told = box.take(0)
+    assert box.settle(told, [REFUSED], 0) == [Answered(told[0][0], REFUSED)]
+    box.give(*delete())
+    assert not box.settle(box.take(0), [REFUSED], 0)
+    assert len(box) == 1
+
+
+def test_what_is_newer_is_not_overwritten_by_what_was_told_in_vain() -> None:
+    """A removal that came while the creation was on its way is told; the creation is not told again."""
+    box = Outbox()
+    box.give(*create())
+    told = box.take(0)
+    box.drop(told[0][0])
+    box.give(*delete())
+    assert not box.settle(told, [LATER], 0)
+    assert verbs(box.take(10**12)) == [("a", Verb.DELETE)]
+
+
+def test_what_was_dropped_on_its_way_is_not_told_again() -> None:
+    """A creation whose attempt is over by the time that it failed would bring a dead job to life."""
+    box = Outbox()
+    box.give(*create())
+    told = box.take(0)
+    box.drop(told[0][0])
+    assert not box.settle(told, [LATER], 0)
+    assert not len(box)
+    assert not box.tries
+
+
+def test_dropping_leaves_the_other_verb() -> None:
+    """Only what is meant is dropped: not a removal when the creation is meant."""
+    box = Outbox()
+    box.give(*delete())
+    box.drop(create()[0])
+    assert verbs(box.take(0)) == [("a", Verb.DELETE)]
+
+
+def test_an_unreachable_cluster_does_not_hold_up_others() -> None:
+    """In place, each cluster is told and asked for itself, and silence is reported."""
+    made = scene()
+    made.cluster("alpha").disconnect()
+    talker = InPlace(VirtualClock())
+    talker.use(made.clusters.clusters())
+    reports = talker.collect()
+    assert [type(report).__name__ for report in reports] == ["Silent", "Heard"]
+    assert isinstance(reports[0], Silent)
+    assert reports[0].cluster == "alpha"
+
+
+def test_delays_tell_what_is_told_in_vain() -> None:
+    """While a cluster cannot be told something, it is known what and why; forgetting forgets it."""
+    made = scene()
+    made.cluster("alpha").disconnect()
+    talker = InPlace(made.clock)
+    talker.use(made.clusters.clusters())
+    outgoing, command = create()
+    talker.give(outgoing, command)
+    talker.give(replace(outgoing, cluster="nowhere"), command)
+    talker.collect()
+    assert list(talker.delays()) == [("a", 1, "alpha")]
+    talker.forget()
+    assert not talker.delays()

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from seaway.application.control.fleet import LiveFleet
+from seaway.application.records import Attempt, Cordon
+from seaway.application.views import ClusterState
+from seaway.domain.cluster import Cluster
+from seaway.domain.lifecycle import AttemptState
+from seaway.domain.network import Gateway, Link
+from seaway.domain.placement import DeviceSlice, Placement
+from seaway.scheduling.booking import book
+from seaway.scheduling.engine import decide
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.planes import make_policy
+from tests.unit.application.scene import spec
+
+ALPHA = fleet(cluster(node(gpu(), gpu()), node(gpu()), name="alpha", gateway="door")).clusters[0]
+BETA = fleet(cluster(node(gpu()), name="beta")).clusters[0]
+
+
+def live(*told: Cluster) -> LiveFleet:
+    """Make a fleet of clusters that told of themselves and answer."""
+    made = LiveFleet()
+    made.know([each.name for each in told], 0)
+    for each in told:
+        made.tell(each)
+        made.set_state(each.name, ClusterState.UP)
+    return made
+
+
+def fits(made: LiveFleet, **fields: object) -> str:
+    """Return where a job would go; empty for nowhere."""
+    snapshot = made.snapshot.copy()
+    plan = decide(snapshot, JobQueue(snapshot, [spec(**fields).job("x")]), make_policy("bestfit", ()))
+    placements = list(plan.placements())
+    return f"{placements[0].cluster}/{placements[0].node}" if placements else ""
+
+
+def held(number: int = 1, *, cluster: str = "alpha", node: str = "node-0", gateway: str = "") -> Attempt:
+    """Make an attempt of one GPU on a node."""
+    taken = DeviceSlice(f"GPU-{cluster}-{node}-0", 81_920, 1000)
+    places = (Placement("job", 0, cluster, node, (taken,)),)
+    made = spec(gateway=gateway, min_bandwidth_mbps=10) if gateway else spec()
+    return Attempt("job", number, AttemptState.RUNNING, made, "bestfit", places, 0, 0)
+
+
+def same(made: LiveFleet) -> None:
+    """Check that a fleet is booked as one made anew would be."""
+    fresh = Snapshot(made.fleet())
+    for attempt, job, _ in made._held.values():  # noqa: SLF001
+        book(fresh, job, attempt.placements)
+    for table in ("nodes", "devices", "blocks", "clusters", "bandwidth"):
+        np.testing.assert_array_equal(getattr(made.snapshot.arrays, table), getattr(fresh.arrays, table), table)
+
+
+def hold(made: LiveFleet, attempt: Attempt) -> None:
+    """Book what an attempt holds."""
+    made.hold(attempt, attempt.spec.job(attempt.job_id))
+
+
+def test_what_an_attempt_holds_is_taken_until_it_lets_go() -> None:
+    """A booking takes exactly its devices, and letting go, even twice, gives exactly them back."""
+    made = live(BETA)
+    hold(made, held(cluster="beta"))
+    assert not fits(made)
+    same(made)
+    version = made.version
+    made.let_go(("job", 1))
+    made.let_go(("job", 1))
+    assert made.version == version + 1
+    assert fits(made) == "beta/node-0"
+    same(made)
+
+
+def test_what_runs_on_a_node_that_nobody_told_of_is_booked_when_it_is() -> None:
+    """Attempts may be known before their cluster is, as after a restart; nothing is lost or booked twice."""
+    made = LiveFleet()
+    hold(made, held())
+    made.know(["alpha"], 0)
+    made.tell(ALPHA)
+    made.set_state("alpha", ClusterState.UP)
+    same(made)
+    assert fits(made, gpus=2) == ""
+
+
+def test_what_runs_behind_an_unknown_gateway_is_booked_all_the_same() -> None:
+    """A gateway that left, or is not known yet, keeps no attempt from holding its devices."""
+    made = live(ALPHA)
+    hold(made, held(gateway="user"))
+    same(made)
+    links = [Link("user", "door", 1, bandwidth_mbps=100)]
+    made.connect([Gateway("user"), Gateway("door")], links)
+    same(made)
+    assert made.snapshot.arrays.bandwidth[0, 1] == 90
+    made.connect([Gateway("door")], [])
+    same(made)
+
+
+def test_a_node_that_changes_keeps_what_it_holds() -> None:
+    """Nodes and devices that fail, come, go and come back: what is booked stays booked."""
+    made = live(ALPHA)
+    hold(made, held())
+    broken = replace(ALPHA.nodes[0], ready=False)
+    for nodes in (
+        (broken, ALPHA.nodes[1]),
+        (ALPHA.nodes[1],),
+        ALPHA.nodes,
+        (*ALPHA.nodes, node(gpu(uuid="GPU-new"), name="node-9")),
+    ):
+        made.tell(replace(ALPHA, nodes=nodes))
+        assert fits(made, gpus=2) == ""
+    made.let_go(("job", 1))
+    assert fits(made, gpus=2) == "alpha/node-0"
+
+
+def test_a_device_that_moves_between_nodes_is_followed() -> None:
+    """When a device turns up on another node of its cluster, the fleet is made anew rather than given up."""
+    made = live(ALPHA)
+    first, second = ALPHA.nodes
+    moved = replace(
+        ALPHA,
+        nodes=(
+            replace(first, devices=first.devices[:1]),
+            replace(second, devices=(*second.devices, replace(first.devices[1], index=1))),
+        ),
+    )
+    made.tell(moved)
+    assert fits(made, gpus=2) == "alpha/node-1"
+    back = replace(ALPHA, nodes=ALPHA.nodes)
+    made.tell(back)
+    assert fits(made, gpus=2) == "alpha/node-0"
+
+
+def test_a_cluster_that_tells_nonsense_keeps_the_others_going() -> None:
+    """When a cluster claims devices of another, what it told before stands."""
+    made = live(ALPHA, BETA)
+    made.tell(replace(BETA, nodes=(replace(BETA.nodes[0], devices=ALPHA.nodes[0].devices),)))
+    assert made.clusters["beta"].cluster == BETA
+    assert fits(made, clusters={"beta"}) == "beta/node-0"
+    same(made)
+
+
+@pytest.mark.parametrize("place", ["", "node-0"])
+def test_cordons_keep_work_away(place: str) -> None:
+    """A cordoned node or cluster takes nothing new, holds what it has, and takes work again afterwards."""
+    made = live(BETA)
+    made.cordon([Cordon("beta", place, drain=False, reason="", actor="ada", at_ns=0)])
+    assert not fits(made)
+    assert made.cordon_of("beta", place) is not None
+    made.tell(replace(BETA, region="eu"))  # made anew
+    assert not fits(made)
+    made.cordon([])
+    assert fits(made) == "beta/node-0"
+
+
+def test_a_silent_cluster_takes_no_work() -> None:
+    """Only a cluster that answers is offered to the engine, also after the fleet was made anew."""
+    made = live(ALPHA, BETA)
+    for state in (ClusterState.STALE, ClusterState.LOST):
+        made.set_state("beta", state)
+        made.rebuild()
+        assert not fits(made, clusters={"beta"})
+    made.set_state("beta", ClusterState.UP)
+    assert fits(made, clusters={"beta"}) == "beta/node-0"
+
+
+def test_a_cluster_that_left_is_forgotten() -> None:
+    """What is not of the fleet any more is offered no longer; what ran there can still be let go."""
+    made = live(ALPHA, BETA)
+    hold(made, held(cluster="beta"))
+    made.know(["alpha"], 5)
+    assert [each.name for each in made.fleet().clusters] == ["alpha"]
+    made.let_go(("job", 1))
+    same(made)
+
+
+def test_versions_count_what_may_let_jobs_fit() -> None:
+    """What may let a job fit counts up the version; what changes the fleet itself, the make."""
+    made = live(ALPHA)
+    before = (made.version, made.make)
+    made.tell(ALPHA)
+    made.connect([Gateway("door")], [])
+    assert made.version > before[0]
+    assert made.make > before[1]
+    before = (made.version, made.make)
+    made.set_state("alpha", ClusterState.STALE)
+    assert (made.version, made.make) == (before[0] + 1, before[1])

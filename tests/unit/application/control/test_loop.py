@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from random import Random
+from threading import Event
+
+import pytest
+
+from seaway.adapters.simulated.backends import SimulatedBackends
+from seaway.adapters.simulated.options import Options
+from seaway.application.changes import Change
+from seaway.application.control.loop import Controller
+from seaway.application.control.settings import ControlSettings
+from seaway.application.control.threads import Threads
+from seaway.application.jobs import Jobs
+from seaway.application.records import JobRecord, Verb
+from seaway.application.system_clock import SystemClock
+from seaway.application.writer import Writer
+from seaway.domain.deployment import CopyPhase
+from seaway.domain.errors import InvariantError, UnavailableError
+from seaway.domain.lifecycle import AttemptState, JobState
+from seaway.testing.memory_store import MemoryStore
+from seaway.testing.planes import make_policy
+from tests.unit.application.scene import Scene, scene, spec, two_clusters
+
+
+class _Ran:
+    """Notices when a job runs."""
+
+    def __init__(self) -> None:
+        self.running = Event()
+
+    def listen(self, changes: Sequence[Change]) -> None:
+        """Look at what was stored."""
+        for change in changes:
+            for record in change.update:
+                if isinstance(record, JobRecord) and record.state is JobState.RUNNING:
+                    self.running.set()
+
+    @staticmethod
+    def submit(jobs: Jobs) -> str:
+        """Submit a job."""
+        return asyncio.run(jobs.submit(spec(), "ada"))[0].id
+
+
+def crash(made: Scene) -> None:
+    """Lose everything that is only in memory."""
+    made.plane.restart()
+
+
+def test_a_crash_between_storing_and_telling_loses_nothing() -> None:
+    """What is stored to be told is told by whoever comes next, once."""
+    made = scene()
+    job_id = made.plane.submit(spec(runs_s=5))[0]
+    made.plane.controller.step()
+    assert made.state(job_id) == "scheduled"
+    crash(made)
+    made.plane.run(20)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("completed", 1)
+
+
+def test_a_crash_between_telling_and_the_answer_doubles_nothing() -> None:
+    """A command that was carried out, and whose answer nobody heard, is sent again and changes nothing."""
+    made = scene()
+    job_id = made.plane.submit(spec())[0]
+    made.plane.controller.step()
+    made.plane.store.fail_next()
+    with pytest.raises(UnavailableError):
+        made.plane.controller.step()
+    assert made.phase(made.where(job_id), job_id) is CopyPhase.STARTING
+    assert [each.verb for each in made.plane.store.outgoing()] == [Verb.CREATE]
+    crash(made)
+    made.plane.run(5)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
+
+
+def test_a_removal_under_way_holds_its_place_over_a_crash() -> None:
+    """After a restart a job is not placed anew before the removal of its old copy is confirmed."""
+    made = scene()
+    job_id = made.submit()
+    made.plane.run(5)
+    where = made.where(job_id)
+    made.cluster(where).disconnect()
+    made.plane.jobs.suspend(job_id, "ada")
+    made.plane.jobs.resume(job_id, "ada")
+    crash(made)
+    made.plane.run(5)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("queued", 1)
+    made.cluster(where).reconnect()
+    made.plane.run(20)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("running", 2)
+
+
+def test_without_a_database_nothing_moves_and_nothing_is_lost() -> None:
+    """For thirty seconds every step says that it is unavailable; then all goes on, and what ended meanwhile is seen."""
+    made = scene()
+    ends, waits = made.submit(gpus=2, runs_s=10), made.submit(gpus=2)
+    blocked = made.submit(gpus=2)
+    made.plane.run(5)
+    made.plane.store.set_available(False)
+    for _ in range(30):
+        made.clock.advance_s(1)
+        with suppress(UnavailableError):
+            made.plane.controller.step()
+    assert not made.plane.controller.loaded
+    made.plane.store.set_available(True)
+    made.plane.run(5)
+    assert made.plane.controller.loaded
+    assert [made.state(each) for each in (ends, waits, blocked)] == ["completed", "running", "running"]
+
+
+def test_while_the_database_is_away_names_stay_known() -> None:
+    """Whoever looks at the memory meanwhile sees the last that was known, not nothing."""
+    made = scene()
+    job_id = made.submit()
+    made.plane.store.set_available(False)
+    for _ in range(3):
+        made.clock.advance_s(5)
+        with suppress(UnavailableError):
+            made.plane.controller.step()
+    assert not made.plane.controller.loaded
+    live = made.plane.controller.live
+    assert set(live.queues) == set(live.tenants) == set(live.pools) == {"default"}
+    assert job_id in live.jobs
+
+
+def test_a_commit_in_doubt_is_read_anew() -> None:
+    """When somebody's change was stored and only the answer was lost, the loop finds it all the same."""
+    made = scene()
+    made.plane.store.fail_next(after=True)
+    with pytest.raises(UnavailableError):
+        made.plane.submit(spec())
+    assert not made.plane.controller.loaded
+    made.plane.run(5)
+    jobs = list(made.plane.store.live_jobs())
+    assert [job.state.value for job in jobs] == ["running"]
+
+
+def test_a_decision_that_could_not_be_stored_holds_nothing() -> None:
+    """When storing placements fails, what was booked for them is free again."""
+    made = scene()
+    job_id = made.plane.submit(spec(gpus=2))[0]
+    made.plane.store.fail_next()
+    with pytest.raises(UnavailableError):
+        made.plane.controller.step()
+    made.plane.settle()
+    assert made.state(job_id) == "deploying"
+    assert made.state(made.submit(gpus=2)) == "deploying"
+    assert made.plane.job(job_id).attempt == 1
+
+
+def test_whatever_fails_is_followed_by_reading_anew() -> None:
+    """An error nobody foresaw does not leave the memory as it happened to be."""
+    made = scene()
+    made.plane.submit(spec())
+    made.plane.store.fail_next(InvariantError("another process writes now"))
+    with pytest.raises(InvariantError):
+        made.plane.controller.step()
+    assert not made.plane.controller.loaded
+    made.plane.run(5)
+    assert [each.state for each in made.plane.store.held_attempts()] == [AttemptState.RUNNING]
+
+
+def test_many_jobs_are_placed_over_several_rounds() -> None:
+    """One step decides only so much before it looks around; it says that there is more to do."""
+    made = scene(batch=1)
+    made.plane.submit(*[spec(cpu_milli=10, gpus=1, gpu_memory_mib=1000, gpu_milli=1) for _ in range(30)])
+    placed = []
+    while made.plane.controller.step():
+        placed.append(made.plane.controller.scheduler.tally.placed)
+    assert placed[0] == 8
+    assert placed[-1] == 30
+
+
+def test_it_runs_in_threads_of_its_own() -> None:
+    """With real threads a job is taken in and deployed without anybody stepping, and stopping takes no time."""
+    clock, store = SystemClock(), MemoryStore()
+    store.lead("test")
+    writer = Writer(store)
+    clusters = SimulatedBackends(two_clusters(), clock, Options(start_delay_s=0))
+    threads = Threads(clock, Random(1))
+    controller = Controller(store, writer, clusters, threads, make_policy, clock, ControlSettings(poll_s=0.05))
+    threads.on_report = controller.wake
+    ran = _Ran()
+    writer.listen(ran.listen)
+    writer.start()
+    controller.start()
+    try:
+        jobs = Jobs(store, writer, clock, Random(1))
+        job_id = ran.submit(jobs)
+        assert ran.running.wait(20)
+        assert jobs.find(job_id).attempt == 1
+    finally:
+        begun_ns = clock.monotonic_ns()
+        controller.stop()
+        threads.stop()
+        writer.stop()
+        clusters.close()
+    assert clock.monotonic_ns() - begun_ns < 1_000_000_000

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from seaway.application.control.dispatch import Answered, Report, Silent
+from seaway.application.control.threads import Threads
+from seaway.application.ports.backend import Answer, Changes, Command, Removal
+from seaway.application.records import Outgoing, Verb
+from seaway.application.system_clock import SystemClock
+from seaway.domain.deployment import Deployment
+from seaway.domain.errors import UnavailableError
+from tests.unit.application.scene import spec
+
+PATIENCE_S = 10
+"""How long a test waits for threads before it fails; nothing takes nearly so long."""
+
+
+class Scripted:
+    """A cluster that says what a test wants, and notes what it was told."""
+
+    def __init__(self, name: str) -> None:
+        self.cluster = name
+        self.told: list[tuple[str, int, str]] = []
+        self.answer: Callable[[Sequence[Command]], list[Answer]] = lambda them: [Answer(done=True)] * len(them)
+        self.open = threading.Event()
+        self.open.set()
+        self.entered = threading.Event()
+        self.listening = threading.Semaphore(0)
+        self.speaks = threading.Semaphore(0)
+        self.cursors: list[str] = []
+        self.silent = False
+
+    def send(self, commands: Sequence[Command]) -> list[Answer]:
+        """Note commands; wait while the cluster hangs."""
+        self.entered.set()
+        assert self.open.wait(PATIENCE_S)
+        self.told += [
+            (each.job_id, each.attempt, "delete" if isinstance(each, Removal) else "create") for each in commands
+        ]
+        return self.answer(commands)
+
+    def changes(self, cursor: str, wait_s: float) -> Changes:
+        """Answer whenever the test lets it."""
+        self.cursors.append(cursor)
+        self.listening.release()
+        assert self.speaks.acquire(timeout=60)
+        if self.silent:
+            raise UnavailableError("silent")
+        return Changes(f"{len(self.cursors)}", complete=not cursor)
+
+    def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
+        """Make none."""
+        return []
+
+    def logs(self, copy: str, replica: int, tail: int) -> Iterator[str]:
+        """Keep none."""
+        return iter(())
+
+
+class Talk:
+    """Threads that talk to scripted clusters, and their reports."""
+
+    def __init__(self, *names: str) -> None:
+        self.clusters = {name: Scripted(name) for name in names}
+        self.threads = Threads(SystemClock(), Random(1))
+        self.came = threading.Condition()
+        self.reports: list[Report] = []
+        self.threads.on_report = self._on_report
+        self.threads.use(list(self.clusters.values()))
+
+    def _on_report(self) -> None:
+        with self.came:
+            self.came.notify_all()
+
+    def until(self, what: Callable[[list[Report]], bool]) -> None:
+        """Wait until reports say so."""
+        with self.came:
+
+            def look() -> bool:
+                self.reports += self.threads.collect()
+                return what(self.reports)
+
+            assert self.came.wait_for(look, PATIENCE_S)
+
+    def answered(self, count: int) -> None:
+        """Wait for so many answers."""
+        self.until(lambda reports: sum(isinstance(each, Answered) for each in reports) >= count)
+
+    def give(self, cluster: str, verb: Verb, job: str = "a", attempt: int = 1) -> Outgoing:
+        """Have a cluster told something."""
+        command = (
+            Removal(job, attempt, cluster) if verb is Verb.DELETE else Deployment(job, attempt, cluster, spec(), ())
+        )
+        outgoing = Outgoing(job, attempt, cluster, verb, 0)
+        self.threads.give(outgoing, command)
+        return outgoing
+
+    def stop(self) -> None:
+        """Let all threads end."""
+        self.threads.stop()
+        for each in self.clusters.values():
+            each.open.set()
+            for _ in range(10):
+                each.speaks.release()
+
+
+@pytest.fixture
+def talk() -> Iterator[Talk]:
+    """Talk to two clusters."""
+    made = Talk("alpha", "beta")
+    yield made
+    made.stop()
+
+
+def test_a_cluster_that_hangs_holds_up_no_other(talk: Talk) -> None:
+    """While one cluster does not answer at all, the others are told and answer."""
+    talk.clusters["alpha"].open.clear()
+    talk.give("alpha", Verb.CREATE)
+    assert talk.clusters["alpha"].entered.wait(PATIENCE_S)
+    for at in range(5):
+        talk.give("beta", Verb.CREATE, f"b{at}")
+    talk.answered(5)
+    assert not talk.clusters["alpha"].told
+    assert len(talk.clusters["beta"].told) == 5
+
+
+def test_a_removal_arrives_after_the_creation(talk: Talk) -> None:
+    """Whatever is on its way, a cluster hears of an attempt's creation and removal in that order or not at all."""
+    alpha = talk.clusters["alpha"]
+    for at in range(30):
+        created = talk.give("alpha", Verb.CREATE, f"j{at}")
+        if at % 2:
+            talk.threads.drop(created)
+        talk.give("alpha", Verb.DELETE, f"j{at}")
+    talk.until(lambda _: sum(verb == "delete" for _, _, verb in alpha.told) == 30)
+    for at in range(30):
+        heard = [verb for job, _, verb in alpha.told if job == f"j{at}"]
+        assert heard in (["create", "delete"], ["delete"])
+
+
+def test_what_fails_is_told_again(talk: Talk) -> None:
+    """A command that was not answered is sent until it is; one that is answered too shortly counts as unanswered."""
+    alpha = talk.clusters["alpha"]
+    answers: list[Callable[[Sequence[Command]], list[Answer]]] = [_fail, lambda _: [], alpha.answer]
+
+    def next_answer(commands: Sequence[Command]) -> list[Answer]:
+        return answers.pop(0)(commands)
+
+    alpha.answer = next_answer
+    talk.give("alpha", Verb.CREATE)
+    talk.answered(1)
+    assert alpha.told == [("a", 1, "create")] * 3
+    assert not talk.threads.delays()
+
+
+def _fail(_: Sequence[Command]) -> list[Answer]:
+    raise UnavailableError("the answer was lost")
+
+
+def test_forgetting_begins_anew(talk: Talk) -> None:
+    """After a resync nothing of before is told, and the cluster is asked for everything."""
+    alpha = talk.clusters["alpha"]
+    assert alpha.listening.acquire(timeout=PATIENCE_S)
+    alpha.speaks.release()
+    assert alpha.listening.acquire(timeout=PATIENCE_S)
+    alpha.open.clear()
+    talk.give("alpha", Verb.CREATE)
+    assert alpha.entered.wait(PATIENCE_S)
+    talk.give("alpha", Verb.CREATE, "never")
+    alpha.answer = _fail
+    talk.threads.forget()
+    alpha.open.set()
+    alpha.speaks.release()
+    assert alpha.listening.acquire(timeout=PATIENCE_S)
+    assert alpha.cursors == ["", "1", ""]
+    alpha.answer = lambda them: [Answer(done=True)] * len(them)
+    talk.give("alpha", Verb.CREATE, "new")
+    talk.answered(1)
+    assert [job for job, _, _ in alpha.told] == ["a", "new"]
+
+
+def test_silence_is_reported_and_asked_about_again(talk: Talk) -> None:
+    """A cluster that does not answer is reported, and is heard again as soon as it speaks."""
+    alpha = talk.clusters["alpha"]
+    alpha.silent = True
+    alpha.speaks.release()
+    talk.until(lambda reports: any(isinstance(each, Silent) for each in reports))
+    alpha.silent = False
+    alpha.speaks.release()
+    talk.until(lambda reports: type(reports[-1]).__name__ == "Heard")
+
+
+def test_a_cluster_that_left_is_told_nothing(talk: Talk) -> None:
+    """What is for a cluster that nobody talks to is passed over; once it is back it can be told again."""
+    talk.threads.use([talk.clusters["beta"]])
+    talk.give("alpha", Verb.CREATE)
+    talk.give("beta", Verb.CREATE)
+    talk.answered(1)
+    assert not talk.clusters["alpha"].told
+    talk.threads.use(list(talk.clusters.values()))
+    talk.give("alpha", Verb.CREATE)
+    talk.answered(2)
+    assert talk.clusters["alpha"].told == [("a", 1, "create")]
+
+
+def test_stopping_waits_for_nobody_and_says_nothing_more() -> None:
+    """Stopping returns while a cluster hangs and another is listened to, and no report comes after it."""
+    talk = Talk("alpha", "beta")
+    alpha, beta = talk.clusters["alpha"], talk.clusters["beta"]
+    alpha.open.clear()
+    talk.give("alpha", Verb.CREATE)
+    assert alpha.entered.wait(PATIENCE_S)
+    assert beta.listening.acquire(timeout=PATIENCE_S)
+    talk.threads.stop()
+    talk.threads.collect()
+    talk.stop()
+    for thread in threading.enumerate():
+        if thread.name.startswith(("tell ", "listen ")):
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
+    assert not talk.threads.collect()
