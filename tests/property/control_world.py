@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,7 +19,7 @@ from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.backend import Answer, Backend, Changes, Command
 from seaway.application.records import Attempt, Event, JobRecord
 from seaway.domain.cluster import Fleet
-from seaway.domain.deployment import CopyPhase
+from seaway.domain.deployment import CopyPhase, Deployment
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError, UnavailableError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.lifecycle import FOLLOWS, AttemptState, JobState
@@ -102,11 +104,11 @@ class Watched:
         ]
         return answers
 
-    def manifests(self, deployment: object) -> list[dict[str, object]]:
+    def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
         """Make none."""
         return []
 
-    def logs(self, copy: str, replica: int, tail: int) -> object:
+    def logs(self, copy: str, replica: int, tail: int) -> Iterator[str]:
         """Keep none."""
         raise RejectedError("no logs")
 
@@ -125,7 +127,7 @@ class WatchedBackends:
 
     def clusters(self) -> Sequence[Backend]:
         """Return the clusters that are not away."""
-        return [each for each in self.watched if each.cluster not in self.away]  # type: ignore[return-value]  # logs and manifests are of no concern here
+        return [each for each in self.watched if each.cluster not in self.away]
 
     def gateways(self) -> Sequence[Gateway]:
         """Return the gateways."""
@@ -157,6 +159,13 @@ class MortalStore(MemoryStore):
         if dies:
             raise self.error
         return outcomes
+
+
+Thing = TypeVar("Thing")
+
+
+def _pick(things: Sequence[Thing], which: int) -> Thing:
+    return things[which % len(things)]
 
 
 class World:
@@ -260,35 +269,26 @@ class World:
         self.store.set_available(False)
 
     def trouble(self, what: str, which: int, seconds: float) -> None:
-        """Bring about a fault of a cluster."""
+        """Bring about a fault of a cluster, if it has what that takes."""
         clusters = self.clusters.clusters()
         cluster = clusters[which % len(clusters)]
-        inventory = cluster._state.books  # noqa: SLF001  # to pick a victim
-        try:
-            if what == "node":
-                cluster.fail_node(list(inventory.nodes)[which % len(inventory.nodes)], seconds)
-            elif what == "device":
-                cluster.fail_device(list(inventory.devices)[which % len(inventory.devices)], seconds)
-            elif what == "cut":
-                self.cuts = True
-                cluster.disconnect(seconds)
-            elif what == "leave":
-                self.cuts = True
-                self.watched.away = {cluster.cluster}
-            elif what == "join":
-                self.watched.away = set()
-            elif what == "refuse":
-                cluster.refuse("not today")
-            elif what == "accept":
-                cluster.refuse("")
-            elif what in {"vanish", "crash"}:
-                keys = list(cluster._state.records)  # noqa: SLF001
-                if keys and what == "vanish":
-                    cluster.vanish(*keys[which % len(keys)])
-                elif keys:
-                    cluster.fail_copy(*keys[which % len(keys)], "killed")
-        except RejectedError:
-            pass
+        books, copies = cluster._state.books, list(cluster._state.records)  # noqa: SLF001  # to pick a victim
+        node, device = _pick(list(books.nodes), which), _pick(list(books.devices), which)
+        victim = _pick(copies, which) if copies else ("none", 0)
+        acts: dict[str, Callable[[], object]] = {
+            "node": lambda: cluster.fail_node(node, seconds),
+            "device": lambda: cluster.fail_device(device, seconds),
+            "cut": lambda: cluster.disconnect(seconds),
+            "leave": lambda: self.watched.away.add(cluster.cluster),
+            "join": self.watched.away.clear,
+            "refuse": lambda: cluster.refuse("not today"),
+            "accept": lambda: cluster.refuse(""),
+            "vanish": lambda: cluster.vanish(*victim),
+            "crash": lambda: cluster.fail_copy(*victim, "killed"),
+        }
+        self.cuts |= what in {"cut", "leave"}
+        with suppress(RejectedError):
+            acts[what]()
 
     def cordon(self, which: int, *, whole: bool, drain: bool) -> None:
         """Cordon or drain a node or a cluster; what is cordoned takes work again."""

@@ -87,8 +87,10 @@ def live_through(world: World, step: tuple[object, ...]) -> None:
 def test_nothing_is_lost_or_doubled_while_clusters_answer(
     steps: list[tuple[object, ...]], reserve: bool, seed: int
 ) -> None:
-    """Whatever is done, fails, crashes or is unavailable: no job is lost, none runs twice, nothing is over capacity,
-    memory is what is stored, and in the end everything that can run has run and is cleaned up.
+    """No job is lost, none runs twice, no device is over capacity, memory is what is stored, and all ends well.
+
+    Whatever is done, fails, crashes or is unavailable; and when that is over, everything that can run has run,
+    and nothing of it is left.
     """
     world = World(some_faults(seed, outages=False) if seed else NO_FAULTS, reserve=reserve)
     for step in steps:
@@ -99,8 +101,9 @@ def test_nothing_is_lost_or_doubled_while_clusters_answer(
 @given(st.lists(st.one_of(COMMON, OUTAGE), min_size=10, max_size=40), st.integers(0, 9))
 @settings(max_examples=12, suppress_health_check=list(HealthCheck))
 def test_nothing_is_lost_or_doubled_when_clusters_are_silent(steps: list[tuple[object, ...]], seed: int) -> None:
-    """Also when clusters cannot be reached, leave and come back, a job has one live attempt at the most, and only
-    copies that were given up with their cluster run beside it until the cluster is back.
+    """A job has one live attempt at the most, also when clusters cannot be reached, leave and come back.
+
+    Only copies that were given up with their cluster run beside it, until the cluster is back.
     """
     world = World(some_faults(seed, outages=True) if seed else NO_FAULTS)
     world.cuts = True

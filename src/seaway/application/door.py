@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from seaway.application.control.loop import Controller
 from seaway.domain.cluster import Cluster, Fleet
-from seaway.domain.errors import RejectedError
+from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.node import Node
@@ -51,7 +51,11 @@ class Door:
         RejectedError
             When it names something that is not there, or no cluster could ever hold it. Says which
             change of the request the fleet could hold.
+        UnavailableError
+            When it is not known yet which names there are.
         """
+        if not self._controller.live.tenants:
+            raise UnavailableError("the control plane is starting", retry_after_s=1)
         self._look()
         problems = self._unknown_names(spec)
         if not problems and (verdict := self._never_fits(spec)):

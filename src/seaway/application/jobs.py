@@ -66,7 +66,7 @@ class Jobs:
         Raises
         ------
         ConflictError
-            When `key` was used with another body.
+            When `key` was used with another body, or for a job that is gone.
         UnavailableError
             When the job could not be stored.
         """
@@ -179,4 +179,7 @@ class Jobs:
             return None
         if used.digest != key.digest:
             raise ConflictError(f"the idempotency key {key.key!r} was used for another request")
-        return self._store.job(used.job_id)
+        job = self._store.job(used.job_id)
+        if job is None:
+            raise ConflictError(f"the idempotency key {key.key!r} was used for a job that is gone; use another")
+        return job

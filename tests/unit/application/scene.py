@@ -11,6 +11,7 @@ from seaway.adapters.simulated.faults import NO_FAULTS, Faults
 from seaway.adapters.simulated.options import Options
 from seaway.application.control.settings import ControlSettings
 from seaway.application.records import JobRecord
+from seaway.application.views import ClusterState
 from seaway.domain.cluster import Fleet
 from seaway.domain.deployment import CopyPhase
 from seaway.domain.job_spec import JobSpec
@@ -60,6 +61,11 @@ class Scene:
         return None
 
 
+def known(made: Scene, name: str) -> ClusterState:
+    """Return how the control plane takes a cluster to be."""
+    return made.plane.controller.live.fleet.clusters[name].state
+
+
 def spec(**fields: Any) -> JobSpec:  # noqa: ANN401  # fields of a spec or of what it asks for
     """Make a job of one whole GPU that runs until it is stopped; `fields` are those of `JobSpec` and of `job`."""
     own = {key: fields.pop(key) for key in list(fields) if key in JobSpec.__dataclass_fields__ and key != "demand"}
@@ -72,7 +78,7 @@ def two_clusters() -> Fleet:
     return fleet(cluster(node(gpu(), gpu()), name="alpha"), cluster(node(gpu(), gpu()), name="beta"))
 
 
-def scene(parts: Fleet | None = None, faults: Faults = NO_FAULTS, **settings: Any) -> Scene:  # noqa: ANN401
+def scene(parts: Fleet | None = None, faults: Faults = NO_FAULTS, /, **settings: Any) -> Scene:  # noqa: ANN401
     """Put a control plane over simulated clusters; `settings` are those of the control loop."""
     clock = VirtualClock()
     clusters = SimulatedBackends(parts or two_clusters(), clock, Options(faults, START_S, waits=False))

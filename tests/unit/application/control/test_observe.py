@@ -11,7 +11,7 @@ from seaway.domain.deployment import Copy, CopyPhase
 from seaway.domain.lifecycle import AttemptState
 from seaway.testing.builders import cluster, fleet, gpu, node
 from seaway.testing.records import IDS, NOW_NS
-from tests.unit.application.scene import Scene, scene, spec
+from tests.unit.application.scene import Scene, known, scene, spec
 
 
 def running(**fields: object) -> tuple[Scene, str]:
@@ -305,11 +305,10 @@ def test_a_cluster_that_answers_again_is_up() -> None:
     made = scene(fleet(cluster(node(gpu()), name="alpha")))
     made.cluster("alpha").disconnect()
     made.plane.run(20)
-    live = made.plane.controller.live.fleet.clusters["alpha"]
-    assert live.state is ClusterState.STALE
+    assert known(made, "alpha") is ClusterState.STALE
     made.cluster("alpha").reconnect()
     made.plane.run(1)
-    assert live.state is ClusterState.UP
+    assert known(made, "alpha") is ClusterState.UP
     told = [event.reason for event in made.plane.store.events(0, 100) if event.kind == "cluster"]
     assert told[-1] == "alpha answers (it was stale)"
 

@@ -6,7 +6,7 @@ from seaway.testing.builders import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 
 
-def one_node(gpus: int = 4, **settings: object) -> Scene:
+def one_node(gpus: int = 4, **settings: float) -> Scene:
     """Make one node of some GPUs."""
     return scene(fleet(cluster(node(*[gpu() for _ in range(gpus)]), name="alpha")), **settings)
 

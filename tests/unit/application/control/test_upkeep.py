@@ -6,10 +6,10 @@ from seaway.application.views import ClusterState
 from seaway.domain.deployment import CopyPhase
 from seaway.domain.lifecycle import AttemptState
 from seaway.testing.builders import cluster, fleet, gpu, node
-from tests.unit.application.scene import Scene, scene
+from tests.unit.application.scene import Scene, known, scene
 
 
-def three(gpus: int = 4, **settings: object) -> Scene:
+def three(gpus: int = 4, **settings: float) -> Scene:
     """Make three clusters of one node each."""
     parts = [cluster(node(*[gpu() for _ in range(gpus)]), name=name) for name in ("alpha", "beta", "gamma")]
     return scene(fleet(*parts), **settings)
@@ -90,12 +90,11 @@ def test_a_silent_cluster_gets_no_work_then_loses_its_jobs() -> None:
     made.plane.run(5)
     made.cluster("alpha").disconnect()
     made.plane.run(17)
-    live = made.plane.controller.live.fleet.clusters["alpha"]
-    assert live.state is ClusterState.STALE
+    assert known(made, "alpha") is ClusterState.STALE
     assert made.where(made.submit()) != "alpha"
     assert made.where(job_id) == "alpha"
     made.plane.run(50)
-    assert live.state is ClusterState.LOST
+    assert known(made, "alpha") is ClusterState.LOST
     assert made.state(job_id) == "running"
     assert made.where(job_id) != "alpha"
     assert "alpha has not answered for" in events(made, "cluster")[-1]

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+
+from seaway.application.changes import Change
+from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.tenancy import Pool, Queue, Tenant
+from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.planes import SmallPlane
+from tests.unit.application.scene import Scene, scene, spec
+
+
+def refused(made: Scene, **fields: object) -> dict[str, str]:
+    """Return where a job is wrong and why; empty when it may pass."""
+    try:
+        made.plane.door.admit(spec(**fields))
+    except RejectedError as error:
+        return {each.where: each.message for each in (error, *error.also)}
+    return {}
+
+
+def test_every_unknown_name_is_told_together() -> None:
+    """All wrong names are said at once, with those that there are."""
+    made = scene()
+    problems = refused(made, tenant="t", queue="q", template="x", gateway="g", clusters={"nowhere"})
+    assert set(problems) == {"tenant", "queue", "template", "gateway", "placement.clusters"}
+    assert problems["tenant"] == "unknown tenant 't'; there are: default"
+    assert problems["placement.clusters"] == "unknown cluster 'nowhere'; there are: alpha, beta"
+
+
+def test_queues_of_others_and_closed_ones_take_nothing() -> None:
+    """A queue may be another tenant's alone, or closed."""
+    made = scene()
+    queues = [Queue("theirs", tenant="team"), Queue("shut", open=False)]
+    made.plane.writer.commit([Change(put=[Tenant("team"), *queues])])
+    made.plane.settle()
+    assert "another tenant" in refused(made, queue="theirs")["queue"]
+    assert "closed" in refused(made, queue="shut")["queue"]
+    assert not refused(made, queue="theirs", tenant="team")
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"gpus": 3}, "no cluster could ever hold it"),
+        ({"models": {"NVIDIA H100"}}, "no cluster could ever hold it"),
+        ({"replicas": 5}, "5 replicas are more than the empty fleet holds: 4 like these fit"),
+        ({"replicas": 5, "gang": True}, "5 replicas cannot be placed together, even on the empty fleet"),
+    ],
+)
+def test_what_no_cluster_could_ever_hold_is_refused(fields: dict[str, object], why: str) -> None:
+    """A job that would wait for ever is refused with the reason."""
+    assert why in refused(scene(), **fields)["resources"]
+
+
+def test_what_could_be_held_some_day_may_wait() -> None:
+    """A fleet that is full, silent, cordoned or broken now may hold the job later."""
+    made = scene()
+    for _ in range(2):
+        made.submit(gpus=2)
+    assert not refused(made, gpus=2)
+    made.cluster("alpha").fail_node("node-0")
+    made.plane.operations.cordon("beta", "", "ada", "repair")
+    made.plane.run(2)
+    assert not refused(made, gpus=2, replicas=2)
+
+
+def test_a_pool_bounds_what_its_queue_may_ask_for() -> None:
+    """What only clusters outside the queue's pool could hold is refused, until the pool grows."""
+    parts = fleet(cluster(node(gpu()), name="small"), cluster(node(gpu(), gpu()), name="large"))
+    made = scene(parts)
+    made.plane.writer.commit([Change(put=[Pool("p", frozenset({"small"})), Queue("q", pool="p")])])
+    made.plane.settle()
+    assert "resources" in refused(made, gpus=2, queue="q")
+    made.plane.operations.put_pool(Pool("p"), "ada")
+    made.plane.settle()
+    assert not refused(made, gpus=2, queue="q")
+
+
+def test_before_anything_is_known_whoever_comes_is_told_to_come_again() -> None:
+    """A control plane that has not read its names yet does not call a valid job wrong."""
+    made = scene()
+    fresh = SmallPlane(made.clusters, clock=made.clock)
+    with pytest.raises(UnavailableError):
+        fresh.door.admit(spec())
+
+
+def test_jobs_pass_when_no_cluster_has_answered_yet() -> None:
+    """Without a fleet to check against, a job is taken in and waits."""
+    made = scene()
+    for each in made.clusters.clusters():
+        each.disconnect()
+    fresh = SmallPlane(made.clusters, clock=made.clock)
+    fresh.settle()
+    fresh.door.admit(spec(gpus=99))
