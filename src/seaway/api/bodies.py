@@ -7,7 +7,7 @@ from typing import TypeVar
 from fastapi import Request
 from pydantic import BaseModel
 
-from seaway.api.desk import desk_of
+from seaway.api.desk import desk_of, header_of
 from seaway.api.errors import BadRequestError
 from seaway.wire.reading import read_json, read_yaml_message
 
@@ -43,7 +43,10 @@ async def read_either(request: Request, model: type[Message]) -> tuple[Message, 
 
 def require_kind(request: Request, *kinds: str) -> str:
     """Return what kind of body a request has, one of `kinds`."""
-    header = request.headers.get("content-type", "")
+    header = header_of(request, b"content-type") or ""
+    encoding = header_of(request, b"content-encoding")
+    if header == JSON in kinds and encoding is None:
+        return JSON
     kind, _, rest = header.partition(";")
     kind = kind.strip().lower()
     if kind not in kinds:
@@ -51,6 +54,6 @@ def require_kind(request: Request, *kinds: str) -> str:
     charset = rest.strip().lower()
     if charset.startswith("charset=") and charset[8:].strip('"') not in ("utf-8", "utf8"):
         raise BadRequestError(415, "send UTF-8")
-    if request.headers.get("content-encoding", "identity").lower() != "identity":
+    if encoding is not None and encoding.lower() != "identity":
         raise BadRequestError(415, "send the body as it is, not compressed")
     return kind

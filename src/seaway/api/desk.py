@@ -19,6 +19,9 @@ LONGEST_TARGET = 512
 WHO = "seaway.who"
 """Where in a request's scope stands who asks."""
 
+HEADERS = "seaway.headers"
+"""Where in a request's scope its headers stand, each name once, for who needs them quickly."""
+
 OPERATION = "seaway.operation"
 DRY_RUN = "seaway.dry_run"
 AUDIT_SOON_S = 0.1
@@ -57,7 +60,7 @@ class Desk:
 
     async def _who(self, request: Request) -> Who:
         """Find out who asks; waits only for tokens that somebody else gave out."""
-        access, header, address = self.plane.access, request.headers.get("authorization"), address_of(request)
+        access, header, address = self.plane.access, header_of(request, b"authorization"), address_of(request)
         who = access.known(header, address)
         return who if who is not None else await self.threads.read(access.verify, header, address)
 
@@ -86,6 +89,12 @@ class Desk:
         await asyncio.sleep(AUDIT_SOON_S)
         self._storing = None
         await self.audit.store()
+
+
+def header_of(request: Request, name: bytes) -> str | None:
+    """Return a header by its name in small letters; None when it was not sent."""
+    value: bytes | None = request.scope[HEADERS].get(name)
+    return None if value is None else value.decode("latin-1")
 
 
 def address_of(request: Request) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from fastapi import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from seaway.api.desk import CHANGING, OPERATION, Desk
+from seaway.api.desk import CHANGING, HEADERS, OPERATION, Desk
 from seaway.api.errors import BadRequestError, answer
 from seaway.api.jobs import submit
 from seaway.api.meter import Meter
@@ -124,6 +124,7 @@ class Guard:
             headers[name] = value
         if size > LARGEST_HEADERS or len(scope["headers"]) > MOST_HEADERS:
             raise BadRequestError(400, "there are too many headers")
+        scope[HEADERS] = headers
         length = headers.get(b"content-length")
         if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > self._limit):
             raise BadRequestError(413, f"the body may have {self._limit} bytes at the most")

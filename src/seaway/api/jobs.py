@@ -9,7 +9,7 @@ import orjson
 from fastapi import Path, Query, Request, Response
 
 from seaway.api.bodies import JSON, MERGE_PATCH, YAML, read, read_either, require_kind
-from seaway.api.desk import DRY_RUN, desk_of, plane_of, who_of
+from seaway.api.desk import DRY_RUN, desk_of, header_of, plane_of, who_of
 from seaway.api.errors import BadRequestError
 from seaway.api.finding import find, page_after, page_token, tenant_asked
 from seaway.api.job_query import JobQuery
@@ -209,7 +209,7 @@ def merged(target: Any, patch: Any) -> Any:  # noqa: ANN401  # any JSON
 
 
 def _key(request: Request, body: bytes) -> SubmitKey | None:
-    key = request.headers.get("idempotency-key")
+    key = header_of(request, b"idempotency-key")
     if key is None:
         return None
     if not key or len(key) > LONGEST_KEY or not key.isascii() or not key.isprintable():

@@ -94,6 +94,8 @@ class Attempt:
     @property
     def clusters(self) -> tuple[str, ...]:
         """The clusters it is in, each once, in the order of its replicas."""
+        if len(self.placements) == 1:
+            return (self.placements[0].cluster,)
         return tuple(dict.fromkeys(placement.cluster for placement in self.placements))
 
 

@@ -78,29 +78,26 @@ class Plan:
 
     def placement(self, row: int) -> Placement:
         """Write out the decision of a line that found a node."""
-        line = self.lines[row]
-        n = int(line[PLAN_NODE])
-        first, end = int(line[PLAN_SLICE_FIRST]), int(line[PLAN_SLICE_END])
+        line = self.lines[row].tolist()  # Python's own numbers: each look into an array costs more
+        n = line[PLAN_NODE]
         return Placement(
-            job=self.queue.jobs[int(line[PLAN_JOB])].name,
-            replica=int(line[PLAN_REPLICA]),
+            job=self.queue.jobs[line[PLAN_JOB]].name,
+            replica=line[PLAN_REPLICA],
             cluster=self.snapshot.clusters[int(self.snapshot.arrays.nodes[NODE_CLUSTER, n])].name,
             node=self.snapshot.nodes[n].name,
-            slices=tuple(self._slice(s) for s in range(first, end)),
+            slices=tuple(map(self._slice, self.slices[line[PLAN_SLICE_FIRST] : line[PLAN_SLICE_END]].tolist())),
         )
 
-    def _slice(self, s: int) -> DeviceSlice:
-        line = self.slices[s]
-        d, profile = int(line[SLICE_DEVICE]), int(line[SLICE_MIG])
-        device = self.snapshot.devices[d]
+    def _slice(self, line: list[int]) -> DeviceSlice:
+        device, profile = self.snapshot.devices[line[SLICE_DEVICE]], line[SLICE_MIG]
         name = ""
         if profile >= 0:
             geometry = self.snapshot.geometries[smallest_first(device)]
             name = smallest_first(device)[profile - int(self.snapshot.arrays.mig_first[geometry])].name
         return DeviceSlice(
             uuid=device.uuid,
-            memory_mib=int(line[SLICE_MEMORY]),
-            core_milli=int(line[SLICE_CORE]),
+            memory_mib=line[SLICE_MEMORY],
+            core_milli=line[SLICE_CORE],
             mig_profile=name,
-            mig_start=int(line[SLICE_START]),
+            mig_start=line[SLICE_START],
         )
