@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,7 @@ from seaway.application.control.shadow import Shadows
 from seaway.application.control.waiting import Entry
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import moved, placed, stepped
+from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.lifecycle import AttemptState, JobState
 from seaway.scheduling.booking import Booking, bookings
@@ -21,10 +23,15 @@ from seaway.scheduling.plan import Plan
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queue import JobQueue
 
+log = logging.getLogger(__name__)
+
 ACTOR = "scheduler"
 
 ProfileFactory = Callable[[str, Sequence[Job]], Profile]
 """Makes a policy by its name, for a mix of jobs of the past."""
+
+STAND_IN = "bestfit"
+"""Policy of a queue that has none."""
 
 FEWEST_TO_LEARN = 20
 """Jobs of the past from which on a policy learns from them anew, each time that they have doubled."""
@@ -73,7 +80,7 @@ class Scheduler:
     def profile(self, queue: str) -> Profile:
         """Return the policy by which a queue's jobs are placed."""
         known = self._live.queues.get(queue)
-        return self.policy(known.policy if known else "bestfit")
+        return self.policy(known.policy if known else STAND_IN)
 
     def policy(self, name: str) -> Profile:
         """Return a policy by name, which has learnt from what was asked for lately."""
@@ -81,8 +88,16 @@ class Scheduler:
         lesson = 0 if not lesson else lesson.bit_length()
         known = self._profiles.get(name)
         if known is None or known[0] != lesson:
-            known = self._profiles[name] = (lesson, self._make(name, tuple(self._live.recent)))
+            known = self._profiles[name] = (lesson, self._made(name))
         return known[1]
+
+    def _made(self, name: str) -> Profile:
+        """Make a policy; one whose package is gone is stood in for, so that its queue does not stop the loop."""
+        try:
+            return self._make(name, tuple(self._live.recent))
+        except RejectedError as error:
+            log.error("%s; %s decides in its place", error, STAND_IN)
+            return self._make(STAND_IN, tuple(self._live.recent))
 
     def next(self) -> list[Decision]:
         """Decide the next jobs that wait, about a batch; what fits is booked, what does not waits on.
@@ -138,12 +153,13 @@ class Scheduler:
         return policy, challenged, self.reservations.may_pass(entry), self.reservations.own(entry)
 
     def _known(self, batch: Sequence[Entry]) -> list[Entry]:
-        """Pass over jobs whose gateway the fleet does not have any more; they wait on."""
+        """Pass over jobs that the engine cannot take, like those for a gateway that left; they wait on."""
         known = []
         for entry in batch:
-            if entry.job.demand.gateway in {"", *(gateway.name for gateway in self._live.fleet.gateways)}:
+            try:
+                self._live.fleet.snapshot.demands.line(entry.job.demand)
                 known.append(entry)
-            else:
+            except RejectedError:
                 self._live.waiting.put_back([entry])
                 self._live.waiting.refuse(entry.kind)
         return known

@@ -135,3 +135,19 @@ def test_a_gateway_that_left_keeps_its_jobs_waiting_alone() -> None:
     made.plane.settle()
     waits, other = made.submit(gateway="user"), made.submit()
     assert (made.state(runs), made.state(waits), made.state(other)) == ("running", "queued", "deploying")
+
+
+def test_a_policy_that_is_gone_is_stood_in_for() -> None:
+    """A queue whose policy came with a package that is not installed any more goes on with another, as do the rest."""
+    made = scene()
+    made.plane.writer.commit([Change(put=[Queue("old", policy="of-another-package")])])
+    made.plane.settle()
+    jobs = [made.submit(queue="old"), made.submit()]
+    assert [made.state(each) for each in jobs] == ["deploying", "deploying"]
+
+
+def test_a_request_that_the_engine_cannot_take_holds_up_nobody() -> None:
+    """A job that was taken in before any cluster had answered, and asks for more than can be written, waits."""
+    made = scene()
+    jobs = [made.submit(cpu_milli=10**12), made.submit()]
+    assert [made.state(each) for each in jobs] == ["queued", "deploying"]
