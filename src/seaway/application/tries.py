@@ -127,7 +127,9 @@ class Tries:
             pool = live.pools.get(queue.pool) if queue else None
             profile = self._controller.scheduler.profile(spec.queue)
             if not self._copy_is_current():
-                self._copy = (self._state(), live.fleet.snapshot.copy())
+                copy = live.fleet.snapshot.copy()
+                copy.part_demands()  # the loop goes on writing into its own
+                self._copy = (self._state(), copy)
                 self._known = {}
             gateways = {gateway.name for gateway in live.fleet.gateways}
         if spec.demand.gateway and spec.demand.gateway not in gateways:

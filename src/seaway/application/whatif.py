@@ -158,6 +158,7 @@ class WhatIf:
         with self._controller.lock:
             live = self._controller.live
             snapshot = live.fleet.snapshot.copy()
+            snapshot.part_demands()  # the loop goes on writing into its own
             queues = {each.queue for each in live.waiting.entries()} | {spec.queue for spec in question.jobs}
             queues |= {attempt.spec.queue for attempt in live.attempts.values()}
             policies = {queue: self._policy(question.policy, queue) for queue in queues}

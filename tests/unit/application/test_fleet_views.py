@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from seaway.application.views import Amount, ClusterState
+from tests.unit.application.scene import scene
+
+
+def test_what_attempts_hold_is_taken() -> None:
+    """Clusters, nodes, devices and slices show what there is and what is taken, by whom."""
+    made = scene()
+    job_id = made.submit(cpu_milli=2000, memory_mib=512, gpu_memory_mib=10_000, gpu_milli=300)
+    made.plane.run(5)
+    alpha, beta = made.plane.overview.clusters()
+    assert (alpha.name, alpha.nodes, alpha.gpus, alpha.jobs, beta.jobs) == ("alpha", 1, 2, 1, 0)
+    assert alpha.gpu_milli == Amount(2000, 300)
+    assert alpha.cpu_milli == Amount(64_000, 2000)
+    assert alpha.memory_mib.free == 262_144 - 512
+    (node,) = made.plane.overview.nodes("alpha")
+    (taken,) = [each for device in node.devices for each in device.slices]
+    assert (taken.job_id, taken.attempt, taken.memory_mib, taken.core_milli) == (job_id, 1, 10_000, 300)
+    assert sum(device.core_milli.used for device in node.devices) == 300
+    assert len(made.plane.overview.nodes()) == 2
+    made.plane.jobs.cancel(job_id, "ada")
+    made.plane.settle()
+    assert made.plane.overview.clusters()[0].gpu_milli.used == 0
+
+
+def test_nodes_that_take_no_work_say_so() -> None:
+    """A node is ready when its cluster answers and says so, and nobody cordoned it."""
+    made = scene()
+    made.plane.operations.cordon("alpha", "node-0", "ada", "repair")
+    made.cluster("beta").disconnect()
+    made.plane.run(20)
+    alpha, beta = made.plane.overview.nodes()
+    assert (alpha.ready, beta.ready) == (False, False)
+    assert alpha.cordon is not None
+    assert alpha.cordon.reason == "repair"
+    views = made.plane.overview.clusters()
+    assert [(view.state, view.silent_s) for view in views] == [(ClusterState.UP, 0), (ClusterState.STALE, 20)]
+    assert views[0].cordon is None
+
+
+def test_a_cluster_that_never_answered_is_shown_empty() -> None:
+    """It is there by name, with nothing in it."""
+    made = scene()
+    made.cluster("alpha").disconnect()
+    made.plane.restart()
+    made.plane.settle()
+    alpha = made.plane.overview.clusters()[0]
+    assert (alpha.name, alpha.nodes, alpha.state) == ("alpha", 0, ClusterState.STALE)

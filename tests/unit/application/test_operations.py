@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+
+from seaway.domain.errors import ConflictError, RejectedError, UnknownError
+from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
+from tests.unit.application.scene import scene
+
+
+def test_cordons_are_of_what_there_is() -> None:
+    """A cordon names a known cluster or node; everything is told with who did it."""
+    made = scene()
+    operations = made.plane.operations
+    for cluster, node in (("nowhere", ""), ("alpha", "node-7")):
+        with pytest.raises(UnknownError):
+            operations.cordon(cluster, node, "ada", "why")
+        with pytest.raises(UnknownError):
+            operations.uncordon(cluster, node, "ada")
+    operations.cordon("alpha", "node-0", "ada", "disk")
+    operations.cordon("alpha", "", "ada", "move", drain=True)
+    operations.uncordon("alpha", "node-0", "bob")
+    operations.uncordon("alpha", "node-0", "bob")
+    told = [(e.kind, e.actor, e.reason) for e in made.plane.store.events(0, 100) if e.kind != "cluster"]
+    assert told == [
+        ("cordoned", "ada", "alpha/node-0: disk"),
+        ("drained", "ada", "alpha: move"),
+        ("uncordoned", "bob", "alpha/node-0 takes new work again"),
+    ]
+    assert [each.node for each in made.plane.store.cordons()] == [""]
+
+
+def test_a_cordon_comes_off_what_is_not_there() -> None:
+    """A cordon on a cluster that left the fleet can be taken off."""
+    made = scene()
+    made.plane.operations.cordon("alpha", "", "ada", "broken")
+    everything = made.clusters.clusters()
+    made.clusters.clusters = lambda: everything[1:]  # type: ignore[method-assign]
+    made.plane.settle()
+    made.plane.operations.uncordon("alpha", "", "ada")
+    assert not made.plane.store.cordons()
+
+
+def test_cordons_outlive_a_restart() -> None:
+    """What was cordoned stays so until somebody says otherwise."""
+    made = scene()
+    made.plane.operations.cordon("alpha", "", "ada", "broken")
+    made.plane.restart()
+    made.plane.settle()
+    assert made.where(made.submit()) == "beta"
+
+
+def test_queues_name_what_there_is() -> None:
+    """A queue's policy, shadow, pool and tenant have to be there."""
+    made = scene()
+    for queue, where in (
+        (Queue("q", policy="nonsense"), "policy"),
+        (Queue("q", shadow="nonsense"), "shadow"),
+        (Queue("q", pool="nowhere"), "pool"),
+        (Queue("q", tenant="nobody"), "tenant"),
+    ):
+        with pytest.raises(RejectedError) as error:
+            made.plane.operations.put_queue(queue, "ada")
+        assert error.value.where == where
+    made.plane.operations.put_queue(Queue("q", policy="fgd", shadow="greedy"), "ada")
+    made.plane.settle()
+    assert made.plane.controller.live.queues["q"].policy == "fgd"
+
+
+def test_a_policy_changes_for_what_waits() -> None:
+    """Jobs are placed by the policy that their queue has when they are."""
+    made = scene()
+    made.plane.operations.put_queue(Queue(DEFAULT, policy="fgd"), "ada")
+    job_id = made.submit()
+    assert made.plane.attempt(job_id).policy == "fgd"
+
+
+def test_what_is_in_use_cannot_be_removed() -> None:
+    """Queues with jobs, pools with queues, tenants with either stay, and so do the defaults."""
+    made = scene()
+    operations = made.plane.operations
+    operations.put_pool(Pool("p", frozenset({"alpha"})), "ada")
+    operations.put_tenant(Tenant("t"), "ada")
+    operations.put_queue(Queue("q", tenant="t", pool="p"), "ada")
+    made.plane.settle()
+    job_id = made.submit(queue="q", tenant="t")
+    removals = (operations.delete_queue, "q"), (operations.delete_pool, "p"), (operations.delete_tenant, "t")
+    for remove, name in removals:
+        with pytest.raises(ConflictError):
+            remove(name, "ada")
+        with pytest.raises(ConflictError, match=r"always there|not over"):
+            remove(DEFAULT, "ada")
+        with pytest.raises(UnknownError):
+            remove("nothing", "ada")
+    made.plane.jobs.cancel(job_id, "ada")
+    for remove, name in removals:
+        remove(name, "ada")
+    made.plane.settle()
+    live = made.plane.controller.live
+    assert set(live.queues) | set(live.pools) | set(live.tenants) == {DEFAULT}

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import pytest
+
+from seaway.application.tries import free_slices
+from seaway.application.whatif import Question, WhatIf
+from seaway.domain.errors import RejectedError
+from seaway.domain.network import Link
+from seaway.testing.builders import cluster, fleet, gpu, node
+from tests.unit.application.scene import scene, spec
+
+
+def test_a_trial_says_where_a_job_would_go_and_changes_nothing() -> None:
+    """Candidates come with free slices, link and price, one is marked, and the fleet is as it was."""
+    parts = fleet(
+        cluster(node(gpu(), gpu()), name="alpha", gateway="door", microprice_per_gpu_hour=2_000_000),
+        links=[Link("user", "door", 5_000_000, bandwidth_mbps=100)],
+    )
+    made = scene(parts)
+    for _ in range(2):
+        trial = made.plane.overview.trial(spec(gateway="user", gpu_memory_mib=20_480, gpu_milli=250))
+        assert trial.fits
+        (choice,) = trial.choices
+        assert (choice.cluster, choice.node, choice.chosen) == ("alpha", "node-0", True)
+        assert (choice.free_slices, choice.microprice_per_hour) == (8, 2_000_000)
+        assert choice.link is not None
+        assert choice.link.latency_ns == 5_000_000
+    assert not made.plane.overview.trial(spec(gpus=3)).fits
+    with pytest.raises(RejectedError, match="unknown gateway"):
+        made.plane.overview.trial(spec(gateway="nowhere"))
+
+
+def test_questions_write_nothing_into_what_the_loop_works_on() -> None:
+    """Trials, explanations and what-ifs run beside the loop, so they keep their demands to themselves."""
+    made = scene()
+    job_id = made.submit()
+    live = made.plane.controller.live
+    before = len(live.fleet.snapshot.demands)
+    made.plane.overview.trial(spec(cpu_milli=7))
+    made.plane.overview.reason(made.job(job_id))
+    WhatIf(made.plane.controller).ask(Question(jobs=(spec(cpu_milli=8),)))
+    assert len(live.fleet.snapshot.demands) == before
+
+
+def test_reasons_follow_a_job() -> None:
+    """Why a job is where it is: how many are before it, what is kept for it, why it was put where it runs."""
+    made = scene()
+    first, second = made.submit(gpus=2, runs_s=50), made.submit(gpus=2, runs_s=50)
+    made.plane.run(5)
+    head = made.submit(gpus=2)
+    other = made.submit(gpus=2, cpu_milli=77)
+    made.clock.advance_s(3)
+    reason = made.plane.overview.reason(made.job(head))
+    assert (reason.position, reason.ahead) == (1, 0)
+    assert "is kept for it, free in" in reason.sentence
+    reason = made.plane.overview.reason(made.job(other))
+    assert reason.position == 2
+    assert reason.sentence.startswith("waits: 0 of 2 nodes fit")
+    reason = made.plane.overview.reason(made.job(first))
+    assert reason.sentence.startswith("running: runs on")
+    assert reason.chosen_because.startswith("bestfit chose")
+    assert len(reason.placements) == 1
+    made.plane.jobs.cancel(second, "ada", "enough")
+    assert made.plane.overview.reason(made.job(second)).sentence == "cancelled: enough"
+
+
+def test_asking_why_a_job_pauses_leaves_no_trace() -> None:
+    """However often somebody asks, nothing is added to what the loop has to look after."""
+    made = scene()
+    job_id = made.submit(retries=1)
+    made.plane.run(5)
+    made.cluster(made.where(job_id)).fail_copy(job_id, 1, "killed")
+    made.plane.settle()
+    deadlines = made.plane.controller.live.deadlines
+    before = len(deadlines._heap)  # noqa: SLF001
+    for _ in range(5):
+        assert "after a pause" in made.plane.overview.reason(made.job(job_id)).sentence
+    assert len(deadlines._heap) == before  # noqa: SLF001
+
+
+@pytest.mark.parametrize(
+    ("fields", "count"),
+    [
+        ({"gpus": 1}, 3),
+        ({"gpus": 2}, 1),
+        ({"gpus": 2, "gpu_memory_percent": 50, "gpu_milli": 500}, 3),
+        ({"gpus": 1, "cpu_milli": 30_000}, 2),
+        ({"gpus": 0, "cpu_milli": 1_000, "memory_mib": 100_000}, 2),
+        ({"gpus": 1, "gpu_memory_mib": 8_192}, 30),
+        ({"gpus": 4}, 0),
+    ],
+)
+def test_free_slices_are_counted(fields: dict[str, int], count: int) -> None:
+    """As many replicas as devices, cores and memory of a node allow, each on devices that differ."""
+    made = scene(fleet(cluster(node(gpu(), gpu(), gpu()), name="alpha")))
+    snapshot = made.plane.controller.live.fleet.snapshot
+    assert free_slices(snapshot, spec(**fields).job("x"), 0) == count
