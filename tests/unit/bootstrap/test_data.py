@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from seaway.bootstrap.data import DataFolder
+from seaway.domain.errors import RejectedError
+
+
+def mode(path: Path) -> int:
+    """Return who may do what with a file."""
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_folder_belongs_to_one_server(tmp_path: Path) -> None:
+    """While one uses it, another is told to choose its own; afterwards it is free."""
+    first = DataFolder(tmp_path / "data")
+    with pytest.raises(RejectedError, match="another seaway runs"):
+        DataFolder(tmp_path / "data")
+    first.close()
+    DataFolder(tmp_path / "data").close()
+
+
+def test_what_is_in_it_is_for_the_owner_alone(tmp_path: Path) -> None:
+    """The folder, the token and the note of where the server is are nobody else's to read."""
+    data = DataFolder(tmp_path / "data")
+    data.write_token("secret")
+    data.write_token("newer")
+    data.announce("http://localhost:1")
+    assert mode(data.path) == 0o700
+    assert mode(data.admin_token) == mode(data.path / "server.json") == 0o600
+    assert data.admin_token.read_text(encoding="utf-8") == "newer\n"
+    told = json.loads((data.path / "server.json").read_text(encoding="utf-8"))
+    assert told == {"url": "http://localhost:1", "pid": os.getpid()}
+    data.close()
+    assert not (data.path / "server.json").exists()
+    assert data.admin_token.exists()
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    """A path that is a file is no folder."""
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(RejectedError, match="cannot be used"):
+        DataFolder(tmp_path / "file")
+
+
+def test_the_embedded_database_lies_in_it(tmp_path: Path) -> None:
+    """Database and backups have their places."""
+    data = DataFolder(tmp_path)
+    assert data.database_url == f"sqlite:///{tmp_path}/seaway.db"
+    assert data.backups == tmp_path / "backups"
+    data.close()

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from random import Random
+from threading import Event
+
+import pytest
+
+from seaway.adapters.simulated.backends import SimulatedBackends
+from seaway.adapters.simulated.options import Options
+from seaway.application.changes import Change
+from seaway.application.records import JobRecord
+from seaway.application.system_clock import SystemClock
+from seaway.bootstrap.plane import make_backends, make_bearer, make_plane, read_fleet, some_faults
+from seaway.bootstrap.settings import ClusterSettings, IdentitySettings, Settings
+from seaway.domain.errors import RejectedError
+from seaway.domain.lifecycle import JobState
+from seaway.testing.memory_store import MemoryDatabase, MemoryStore
+from tests.unit.application.scene import spec, two_clusters
+
+
+def test_a_plane_runs_jobs_and_stops_quickly() -> None:
+    """Put together with its own threads it takes a job to its run; stopping ends all within a second."""
+    clock, database, runs = SystemClock(), MemoryDatabase(), Event()
+    backends = SimulatedBackends(two_clusters(), clock, Options(start_delay_s=0))
+    plane = make_plane(Settings(), MemoryStore(database), backends, clock, random=Random(3))
+
+    def look(changes: list[Change]) -> None:
+        rows = [row for change in changes for row in change.update]
+        if any(isinstance(row, JobRecord) and row.state is JobState.RUNNING for row in rows):
+            runs.set()
+
+    plane.writer.listen(look)  # type: ignore[arg-type]  # a sequence is as good as a list here
+    plane.start()
+    job, _ = asyncio.run(plane.jobs.submit(spec(), "ada"))
+    assert runs.wait(30)
+    begun_ns = clock.monotonic_ns()
+    plane.stop()
+    assert clock.monotonic_ns() - begun_ns < 10**9
+    backends.close()
+    stored = MemoryStore(database).job(job.id)
+    assert stored is not None
+    assert stored.state is JobState.RUNNING
+
+
+def test_the_same_seed_draws_the_same_ids() -> None:
+    """Runs that are to be repeated give the randomness in."""
+    ids = []
+    for _ in range(2):
+        from seaway.testing.clocks import VirtualClock
+
+        clock = VirtualClock()
+        plane = make_plane(Settings(), MemoryStore(), SimulatedBackends(two_clusters(), clock), clock, random=Random(1))
+        ids.append(asyncio.run(plane.jobs.submit(spec(), "ada"))[0].id)
+    assert ids[0] == ids[1]
+
+
+def test_clusters_come_from_the_settings(tmp_path: Path) -> None:
+    """A fleet by name or file, with state in the data folder, and faults where a seed is given."""
+    backends = make_backends(ClusterSettings(fleet="demo"), SystemClock(), tmp_path)
+    assert isinstance(backends, SimulatedBackends)
+    assert list((tmp_path / "clusters").iterdir())
+    backends.close()
+    assert some_faults(7).seed == 7
+    with pytest.raises(RejectedError):
+        read_fleet(str(tmp_path / "none.yaml"))
+
+
+def test_without_an_issuer_there_are_no_bearers() -> None:
+    """An identity provider is only spoken to when one is named."""
+    assert make_bearer(IdentitySettings(), SystemClock()) is None

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seaway.bootstrap.settings import Settings, load_settings
+from seaway.domain.errors import RejectedError
+
+
+def written(folder: Path, text: str) -> Path:
+    """Write a settings file."""
+    path = folder / "seaway.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def problems(path: Path | None = None, environment: dict[str, str] | None = None, **server: object) -> dict[str, str]:
+    """Return what is wrong, by where it stands; empty when all is well."""
+    try:
+        load_settings(path, environment or {}, {("server", name): value for name, value in server.items()})
+    except RejectedError as error:
+        return {each.where: each.message for each in (error, *error.also)}
+    return {}
+
+
+def test_nothing_given_means_the_defaults() -> None:
+    """Without a file, variables or flags everything is as it is documented."""
+    assert load_settings(None, {}, {}) == Settings()
+
+
+def test_flags_go_before_the_environment_before_the_file(tmp_path: Path) -> None:
+    """Whatever stands closer to the command wins, setting by setting; a flag that was not given does not count."""
+    path = written(tmp_path, '[server]\nport = 1\nhost = "file"\nbody_limit_bytes = 7\n[control]\nassume_s = 5\n')
+    environment = {"SEAWAY_SERVER_PORT": "2", "SEAWAY_SERVER_HOST": "environment", "PATH": "/bin", "SEAWAY_TOKEN": "t"}
+    settings = load_settings(path, environment, {("server", "port"): 3, ("server", "host"): None})
+    assert settings.server.port == 3
+    assert settings.server.host == "environment"
+    assert settings.body_limit_bytes == 7
+    assert settings.control.assume_s == 5.0
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("1", True), ("no", False), ("FALSE", False)])
+def test_the_environment_says_yes_and_no(text: str, value: bool) -> None:
+    """Truth is written in the usual ways."""
+    assert load_settings(None, {"SEAWAY_SERVER_NO_AUTH": text}, {}).server.no_auth is value
+
+
+def test_numbers_are_read_as_they_are_meant(tmp_path: Path) -> None:
+    """A whole number may be written as 5.0 and a fraction as 5; one that is not whole is no whole number."""
+    assert load_settings(written(tmp_path, "[control]\nbatch = 5.0\npoll_s = 2"), {}, {}).control.batch == 5
+    assert (
+        "whole number"
+        in problems(written(tmp_path, "[control]\nbatch = 5.5"))[f"{tmp_path}/seaway.toml: [control] batch"]
+    )
+
+
+def test_every_mistake_is_told_together(tmp_path: Path) -> None:
+    """Unknown names, wrong kinds and impossible figures, of file, environment and flags alike, come in one error."""
+    path = written(
+        tmp_path,
+        '[server]\nprot = 1\nno_auth = "perhaps"\n[sever]\nport = 2\n[database]\nurl = 5\nkeep_jobs_days = -1\n'
+        '[oidc]\nroles = 3\n[control]\npoll_s = "soon"\nbatch = 0\n',
+    )
+    found = problems(path, {"SEAWAY_SERVER_HOTS": "x", "SEAWAY_CONTROL_GRACE_S": "1"}, port=70_000)
+    at = f"{path}: "
+    assert found == {
+        f"{at}[server]": "unknown setting 'prot'; did you mean 'port'?",
+        f"{at}[server] no_auth": "'perhaps' has to be true or false",
+        str(path): "unknown section 'sever'; did you mean 'server'?",
+        f"{at}[database] url": "5 has to be text",
+        f"{at}[oidc] roles": "3 has to be a table",
+        f"{at}[control] poll_s": "'soon' has to be a number",
+        "SEAWAY_SERVER_HOTS": "unknown setting 'hots'; did you mean 'host'?",
+        "[database] keep_jobs_days": "-1 is out of range",
+        "[server] port": "70000 is no port",
+        "[control] batch": "has to be more than 0",
+        "[control] grace_s": "has to be at least stale_s",
+    }
+
+
+@pytest.mark.parametrize("text", ["[server", "server = 5", "\xff"])
+def test_a_file_that_cannot_be_read_is_one_mistake_among_others(tmp_path: Path, text: str) -> None:
+    """A broken file is told like any other mistake, and the rest is checked all the same."""
+    path = tmp_path / "seaway.toml"
+    path.write_bytes(text.encode("latin-1"))
+    found = problems(path, {"SEAWAY_SERVER_PORT": "eighty"})
+    assert str(path) in found
+    assert found["SEAWAY_SERVER_PORT"] == "'eighty' has to be a whole number"
+
+
+def test_a_file_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
+    """Whoever names a file means it."""
+    assert "No such file" in problems(tmp_path / "none.toml")[f"{tmp_path}/none.toml"]
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "value"),
+    [
+        ("server", "tls_key", "key.pem"),
+        ("control", "halt_share", 0),
+        ("control", "halt_share", 1.5),
+        ("control", "assume_s", float("inf")),
+        ("control", "assume_s", float("nan")),
+        ("control", "stale_s", 100),
+    ],
+)
+def test_figures_that_make_no_sense_are_refused(section: str, name: str, value: object) -> None:
+    """What has to go together does, and shares and times are ones."""
+    with pytest.raises(RejectedError):
+        load_settings(None, {}, {(section, name): value})

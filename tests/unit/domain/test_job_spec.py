@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+
+from seaway.domain.errors import RejectedError
+from seaway.domain.job_spec import NOWHERE, JobSpec, Run
+from seaway.domain.network import NetworkNeed
+from seaway.testing.records import full_spec, spec
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("replicas", 0), ("runs_s", -1), ("time_limit_s", 0), ("retries", -1), ("name", "Not A Name")]
+)
+def test_figures_and_names_are_checked(field: str, value: object) -> None:
+    """A job says what is wrong with it, and where."""
+    with pytest.raises(RejectedError) as error:
+        spec(**{field: value})
+    assert error.value.where == field
+
+
+def test_the_scheduler_sees_what_it_needs() -> None:
+    """Its job has the id for a name, and everything that decides where it goes."""
+    full = full_spec()
+    job = full.job("id-1")
+    assert (job.name, job.demand, job.replicas, job.gang) == ("id-1", full.demand, full.replicas, full.gang)
+    assert (job.priority, job.tenant, job.queue, job.runs_s) == (full.priority, full.tenant, full.queue, full.runs_s)
+
+
+@pytest.mark.parametrize(
+    ("own", "pool", "allowed"),
+    [
+        (frozenset(), frozenset(), frozenset()),
+        (frozenset(), frozenset({"a"}), frozenset({"a"})),
+        (frozenset({"a", "b"}), frozenset({"b", "c"}), frozenset({"b"})),
+        (frozenset({"a"}), frozenset({"c"}), NOWHERE),
+    ],
+)
+def test_a_pool_bounds_the_clusters(own: frozenset[str], pool: frozenset[str], allowed: frozenset[str]) -> None:
+    """A job goes where both it and the pool of its queue allow; nowhere when that is nowhere."""
+    base = spec()
+    asked = replace(base, demand=replace(base.demand, nodes=replace(base.demand.nodes, clusters=own)))
+    assert asked.job("x", pool).demand.nodes.clusters == allowed
+
+
+IN_PLACE = {"name", "priority", "queue", "tenant", "time_limit_s", "retries"}
+"""What changes without starting a job anew."""
+
+OTHERS = {
+    "name": "other",
+    "demand": full_spec().demand,
+    "replicas": 2,
+    "gang": True,
+    "between_replicas": NetworkNeed(1),
+    "priority": 5,
+    "tenant": "t",
+    "queue": "q",
+    "template": "service",
+    "run": Run("image"),
+    "runs_s": 9,
+    "time_limit_s": 9,
+    "retries": 9,
+    "labels": {"a": "b"},
+}
+
+
+@pytest.mark.parametrize("field", [each.name for each in fields(JobSpec)])
+def test_what_copies_hang_on_starts_a_job_anew(field: str) -> None:
+    """Every field either changes in place or starts the job anew; none is forgotten."""
+    assert spec().differs_in_kind(replace(spec(), **{field: OTHERS[field]})) == (field not in IN_PLACE)
+
+
+def test_a_job_ends_by_what_is_known_of_it() -> None:
+    """The sooner of what is expected and what is allowed; unknown without either."""
+    assert spec().ends_within_s is None
+    assert spec(runs_s=5).ends_within_s == 5
+    assert spec(time_limit_s=7).ends_within_s == 7
+    assert spec(runs_s=9, time_limit_s=7).ends_within_s == 7

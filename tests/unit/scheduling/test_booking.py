@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from seaway.domain.cluster import Fleet
+from seaway.domain.job import Job
+from seaway.domain.network import Link
+from seaway.domain.placement import DeviceSlice, Placement
+from seaway.scheduling.booking import book, bookings
+from seaway.scheduling.engine import decide
+from seaway.scheduling.policies import make_profile
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
+
+TABLES = ("nodes", "devices", "blocks", "clusters", "bandwidth")
+
+
+def some_fleet() -> Fleet:
+    """Make two clusters with all kinds of devices behind gateways."""
+    return fleet(
+        cluster(node(gpu(), gpu()), node(mig_gpu()), name="alpha", gateway="door"),
+        cluster(node(gpu(), mig_gpu()), name="beta", gateway="gate"),
+        links=[Link("user", "door", 1, bandwidth_mbps=100), Link("user", "gate", 1, bandwidth_mbps=100)],
+    )
+
+
+JOBS = [
+    job("half", cpu_milli=500, gpus=1, gpu_memory_mib=40_000, gpu_milli=500),
+    job("mig", gpus=1, gpu_memory_mib=9_000, models={"NVIDIA A100-SXM4-40GB"}),
+    job("far", cpu_milli=100, gpus=1, gpu_memory_mib=1_000, gateway="user", min_bandwidth_mbps=30, replicas=2),
+    job("plain", cpu_milli=1_000, memory_mib=64, replicas=3),
+    job("never", gpus=9),
+    job("gang", gpus=1, gpu_memory_mib=5_000, replicas=3, gang=True, gateway="user", min_bandwidth_mbps=10),
+]
+
+
+def state(snapshot: Snapshot) -> list[np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
+    """Return everything that bookings change."""
+    return [getattr(snapshot.arrays, table).copy() for table in TABLES]
+
+
+def same(one: Snapshot, other: Snapshot) -> None:
+    """Check that two snapshots are booked alike."""
+    for table in TABLES:
+        np.testing.assert_array_equal(getattr(one.arrays, table), getattr(other.arrays, table), table)
+
+
+def decided(jobs: list[Job]) -> tuple[Snapshot, list[tuple[Placement, ...]], list[bool]]:
+    """Decide jobs; return where each went."""
+    snapshot = Snapshot(some_fleet())
+    plan = decide(snapshot, JobQueue(snapshot, jobs), make_profile("bestfit"))
+    where = [
+        tuple(plan.placement(int(row)) for row in plan.rows_of(at)) if fits else ()
+        for at, fits in enumerate(plan.jobs_placed)
+    ]
+    return snapshot, where, plan.jobs_placed.tolist()
+
+
+def test_what_is_booked_by_placements_is_what_the_engine_took() -> None:
+    """Placements that were stored say all that has to be booked again after a restart, to the bit."""
+    snapshot, where, fits = decided(JOBS)
+    assert fits == [True, True, True, True, False, True]
+    again = Snapshot(some_fleet())
+    for each, placements in zip(JOBS, where, strict=True):
+        book(again, each, placements)
+    same(again, snapshot)
+
+
+def test_each_jobs_booking_is_given_back_alone() -> None:
+    """A plan is taken apart job by job; releasing one leaves the others, in any order, and twice is once."""
+    for order in ([0, 1, 2, 3, 4, 5], [5, 3, 1, 4, 2, 0]):
+        snapshot = Snapshot(some_fleet())
+        empty = state(snapshot)
+        plan = decide(snapshot, JobQueue(snapshot, JOBS), make_profile("bestfit"))
+        parts = list(bookings(plan))
+        assert len(parts) == len(JOBS)
+        for at in order:
+            parts[at].release(snapshot)
+            parts[at].release(snapshot)
+        for table, before in zip(TABLES, empty, strict=True):
+            np.testing.assert_array_equal(getattr(snapshot.arrays, table), before, table)
+
+
+def test_a_copy_is_released_apart() -> None:
+    """What is released on a copy of a snapshot is still held on the snapshot."""
+    snapshot, where, _ = decided(JOBS[:1])
+    held = book(Snapshot(some_fleet()), JOBS[0], where[0])
+    twin = snapshot.copy()
+    before = state(snapshot)
+    held.copy().release(twin)
+    for table, kept in zip(TABLES, before, strict=True):
+        np.testing.assert_array_equal(getattr(snapshot.arrays, table), kept, table)
+    same(twin, Snapshot(some_fleet()))
+
+
+def test_placements_are_facts_whether_or_not_they_fit() -> None:
+    """A node that holds more than it has shows less than nothing free, and is as before once all is given back."""
+    snapshot = Snapshot(some_fleet())
+    places = (Placement("x", 0, "alpha", "node-0", (DeviceSlice("GPU-alpha-node-0-0", 81_920, 1000),)),)
+    whole = job("x", gpus=1)
+    held = [book(snapshot, whole, places) for _ in range(2)]
+    assert snapshot.arrays.devices.min() < 0
+    for each in held:
+        each.release(snapshot)
+    same(snapshot, Snapshot(some_fleet()))
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        (Placement("x", 0, "gone", "node-0"),),
+        (Placement("x", 0, "alpha", "gone", (DeviceSlice("GPU-alpha-node-0-0", 1, 1),)),),
+    ],
+)
+def test_what_is_not_there_holds_nothing(places: tuple[Placement, ...]) -> None:
+    """Placements on nodes that the snapshot does not have change nothing."""
+    snapshot = Snapshot(some_fleet())
+    book(snapshot, job("x", gpus=1), places).release(snapshot)
+    same(snapshot, Snapshot(some_fleet()))
+
+
+def test_a_gateway_that_is_not_there_holds_no_bandwidth() -> None:
+    """What runs for a gateway that left holds its devices, and no link."""
+    snapshot = Snapshot(some_fleet())
+    places = (Placement("x", 0, "alpha", "node-0", (DeviceSlice("GPU-alpha-node-0-0", 1_000, 10),)),)
+    strange = job("x", gpus=1, gpu_memory_mib=1_000, gateway="elsewhere", min_bandwidth_mbps=50)
+    plain = replace(strange, demand=job("x", gpus=1, gpu_memory_mib=1_000).demand)
+    held = book(snapshot, strange, places)
+    other = Snapshot(some_fleet())
+    book(other, plain, places)
+    same(snapshot, other)
+    held.release(snapshot)
+    same(snapshot, Snapshot(some_fleet()))
