@@ -15,6 +15,9 @@ from seaway.bootstrap.settings import ServerSettings
 GRACE_S = 10
 """How long requests under way are waited for at the end."""
 
+RARELY = (50_000, 20, 100)
+"""When the garbage collector looks: each look holds up every answer, and most that is dropped needs none."""
+
 IDLE_S = 30
 BACKLOG = 2048
 
@@ -22,11 +25,15 @@ BACKLOG = 2048
 class Server(uvicorn.Server):
     """Serves an application made by `seaway.api.app.make_app`."""
 
+    _often = gc.get_threshold()
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start; what is in memory by now stays, and need not be looked through for garbage again and again."""
         await super().startup(sockets)
         gc.collect()
         gc.freeze()
+        self._often = gc.get_threshold()
+        gc.set_threshold(*RARELY)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End what would not end by itself, then everything."""
@@ -34,6 +41,7 @@ class Server(uvicorn.Server):
         if isinstance(app, FastAPI):
             app.state.hub.close()
         await super().shutdown(sockets)
+        gc.set_threshold(*self._often)
         gc.unfreeze()
 
 

@@ -23,9 +23,9 @@ from seaway.domain.errors import UnavailableError
 log = logging.getLogger(__name__)
 
 MOST_BATCHES = 4
-"""Batches of jobs that are decided in one round, before clusters are listened to again."""
+"""Batches of jobs that are decided in one round, before clusters are listened to again; one while many submit."""
 
-MOST_REST_S = 0.25
+MOST_REST_S = 0.5
 """The longest rest between two rounds."""
 
 BATCHES = 8
@@ -79,6 +79,7 @@ class Controller:
         self._unsettled: list[Report] = []
         self._inbox: deque[Sequence[Change]] = deque()
         self._wake = threading.Event()
+        self._storm = False
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         writer.listen(self._stored, self._doubted)
@@ -222,7 +223,8 @@ class Controller:
     def _rest_s(self, took_ns: int, asked: int) -> float:
         """Return how long to rest after a round: longer while many submit, who go first."""
         took_s = took_ns / 1e9
-        if asked <= took_s * self._settings.calm_per_s:
+        self._storm = asked > took_s * self._settings.calm_per_s
+        if not self._storm:
             return self._settings.round_s
         return min(max(self._settings.round_s, took_s * self._settings.give_way), MOST_REST_S)
 

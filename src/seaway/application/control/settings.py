@@ -45,7 +45,7 @@ class ControlSettings:
         How often fleet and links are written down.
     """
 
-    batch: int = 256
+    batch: int = 128
     most_tried: int = 4096
     assume_s: float = 60
     stale_s: float = 15
@@ -60,5 +60,5 @@ class ControlSettings:
     poll_s: float = 1
     round_s: float = 0.02
     calm_per_s: int = 300
-    give_way: float = 2
+    give_way: float = 3
     sample_s: float = 60
