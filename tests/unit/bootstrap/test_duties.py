@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from seaway.application.changes import Change
 from seaway.bootstrap.duties import duties, retention
 from seaway.bootstrap.settings import DatabaseSettings
 from seaway.domain.errors import UnavailableError
+from seaway.domain.lifecycle import JobState
 from seaway.testing.clocks import VirtualClock
 from seaway.testing.memory_store import MemoryStore
 from seaway.testing.records import job_record
@@ -35,9 +37,6 @@ def test_old_rows_are_removed(tmp_path: Path) -> None:
     """Pruning removes what is older than the settings allow, by the clock at the time."""
     clock, store = VirtualClock(), MemoryStore()
     store.lead("test")
-    from seaway.application.changes import Change
-    from seaway.domain.lifecycle import JobState
-
     old = job_record(state=JobState.COMPLETED, ended_ns=clock.now_ns())
     store.commit([Change(insert=[old])])
     (prune,) = duties(DatabaseSettings(keep_jobs_days=1, backup_every_h=0), store, clock, tmp_path, write)

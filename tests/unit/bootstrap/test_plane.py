@@ -16,6 +16,7 @@ from seaway.bootstrap.plane import make_backends, make_bearer, make_plane, read_
 from seaway.bootstrap.settings import ClusterSettings, IdentitySettings, Settings
 from seaway.domain.errors import RejectedError
 from seaway.domain.lifecycle import JobState
+from seaway.testing.clocks import VirtualClock
 from seaway.testing.memory_store import MemoryDatabase, MemoryStore
 from tests.unit.application.scene import spec, two_clusters
 
@@ -48,8 +49,6 @@ def test_the_same_seed_draws_the_same_ids() -> None:
     """Runs that are to be repeated give the randomness in."""
     ids = []
     for _ in range(2):
-        from seaway.testing.clocks import VirtualClock
-
         clock = VirtualClock()
         plane = make_plane(Settings(), MemoryStore(), SimulatedBackends(two_clusters(), clock), clock, random=Random(1))
         ids.append(asyncio.run(plane.jobs.submit(spec(), "ada"))[0].id)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from seaway.testing.records import full_spec, spec
 @pytest.mark.parametrize(
     ("field", "value"), [("replicas", 0), ("runs_s", -1), ("time_limit_s", 0), ("retries", -1), ("name", "Not A Name")]
 )
-def test_figures_and_names_are_checked(field: str, value: object) -> None:
+def test_figures_and_names_are_checked(field: str, value: Any) -> None:  # noqa: ANN401  # fields of a spec
     """A job says what is wrong with it, and where."""
     with pytest.raises(RejectedError) as error:
         spec(**{field: value})
@@ -47,7 +48,7 @@ def test_a_pool_bounds_the_clusters(own: frozenset[str], pool: frozenset[str], a
 IN_PLACE = {"name", "priority", "queue", "tenant", "time_limit_s", "retries"}
 """What changes without starting a job anew."""
 
-OTHERS = {
+OTHERS: dict[str, Any] = {
     "name": "other",
     "demand": full_spec().demand,
     "replicas": 2,

@@ -43,9 +43,7 @@ def test_only_what_waits_is_placed() -> None:
 
 def test_a_wrong_step_says_which_are_right() -> None:
     """The message names the state and all that could follow."""
-    with pytest.raises(
-        ConflictError, match="is suspended and cannot become running; it can become: cancelled, deleted, queued"
-    ):
+    with pytest.raises(ConflictError, match=r"suspended and cannot become running; .*: cancelled, deleted, queued"):
         require_may_follow(JobState.SUSPENDED, JobState.RUNNING)
     with pytest.raises(ConflictError, match="nothing else"):
         require_may_follow(JobState.DELETED, JobState.QUEUED)
