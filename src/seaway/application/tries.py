@@ -18,6 +18,7 @@ from seaway.domain.explanation import Candidate, Explanation
 from seaway.domain.job import Demand, Job
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import Link
+from seaway.domain.placement import Placement
 from seaway.scheduling.columns import (
     DEVICE_CORE_FREE,
     DEVICE_MEMORY,
@@ -35,6 +36,8 @@ from seaway.scheduling.profile import Profile
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
 
+KEPT = "; but what is free there is kept for a job that was first"
+
 ORDER_KEPT_NS = 2_000_000_000
 """How old the order of the queues may be that positions are read from."""
 
@@ -50,7 +53,7 @@ class Tries:
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
-        self._copy: tuple[object, Snapshot] | None = None
+        self._copy: tuple[object, Snapshot, Snapshot] | None = None  # without and with what is kept for others
         self._known: dict[tuple[Demand, int], Explanation] = {}  # on the copy, for jobs that hold nothing
         self._copying = threading.Lock()
         self._orders: tuple[int, dict[tuple[str, str], list[Order]]] = (-ORDER_KEPT_NS, {})
@@ -66,13 +69,24 @@ class Tries:
         with self._copying:
             snapshot, profile, job = self._stage(spec, "this job")
             explanation = explain(snapshot, job, profile)
-            plan = decide(snapshot, JobQueue(snapshot, [job]), profile)
-            fits = bool(plan.jobs_placed[0])
-            placements = tuple(plan.placements()) if fits else ()
-            snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
+            placements = self._placed(spec, job, profile)
             chosen = {(each.cluster, each.node) for each in placements}
             choices = tuple(self._choice(snapshot, job, each, chosen) for each in explanation.candidates)
-        return Trial(profile.name, fits, sentence(explanation), choices, placements, explanation)
+        said = sentence(explanation)
+        if explanation.fits and not placements:
+            said += KEPT if job.replicas == 1 else f"; but not all {job.replicas} replicas together"
+        return Trial(profile.name, bool(placements), said, choices, placements, explanation)
+
+    def _placed(self, spec: JobSpec, job: Job, profile: Profile) -> tuple[Placement, ...]:
+        """Place a job on a copy, past what is kept for others unless it may use that."""
+        assert self._copy is not None  # the job was staged
+        with self._controller.lock:
+            passes = self._controller.scheduler.reservations.lets_pass(spec.ends_within_s, job.name)
+        snapshot = self._copy[1] if passes else self._copy[2]
+        plan = decide(snapshot, JobQueue(snapshot, [job]), profile)
+        placements = tuple(plan.placements()) if plan.jobs_placed[0] else ()
+        snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
+        return placements
 
     def reason(self, job: JobRecord, attempt: Attempt | None) -> Reason:
         """Say why a job is where it is; `attempt` is its latest."""
@@ -99,7 +113,7 @@ class Tries:
             where = ", ".join(sorted({f"{each.cluster}/{each.node}" for each in kept.placements})[:3])
             soon = f", free in {max(0, kept.starts_ns - now_ns) // 1_000_000_000} s" if kept.starts_ns else ""
             return f"waits first in its queue, and {where} is kept for it{soon}: {said}"
-        return f"waits: {said}"
+        return f"waits: {said}{KEPT if explanation and explanation.fits and job.spec.replicas == 1 else ''}"
 
     def _explained(self, job: JobRecord) -> Explanation | None:
         """Explain a job on the fleet as it is, without what it holds itself."""
@@ -127,9 +141,13 @@ class Tries:
             pool = live.pools.get(queue.pool) if queue else None
             profile = self._controller.scheduler.profile(spec.queue)
             if not self._copy_is_current():
-                copy = live.fleet.snapshot.copy()
-                copy.part_demands()  # the loop goes on writing into its own
-                self._copy = (self._state(), copy)
+                kept = live.fleet.snapshot.copy()
+                kept.part_demands()  # the loop goes on writing into its own
+                free = kept
+                if self._controller.scheduler.reservations.made():
+                    free = kept.copy()
+                    self._controller.scheduler.reservations.lift_from(free)
+                self._copy = (self._state(), free, kept)
                 self._known = {}
             gateways = {gateway.name for gateway in live.fleet.gateways}
         if spec.demand.gateway and spec.demand.gateway not in gateways:

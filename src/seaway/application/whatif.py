@@ -159,6 +159,7 @@ class WhatIf:
             live = self._controller.live
             snapshot = live.fleet.snapshot.copy()
             snapshot.part_demands()  # the loop goes on writing into its own
+            self._controller.scheduler.reservations.lift_from(snapshot)
             queues = {each.queue for each in live.waiting.entries()} | {spec.queue for spec in question.jobs}
             queues |= {attempt.spec.queue for attempt in live.attempts.values()}
             policies = {queue: self._policy(question.policy, queue) for queue in queues}

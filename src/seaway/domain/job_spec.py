@@ -10,6 +10,9 @@ from seaway.domain.job import Demand, Job
 from seaway.domain.network import NO_NEED, NetworkNeed
 from seaway.domain.tenancy import DEFAULT, require_name
 
+ENDLESS = "deployment"
+"""The template of what is meant to run for ever."""
+
 NOWHERE = frozenset({""})
 """Allows no cluster at all: none has an empty name."""
 

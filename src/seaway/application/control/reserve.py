@@ -2,7 +2,8 @@
 
 The place where it will fit first is worked out from when running jobs end, and what is free there is
 kept for it. Others may still use what it does not need, and those that will be gone in time may use
-all of it.
+all of it. Where nobody knows when the place comes free, it is kept for a while, and then for as long not,
+so that nothing is blocked for ever. What runs without an end is not waited for.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from seaway.application.control.fleet import Key
 from seaway.application.control.live import Live
 from seaway.application.control.waiting import Entry
+from seaway.domain.job_spec import ENDLESS
 from seaway.domain.placement import Placement
 from seaway.scheduling.booking import Booking, book
 from seaway.scheduling.columns import CLUSTERS_GATE, NODE_CLUSTER, NODE_OPEN
@@ -23,6 +25,7 @@ from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
 
 FOREVER_NS = 2**62
+NS_PER_S = 1_000_000_000
 
 HOPELESS_NS = 60_000_000_000
 """How long jobs of a kind for which no place was found are not looked at again."""
@@ -46,11 +49,14 @@ class Reservation:
         What is kept there; free amounts may be less than nothing until others end.
     starts_ns
         When it is expected to start, by the monotonic clock; None when nobody knows.
+    until_ns
+        Until when the place is kept.
     """
 
     entry: Entry
     placements: tuple[Placement, ...]
     starts_ns: int | None
+    until_ns: int
     booking: Booking | None = None
 
 
@@ -103,18 +109,20 @@ class Reservations:
         self._looked_at = 0
         self._hopeless = {kind: until_ns for kind, until_ns in self._hopeless.items() if until_ns > now_ns}
         for queue, reservation in list(self._made.items()):
-            if not self._holds_good(reservation, now_ns) or self._is_behind(reservation.entry):
+            if reservation.starts_ns is None and now_ns > reservation.until_ns:
+                self._hopeless[reservation.entry.kind] = now_ns + self._hold_ns()
+                self._lift(queue)
+            elif not self._holds_good(reservation, now_ns) or self._is_behind(reservation.entry):
                 self._lift(queue)
 
     def _holds_good(self, reservation: Reservation, now_ns: int) -> bool:
         """Tell whether a job still waits for what is kept, in time, and the place still takes work."""
         kept, snapshot = reservation.entry, self._live.fleet.snapshot
         waits = self._live.waiting.get(kept.record.id)
-        late = reservation.starts_ns is not None and now_ns > reservation.starts_ns + OVERDUE_NS
         return (
             waits is not None
             and (waits.kind, waits.order) == (kept.kind, kept.order)
-            and not late
+            and now_ns <= reservation.until_ns
             and all(_open(snapshot, each.cluster, each.node) for each in reservation.placements)
         )
 
@@ -130,15 +138,25 @@ class Reservations:
 
     def may_pass(self, entry: Entry) -> bool:
         """Tell whether a job may use what is kept for others: it is what it is kept for, or will be gone in time."""
+        return self.lets_pass(entry.record.spec.ends_within_s, entry.record.id)
+
+    def lets_pass(self, ends_within_s: int | None, job_id: str = "") -> bool:
+        """Tell whether a job that is gone in so many seconds, None for who knows, may use what is kept for others."""
+        now_ns = self._live.clock.monotonic_ns()
         for reservation in self._made.values():
-            if reservation.entry.record.id == entry.record.id:
+            if reservation.entry.record.id == job_id:
                 continue
-            ends_s = entry.record.spec.ends_within_s
-            if reservation.starts_ns is None or ends_s is None:
+            if reservation.starts_ns is None or ends_within_s is None:
                 return False
-            if self._live.clock.monotonic_ns() + ends_s * 1_000_000_000 > reservation.starts_ns:
+            if now_ns + ends_within_s * NS_PER_S > reservation.starts_ns:
                 return False
         return True
+
+    def lift_from(self, copy: Snapshot) -> None:
+        """Take everything that is kept from a copy of the live snapshot, so that it shows what really runs."""
+        for reservation in self._made.values():
+            if reservation.booking and self.current():
+                reservation.booking.copy().release(copy)
 
     @contextmanager
     def seen_by(self, entry: Entry) -> Iterator[None]:
@@ -168,11 +186,17 @@ class Reservations:
         if not placements:
             self._hopeless[entry.kind] = self._live.clock.monotonic_ns() + HOPELESS_NS
             return
-        self._made[entry.queue] = self._keep(Reservation(entry, placements, starts_ns))
+        until_ns = (
+            starts_ns + OVERDUE_NS if starts_ns is not None else self._live.clock.monotonic_ns() + self._hold_ns()
+        )
+        self._made[entry.queue] = self._keep(Reservation(entry, placements, starts_ns, until_ns))
 
     def _has_hope(self, entry: Entry) -> bool:
         """Tell whether it is worth looking for a place: not just done in vain, nor for several others."""
         return entry.kind not in self._hopeless and self._looked_at < MOST_LOOKED_AT
+
+    def _hold_ns(self) -> int:
+        return int(self._live.settings.hold_s * NS_PER_S)
 
     def _foresee(self, copy: Snapshot, entry: Entry) -> tuple[tuple[Placement, ...], int | None]:
         """Let running jobs end on a copy, twice as many each time, until the job fits."""
@@ -195,7 +219,8 @@ class Reservations:
     def _ends(self) -> list[tuple[int, Key]]:
         """Return what runs and when it will have ended, soonest first; what nobody knows goes last, oldest first.
 
-        What runs for longer than expected is expected to do so for as long again.
+        What runs for longer than expected is expected to do so for as long again. What is meant to run for ever
+        is left out.
         """
         now_ns, wall_ns = self._live.clock.monotonic_ns(), self._live.clock.now_ns()
         ends = []
@@ -203,11 +228,11 @@ class Reservations:
             seconds = attempt.spec.ends_within_s
             if not attempt.state.live:
                 ends.append((now_ns, key))
-            elif seconds is None:
-                ends.append((FOREVER_NS + attempt.created_ns // 1_000_000_000, key))
-            else:
+            elif seconds is not None:
                 ran_ns = wall_ns - (attempt.running_ns or wall_ns)
-                ends.append((now_ns + abs(seconds * 1_000_000_000 - ran_ns), key))
+                ends.append((now_ns + abs(seconds * NS_PER_S - ran_ns), key))
+            elif attempt.spec.template != ENDLESS:
+                ends.append((FOREVER_NS + attempt.created_ns // NS_PER_S, key))
         return sorted(ends)
 
     def _keep(self, reservation: Reservation) -> Reservation:

@@ -34,6 +34,8 @@ class ControlSettings:
         How long clusters keep what is left of ended jobs, so that logs can be read.
     reserve
         Whether the first job of a queue that does not fit gets a reservation.
+    hold_s
+        How long a place is kept where nobody knows when it comes free; for as long it is then not kept.
     poll_s
         How often the loop looks around when nothing happens.
     round_s
@@ -57,6 +59,7 @@ class ControlSettings:
     forgive_s: float = 600
     keep_finished_s: float = 3600
     reserve: bool = True
+    hold_s: float = 300
     poll_s: float = 1
     round_s: float = 0.02
     calm_per_s: int = 300

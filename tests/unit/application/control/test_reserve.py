@@ -158,3 +158,49 @@ def test_a_restart_forgets_and_finds_reservations() -> None:
     made.plane.restart()
     made.plane.settle()
     assert kept_for(made) == {head}
+
+
+def test_what_runs_for_ever_is_not_waited_for() -> None:
+    """Nothing is kept for a job that would have to wait for a deployment, which never ends."""
+    made = one_node(2)
+    made.submit(gpus=1, template="deployment")
+    head = made.submit(gpus=2)
+    assert made.state(head) == "queued"
+    assert not kept_for(made)
+    assert made.state(made.submit(gpus=1)) == "deploying"
+
+
+def test_a_place_without_a_time_is_kept_for_a_while_and_then_for_as_long_not() -> None:
+    """Where nobody knows when a place comes free, others wait for it for a while, and not for ever."""
+    made = one_node(2, hold_s=100)
+    made.submit(gpus=1)
+    head, other = made.submit(gpus=2), made.submit(gpus=1)
+    assert kept_for(made) == {head}
+    made.plane.run(90)
+    assert made.state(other) == "queued"
+    made.plane.run(20)
+    assert made.state(other) in {"deploying", "running"}
+    assert not kept_for(made)
+    made.plane.run(110)
+    made.plane.jobs.cancel(other, "ada")
+    made.plane.settle()
+    assert kept_for(made) == {head}
+
+
+def test_what_is_kept_is_not_taken_for_used() -> None:
+    """Explanations, dry runs and what-if questions see what runs, and say where something is kept for others."""
+    from seaway.application.whatif import Question, WhatIf
+
+    made = one_node(2)
+    runs = made.submit(gpus=1, runs_s=100)
+    made.submit(gpus=2, runs_s=10)
+    other = made.submit(gpus=1)
+    reason = made.plane.overview.reason(made.job(other))
+    assert reason.explanation is not None
+    assert reason.explanation.fits
+    assert "is kept for a job that was first" in reason.sentence
+    assert not made.plane.overview.trial(spec(gpus=1)).fits
+    assert made.plane.overview.trial(spec(gpus=1, runs_s=10)).fits
+    answer = WhatIf(made.plane.controller).ask(Question(policy="bestfit"))
+    assert answer.before.allocation_percent == 50
+    assert runs not in {move.job_id for move in answer.stopped}
