@@ -13,6 +13,9 @@ from seaway.domain.errors import SeawayError
 log = logging.getLogger(__name__)
 
 NS_PER_S = 1_000_000_000
+RETRY_S = 60
+MOST_RETRY_S = 3600
+"""How long after a failure a duty is tried again: doubled with each, up to the most, and never later than its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +27,32 @@ class Duty:
     name
         For the log.
     every_s
-        Seconds from one time to the next; it is done for the first time after so many.
+        Seconds from one time to the next.
     do
-        Does it; whatever fails is tried again the next time.
+        Does it.
+    first_s
+        Seconds until it is done for the first time; None for `every_s`.
     """
 
     name: str
     every_s: float
     do: Callable[[], object]
+    first_s: float | None = None
+
+
+@dataclass(slots=True)
+class _Turn:
+    """When a duty is to be done next, and how often it failed in a row."""
+
+    duty: Duty
+    due_ns: int
+    failures: int = 0
+
+    def next_s(self) -> float:
+        """Return the seconds until the next try."""
+        if not self.failures:
+            return self.duty.every_s
+        return min(RETRY_S * 2 ** min(self.failures - 1, 16), MOST_RETRY_S, self.duty.every_s)
 
 
 class Maintenance:
@@ -48,7 +69,10 @@ class Maintenance:
     def __init__(self, duties: list[Duty], clock: Clock) -> None:
         self._clock = clock
         now_ns = clock.monotonic_ns()
-        self._due = [(now_ns + int(duty.every_s * NS_PER_S), duty) for duty in duties]
+        self._turns = [
+            _Turn(duty, now_ns + int((duty.every_s if duty.first_s is None else duty.first_s) * NS_PER_S))
+            for duty in duties
+        ]
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -65,18 +89,26 @@ class Maintenance:
 
     def step(self) -> float:
         """Do what is due; return the seconds until the next is."""
-        for at, (due_ns, duty) in enumerate(self._due):
-            if due_ns > self._clock.monotonic_ns():
-                continue
-            try:
-                log.info("%s: %s", duty.name, duty.do())
-            except SeawayError as error:
-                log.warning("%s failed: %s", duty.name, error)
-            except Exception:
-                log.exception("%s failed", duty.name)
-            self._due[at] = (self._clock.monotonic_ns() + int(duty.every_s * NS_PER_S), duty)
-        next_ns = min((due_ns for due_ns, _ in self._due), default=self._clock.monotonic_ns() + 3600 * NS_PER_S)
+        for turn in self._turns:
+            if turn.due_ns <= self._clock.monotonic_ns():
+                self._do(turn)
+        next_ns = min((turn.due_ns for turn in self._turns), default=self._clock.monotonic_ns() + 3600 * NS_PER_S)
         return max(0.0, (next_ns - self._clock.monotonic_ns()) / NS_PER_S)
+
+    def _do(self, turn: _Turn) -> None:
+        """Do one duty, and say when it is to be done again."""
+        duty = turn.duty
+        try:
+            log.info("%s: %s", duty.name, duty.do())
+            turn.failures = 0
+        except Exception as error:
+            turn.failures += 1
+            again = f"tried again in {turn.next_s():,.0f} s"
+            if isinstance(error, SeawayError | OSError):
+                log.warning("%s failed, %s: %s", duty.name, again, error)
+            else:
+                log.exception("%s failed, %s", duty.name, again)
+        turn.due_ns = self._clock.monotonic_ns() + int(turn.next_s() * NS_PER_S)
 
     def _run(self) -> None:
         while not self._stopping.wait(self.step()):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 from seaway.application.maintenance import Duty
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Retention, Store
+from seaway.bootstrap.backups import Backups
 from seaway.bootstrap.settings import DatabaseSettings
 
 NS_PER_DAY = 86_400_000_000_000
 S_PER_H = 3600
+FIRST_PRUNE_S = 60
+"""How long after the start old rows are removed for the first time, however often a server is restarted."""
 
 
 def retention(settings: DatabaseSettings) -> Retention:
@@ -28,36 +30,23 @@ def retention(settings: DatabaseSettings) -> Retention:
 def duties(
     settings: DatabaseSettings, store: Store, clock: Clock, folder: Path, backup: Callable[[Path], object]
 ) -> list[Duty]:
-    """Return what is to be done on a schedule.
+    """Return what is to be done on a schedule, and clear up after backups that were killed.
 
     Parameters
     ----------
     folder
-        Where backups go.
+        Where backups go; nobody else writes any there. The next is due by the age of the newest there.
     backup
         Writes a backup to a file.
     """
     found = []
     if settings.prune_every_h:
         keep = retention(settings)
-        found.append(Duty("prune", settings.prune_every_h * S_PER_H, lambda: store.prune(keep, clock.now_ns())))
+        every_s = settings.prune_every_h * S_PER_H
+        found.append(Duty("prune", every_s, lambda: store.prune(keep, clock.now_ns()), FIRST_PRUNE_S))
+    backups = Backups(folder, settings.backups_kept, clock, backup)
+    backups.remove_leftovers()
     if settings.backup_every_h:
-
-        def back_up() -> str:
-            folder.mkdir(parents=True, exist_ok=True)
-            name = datetime.fromtimestamp(clock.now_ns() / 1e9, UTC).strftime("seaway-%Y%m%dT%H%M%SZ.backup")
-            unfinished = folder / f".{name}.part"
-            backup(unfinished)
-            unfinished.replace(folder / name)
-            _keep_latest(folder, settings.backups_kept)
-            return str(folder / name)
-
-        found.append(Duty("backup", settings.backup_every_h * S_PER_H, back_up))
+        every_s = settings.backup_every_h * S_PER_H
+        found.append(Duty("backup", every_s, backups.take, backups.due_in_s(every_s)))
     return found
-
-
-def _keep_latest(folder: Path, kept: int) -> None:
-    """Remove the oldest backups; their names sort by time."""
-    backups = sorted(folder.glob("seaway-*.backup"))
-    for path in backups[: max(0, len(backups) - kept)]:
-        path.unlink()

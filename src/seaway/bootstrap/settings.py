@@ -61,9 +61,9 @@ class DatabaseSettings:
     prune_every_h
         How often that is looked after; 0 for never.
     backup_every_h
-        How often a backup is written into the data folder; 0 for never.
+        How old the newest backup in the data folder grows before another is written there; 0 for never.
     backups_kept
-        How many of those are kept.
+        How many of those are kept; 0 for all.
     """
 
     url: str = ""

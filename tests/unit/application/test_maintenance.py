@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from threading import Event
 
 from seaway.application.maintenance import Duty, Maintenance
@@ -34,6 +35,32 @@ def test_a_duty_that_fails_is_tried_the_next_time() -> None:
         clock.advance_s(10)
         maintenance.step()
     assert done == ["works", "works", "fails", "works"]
+
+
+def test_what_fails_is_tried_again_soon() -> None:
+    """After a failure a duty waits a minute, then twice as long each time up to an hour, and never past its time."""
+    clock, tries = VirtualClock(), list[int]()
+    failing = True
+
+    def fail() -> None:
+        tries.append(clock.monotonic_ns() // 10**9)
+        if failing:
+            raise OSError("disk full")
+
+    maintenance = Maintenance([Duty("fails", 86_400, fail, first_s=0)], clock)
+    for _ in range(9):
+        clock.advance_s(maintenance.step())
+    assert [after - before for before, after in pairwise(tries)] == [60, 120, 240, 480, 960, 1920, 3600, 3600]
+    failing = False
+    assert maintenance.step() == 86_400
+
+
+def test_the_first_time_may_come_sooner() -> None:
+    """A duty may be due at once, whatever lies between later times."""
+    done = list[str]()
+    maintenance = Maintenance([Duty("a", 10, lambda: done.append("a"), first_s=0)], VirtualClock())
+    assert maintenance.step() == 10
+    assert done == ["a"]
 
 
 def test_setting_the_clock_makes_no_duty_due() -> None:

@@ -4,7 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from seaway.adapters.sqlalchemy.backups import backup as back_up
+from seaway.adapters.sqlalchemy.backups import restore
+from seaway.adapters.sqlalchemy.opening import open_store
 from seaway.application.changes import Change
+from seaway.application.maintenance import Maintenance
 from seaway.bootstrap.duties import duties, retention
 from seaway.bootstrap.settings import DatabaseSettings
 from seaway.domain.errors import UnavailableError
@@ -52,6 +56,7 @@ def test_the_latest_backups_are_kept(tmp_path: Path) -> None:
     clock = VirtualClock()
     settings = DatabaseSettings(prune_every_h=0, backups_kept=2)
     (backup,) = duties(settings, MemoryStore(), clock, tmp_path / "backups", write)
+    assert backup.first_s == 0
     for _ in range(4):
         clock.advance(DAY_NS)
         backup.do()
@@ -69,4 +74,51 @@ def test_a_backup_that_fails_leaves_the_others(tmp_path: Path) -> None:
     (backup,) = duties(DatabaseSettings(prune_every_h=0), MemoryStore(), VirtualClock(), tmp_path, fail)
     with pytest.raises(UnavailableError):
         backup.do()
-    assert not list(tmp_path.glob("seaway-*.backup"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_restart_does_not_put_a_backup_off(tmp_path: Path) -> None:
+    """However often a server is restarted, a backup is due when the newest is a day old."""
+    clock, settings = VirtualClock(), DatabaseSettings(prune_every_h=0, backups_kept=30)
+    store, database = open_store(f"sqlite:///{tmp_path}/seaway.db"), f"sqlite:///{tmp_path}/seaway.db"
+    for _ in range(24):  # every eight hours, eight days long
+        folder = tmp_path / "backups"
+        Maintenance(
+            duties(settings, store, clock, folder, lambda path: back_up(database, path, clock.now_ns())), clock
+        ).step()
+        clock.advance(DAY_NS // 3)
+    store.close()
+    backups = sorted((tmp_path / "backups").iterdir())
+    assert [path.name[7:15] for path in backups] == [f"202601{day:02}" for day in range(1, 9)]
+    assert restore(f"sqlite:///{tmp_path}/restored.db", backups[-1])["tokens"] == 0
+
+
+def test_what_killed_backups_left_is_removed(tmp_path: Path) -> None:
+    """Files half written by a server that was killed go at the next start; backups and strangers' files stay."""
+    gone = [".seaway-20260101T000000Z.backup.part", "..seaway-20260101T000000Z.backup.part.123"]
+    kept = ["seaway-20260101T000000Z.backup", "notes.part"]
+    for name in gone + kept:
+        (tmp_path / name).touch()
+    duties(DatabaseSettings(), MemoryStore(), VirtualClock(), tmp_path, write)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
+
+
+def test_backups_of_a_clock_that_was_set_back_go_first(tmp_path: Path) -> None:
+    """One from the future says nothing about when the next is due, and makes room for it."""
+    (tmp_path / "seaway-20370101T000000Z.backup").touch()
+    (tmp_path / "seaway-notes.backup").touch()
+    settings = DatabaseSettings(prune_every_h=0, backups_kept=1)
+    (backup,) = duties(settings, MemoryStore(), VirtualClock(), tmp_path, write)
+    assert backup.first_s == 0
+    backup.do()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["seaway-20260101T000000Z.backup", "seaway-notes.backup"]
+
+
+def test_all_backups_are_kept_if_that_is_wanted(tmp_path: Path) -> None:
+    """To keep 0 means to remove none."""
+    clock = VirtualClock()
+    (backup,) = duties(DatabaseSettings(prune_every_h=0, backups_kept=0), MemoryStore(), clock, tmp_path, write)
+    for _ in range(9):
+        clock.advance(DAY_NS)
+        backup.do()
+    assert len(list(tmp_path.iterdir())) == 9
