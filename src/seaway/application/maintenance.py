@@ -52,7 +52,7 @@ class _Turn:
         """Return the seconds until the next try."""
         if not self.failures:
             return self.duty.every_s
-        return min(RETRY_S * 2 ** min(self.failures - 1, 16), MOST_RETRY_S, self.duty.every_s)
+        return min(RETRY_S << min(self.failures - 1, 16), MOST_RETRY_S, self.duty.every_s)
 
 
 class Maintenance:

@@ -156,6 +156,14 @@ def load_settings(
     RejectedError
         With every mistake: unknown names, values of the wrong kind or out of range.
     """
+    return trace_settings(path, environment, flags)[0]
+
+
+def trace_settings(
+    path: Path | None, environment: Mapping[str, str], flags: Mapping[tuple[str, str], object]
+) -> tuple[Settings, dict[tuple[str, str], str]]:
+    """Put settings together like `load_settings`; say too where each comes from that is not a default."""
+    sources: dict[tuple[str, str], str] = {}
     problems: list[RejectedError] = []
     given = [*_from_file(path, problems), *_from_environment(environment, problems)]
     given += [(section, name, value, f"--{name}") for (section, name), value in flags.items() if value is not None]
@@ -168,10 +176,11 @@ def load_settings(
             problems.append(RejectedError(str(error), where=where))
             continue
         settings = replace(settings, **{section: replace(section_settings, **{name: right})})
+        sources[section, name] = where
     problems += _out_of_range(settings)
     if problems:
         raise RejectedError(problems[0].message, where=problems[0].where, also=tuple(problems[1:]))
-    return settings
+    return settings, sources
 
 
 Given = tuple[str, str, object, str]
