@@ -13,6 +13,7 @@ from seaway.application.control.live import Live
 from seaway.application.control.observe import Observer
 from seaway.application.control.schedule import ProfileFactory, Scheduler
 from seaway.application.control.settings import ControlSettings
+from seaway.application.control.topology import Topology
 from seaway.application.control.upkeep import Upkeep
 from seaway.application.ports.backend import Backends
 from seaway.application.ports.clock import Clock
@@ -22,7 +23,7 @@ from seaway.domain.errors import UnavailableError
 
 log = logging.getLogger(__name__)
 
-MOST_BATCHES = 4
+MOST_BATCHES = 8
 """Batches of jobs that are decided in one round, before clusters are listened to again; one while many submit."""
 
 MOST_REST_S = 0.5
@@ -36,7 +37,9 @@ class Controller:
     """Steps jobs on, for ever.
 
     Nothing is told to a cluster before it is stored. When the database does not answer, what is in
-    memory is worth nothing, and is read anew as soon as it does.
+    memory is worth nothing, and is read anew as soon as it does. Which clusters there are is looked up
+    beside the loop, see `Topology`; while that cannot be had, all else goes on. When another process took
+    over the database it ends, and has clusters told nothing more.
 
     Parameters
     ----------
@@ -65,7 +68,8 @@ class Controller:
     ) -> None:
         self._store = store
         self._writer = writer
-        self._backends = backends
+        self._topology = Topology(backends)
+        self._topology.on_change = self.wake
         self._dispatcher = dispatcher
         self._settings = settings
         self.lock = threading.RLock()
@@ -83,11 +87,22 @@ class Controller:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         writer.listen(self._stored, self._doubted)
+        writer.on_deposed(self._give_up)
 
     @property
     def loaded(self) -> bool:
         """Whether the memory agrees with the database."""
         return self._loaded and not self._doubt.is_set()
+
+    def unready(self) -> str:
+        """Say why no job can be placed; empty when jobs can."""
+        if self._writer.deposed:
+            return self._writer.deposed
+        if not self.loaded:
+            return "the control loop is still reading what is stored"
+        if self._topology.known is None:
+            return f"it is not known yet which clusters there are: {self._topology.trouble or 'nobody has answered'}"
+        return ""
 
     def step(self) -> bool:
         """Go round once; tell whether anything happened.
@@ -95,8 +110,13 @@ class Controller:
         Raises
         ------
         UnavailableError
-            When the database does not answer. The next step reads everything anew.
+            When the database does not answer; the next step reads everything anew. Or when another process
+            took it over.
         """
+        if self._writer.deposed:
+            raise UnavailableError(self._writer.deposed)
+        if not self._topology.runs:
+            self._topology.refresh()
         try:
             with self.lock:
                 if not self.loaded:
@@ -122,16 +142,18 @@ class Controller:
         self._loaded = True
 
     def _meet(self) -> None:
-        """Talk to the clusters that there are now."""
-        backends = self._backends.clusters()
-        before, names = list(self.live.fleet.clusters), [backend.cluster for backend in backends]
-        if names != before:
-            self.live.fleet.know(names, self._clock.monotonic_ns())
-            self._dispatcher.use(backends)
+        """Talk to the clusters that there are now, as far as that is known."""
+        known, fleet = self._topology.known, self.live.fleet
+        if known is None:
+            return
+        before, names = list(fleet.clusters), [backend.cluster for backend in known.backends]
+        if names != before or not fleet.met:
+            fleet.know(names, self._clock.monotonic_ns())
+            self._dispatcher.use(known.backends)
             self.live.tell_again(set(names).difference(before))
             for changed in set(before).symmetric_difference(names):
                 self.live.reconsider(changed)
-        self.live.fleet.connect(self._backends.gateways(), self._backends.links())
+        fleet.connect(known.gateways, known.links)
 
     def _take_over(self) -> None:
         """Take over what was stored by others."""
@@ -170,7 +192,12 @@ class Controller:
 
     def _store_all(self, changes: Sequence[Change]) -> Sequence[Outcome]:
         """Store changes; one of a job that somebody else changed meanwhile is not stored."""
-        outcomes = self._writer.commit(changes)
+        outcomes: list[Outcome] = []
+        size = (
+            self._settings.batch
+        )  # small transactions, so that whoever submits meanwhile does not wait for a large one
+        for first in range(0, len(changes), size):
+            outcomes += self._writer.commit(changes[first : first + size])
         with self.lock:
             self._take_over()
         return outcomes
@@ -178,13 +205,15 @@ class Controller:
     # A thread of its own.
 
     def start(self) -> None:
-        """Go round in a thread of its own until `stop`."""
+        """Go round in a thread of its own until `stop`; another looks which clusters there are."""
+        self._topology.start()
         self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """Finish the round and end the thread."""
         self._stopping.set()
+        self._topology.stop()
         self._wake.set()
         if self._thread:
             self._thread.join()
@@ -202,6 +231,13 @@ class Controller:
         self._doubt.set()
         self._wake.set()
 
+    def _give_up(self) -> None:
+        """Stop at once: another process writes now, and tells clusters what it stores."""
+        self._stopping.set()
+        self._topology.stop()
+        self._dispatcher.stop()
+        self._wake.set()
+
     def _run(self) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
@@ -209,6 +245,8 @@ class Controller:
             try:
                 happened = self.step()
             except UnavailableError as error:
+                if self._writer.deposed:
+                    return
                 log.warning("%s; trying again in %d s", error, error.retry_after_s)
                 self._stopping.wait(error.retry_after_s)
                 continue

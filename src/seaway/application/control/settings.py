@@ -47,7 +47,7 @@ class ControlSettings:
         How often fleet and links are written down.
     """
 
-    batch: int = 128
+    batch: int = 64
     most_tried: int = 4096
     assume_s: float = 60
     stale_s: float = 15
