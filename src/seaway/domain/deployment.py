@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.placement import Placement
+from seaway.domain.placement import DeviceSlice, Placement
 
 
 def deployment_name(job_id: str, attempt: int) -> str:
@@ -53,15 +53,39 @@ class CopyPhase(Enum):
     """Removed; said once by a backend that is asked for changes."""
 
 
+class Cause(Enum):
+    """What a failure comes from."""
+
+    WORKLOAD = "workload"
+    """What ran: it crashed, or never could start."""
+    INFRASTRUCTURE = "infrastructure"
+    """What it ran on: its node or device failed, or the cluster evicted it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicaStatus:
-    """What is seen of one replica."""
+    """What is seen of one replica.
+
+    Attributes
+    ----------
+    slices
+        The shares of devices that it holds, or held before it ended.
+    cpu_milli, memory_mib
+        What it takes of its node besides.
+    """
 
     replica: int
     phase: CopyPhase
     node: str
-    uuids: tuple[str, ...] = ()
+    slices: tuple[DeviceSlice, ...] = ()
     reason: str = ""
+    cpu_milli: int = 0
+    memory_mib: int = 0
+
+    @property
+    def uuids(self) -> tuple[str, ...]:
+        """Its devices."""
+        return tuple(taken.uuid for taken in self.slices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +102,8 @@ class Copy:
         Why it failed or does not start; empty otherwise.
     address
         Where a service of it answers; empty when it exposes none.
+    cause
+        What its failure comes from; means nothing in other phases.
     """
 
     job_id: str
@@ -87,6 +113,7 @@ class Copy:
     replicas: tuple[ReplicaStatus, ...] = ()
     reason: str = ""
     address: str = ""
+    cause: Cause = Cause.WORKLOAD
 
     @property
     def name(self) -> str:

@@ -19,7 +19,7 @@ import pytest
 
 from seaway.application.ports.backend import Answer, Backend, Changes, Command, Removal
 from seaway.domain.cluster import Cluster
-from seaway.domain.deployment import Copy, CopyPhase, Deployment
+from seaway.domain.deployment import Cause, Copy, CopyPhase, Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec
@@ -159,7 +159,7 @@ class BackendSuite:
         assert first.inventory.nodes
 
     def test_a_copy_starts_and_runs(self, under: BackendUnderTest) -> None:
-        """What is created is seen, with its job, attempt, node and devices, and runs in time."""
+        """What is created is seen, with its job, attempt, node, devices and what it takes of them, and runs in time."""
         watch, deployment = Watch(under), deploy(under)
         assert send(under, deployment) == [Answer(done=True)]
         copy = watch.until_phase(deployment, CopyPhase.RUNNING)
@@ -168,6 +168,10 @@ class BackendSuite:
         placement = deployment.placements[0]
         assert copy.replicas[0].node == placement.node
         assert set(copy.replicas[0].uuids) == {taken.uuid for taken in placement.slices}
+        held = {(taken.uuid, taken.memory_mib, taken.core_milli) for taken in copy.replicas[0].slices}
+        assert held == {(taken.uuid, taken.memory_mib, taken.core_milli) for taken in placement.slices}
+        request = deployment.spec.demand.request
+        assert (copy.replicas[0].cpu_milli, copy.replicas[0].memory_mib) == (request.cpu_milli, request.memory_mib)
 
     def test_a_copy_that_is_done_stays_until_it_is_removed(self, under: BackendUnderTest) -> None:
         """A job that ended is listed as ended to whoever asks, and gone once it is removed."""
@@ -308,14 +312,16 @@ class BackendSuite:
         watch.until_phase(deployment, CopyPhase.RUNNING)
 
     def test_a_failed_node_is_told(self, under: BackendUnderTest) -> None:
-        """Its replicas fail with a reason, and it is announced not to be ready until it is back."""
+        """Its replicas fail for no fault of their own, and it is announced not to be ready until it is back."""
         fail_node, heal_node = have(under.fail_node), have(under.heal_node)
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)
         watch.until_phase(deployment, CopyPhase.RUNNING)
         node = deployment.placements[0].node
         fail_node(node)
-        assert watch.until_phase(deployment, CopyPhase.FAILED).reason
+        failed = watch.until_phase(deployment, CopyPhase.FAILED)
+        assert failed.reason
+        assert failed.cause is Cause.INFRASTRUCTURE
         watch.until(lambda: not ready(watch, node), "the node not ready")
         heal_node(node)
         watch.until(lambda: ready(watch, node), "the node ready")

@@ -16,6 +16,7 @@ from urllib.parse import quote
 import orjson
 from pydantic import Discriminator, TypeAdapter, ValidationError
 
+from seaway.domain.deployment import Cause
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.placement import Placement
 
@@ -96,6 +97,8 @@ class Ended:
     ----------
     replicas
         Those that failed by themselves; empty when all ended alike.
+    cause
+        What a failure comes from.
     """
 
     at_ns: int
@@ -104,6 +107,7 @@ class Ended:
     succeeded: bool
     reason: str = ""
     replicas: tuple[int, ...] = ()
+    cause: Cause = Cause.WORKLOAD
     kind: Literal["ended"] = "ended"
 
 

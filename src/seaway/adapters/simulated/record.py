@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from seaway.adapters.simulated.books import Key
-from seaway.adapters.simulated.journal import Created
-from seaway.domain.deployment import Copy, CopyPhase, ReplicaStatus
+from seaway.adapters.simulated.journal import Created, Ended
+from seaway.domain.deployment import Cause, Copy, CopyPhase, ReplicaStatus
 
 LIVE = frozenset({CopyPhase.STARTING, CopyPhase.RUNNING})
 
@@ -23,6 +23,8 @@ class Record:
         Replicas that failed by themselves, and took the others with them; empty when all ended alike.
     ended_ns
         When it ended; None while it lives.
+    cause
+        What its failure comes from.
     """
 
     made: Created
@@ -30,6 +32,7 @@ class Record:
     reason: str = ""
     culprits: tuple[int, ...] = ()
     ended_ns: int | None = None
+    cause: Cause = Cause.WORKLOAD
 
     @property
     def key(self) -> Key:
@@ -48,18 +51,30 @@ class Record:
             return min(made.ends_ns, made.vanishes_ns)
         return None
 
+    def end(self, entry: Ended) -> None:
+        """Note how it ended."""
+        self.phase = CopyPhase.SUCCEEDED if entry.succeeded else CopyPhase.FAILED
+        self.reason, self.culprits, self.cause = entry.reason, entry.replicas, entry.cause
+        self.ended_ns = entry.at_ns
+
     def seen(self, cluster: str) -> Copy:
         """Return what is seen of it."""
         made = self.made
         replicas = tuple(
             ReplicaStatus(
-                each.replica, self.phase, each.node, tuple(taken.uuid for taken in each.slices), self._why(each.replica)
+                each.replica,
+                self.phase,
+                each.node,
+                each.slices,
+                self._why(each.replica),
+                made.cpu_milli,
+                made.memory_mib,
             )
             for each in made.placements
         )
         serves = made.port and self.phase is CopyPhase.RUNNING
         address = f"sw-{made.job_id}-{made.attempt}.{cluster}.simulated:{made.port}" if serves else ""
-        return Copy(made.job_id, made.attempt, cluster, self.phase, replicas, self.reason, address)
+        return Copy(made.job_id, made.attempt, cluster, self.phase, replicas, self.reason, address, self.cause)
 
     def _why(self, replica: int) -> str:
         if not self.culprits or replica in self.culprits:

@@ -31,7 +31,7 @@ from seaway.adapters.simulated.journal import (
 from seaway.adapters.simulated.record import LIVE, Record
 from seaway.application.ports.backend import Answer
 from seaway.domain.cluster import Cluster
-from seaway.domain.deployment import CopyPhase, Deployment
+from seaway.domain.deployment import Cause, CopyPhase, Deployment
 from seaway.domain.errors import RejectedError
 
 NS_PER_S = 1_000_000_000
@@ -149,10 +149,16 @@ class ClusterState:
         self._sweep()
         return True
 
-    def fail(self, record: Record, now_ns: int, reason: str, culprits: tuple[int, ...] = ()) -> None:
-        """Have a copy fail, if it lives."""
+    def fail(self, record: Record, now_ns: int, reason: str) -> None:
+        """Have a copy fail by itself, if it lives."""
         if record.phase in LIVE:
-            self._end(record, now_ns, reason, culprits, succeeded=False)
+            self._end(record, Ended(now_ns, *record.key, succeeded=False, reason=reason))
+
+    def _strike(self, record: Record, now_ns: int, reason: str, lost: list[int]) -> None:
+        """Have a copy fail because what its replicas `lost` ran on failed, if it lives."""
+        if record.phase in LIVE:
+            infrastructure = Cause.INFRASTRUCTURE
+            self._end(record, Ended(now_ns, *record.key, False, reason, tuple(lost), infrastructure))  # noqa: FBT003
 
     def node(self, name: str) -> NodeBook:
         """Return a node, or raise `RejectedError`."""
@@ -194,7 +200,7 @@ class ClusterState:
         if not ready:
             for record in [self.records[key] for key in node.copies]:
                 lost = [each.replica for each in record.made.placements if each.node == node.node.name]
-                self.fail(record, now_ns, f"node {node.node.name} failed", tuple(lost))
+                self._strike(record, now_ns, f"node {node.node.name} failed", lost)
 
     def set_device(
         self, node: NodeBook, device: DeviceBook, now_ns: int, *, healthy: bool, until_ns: int | None = None
@@ -213,7 +219,7 @@ class ClusterState:
             for record in [self.records[key] for key in node.copies]:
                 lost = [each.replica for each in record.made.placements if uuid in {one.uuid for one in each.slices}]
                 if lost:
-                    self.fail(record, now_ns, f"device {uuid} failed", tuple(lost))
+                    self._strike(record, now_ns, f"device {uuid} failed", lost)
 
     # The beginning
 
@@ -242,7 +248,7 @@ class ClusterState:
                 yield Started(record.made.starts_ns, *record.key)
             elif record.ended_ns is not None:
                 succeeded = record.phase is CopyPhase.SUCCEEDED
-                yield Ended(record.ended_ns, *record.key, succeeded, record.reason, record.culprits)
+                yield Ended(record.ended_ns, *record.key, succeeded, record.reason, record.culprits, record.cause)
         for node in self.books.troubled():
             if node.ready != node.node.ready:
                 yield NodeChanged(now_ns, node.node.name, node.ready, node.back_ns)
@@ -264,13 +270,12 @@ class ClusterState:
         elif record.phase is CopyPhase.RUNNING and made.vanishes_ns == due_ns:
             self.remove(record.key, due_ns, vanished=True)
         else:
-            self._end(record, due_ns, made.fails, (), succeeded=not made.fails)
+            self._end(record, Ended(due_ns, *record.key, not made.fails, made.fails))
 
-    def _end(self, record: Record, at_ns: int, reason: str, culprits: tuple[int, ...], *, succeeded: bool) -> None:
-        record.phase = CopyPhase.SUCCEEDED if succeeded else CopyPhase.FAILED
-        record.reason, record.culprits, record.ended_ns = reason, culprits, at_ns
+    def _end(self, record: Record, entry: Ended) -> None:
+        record.end(entry)
         self._give_back(record)
-        self.journal.add(Ended(at_ns, *record.key, succeeded, reason, culprits))
+        self.journal.add(entry)
         self.log.add(record.key)
         self._sweep()
 
@@ -336,8 +341,7 @@ class ClusterState:
             self.find(key).phase = CopyPhase.RUNNING
         elif isinstance(entry, Ended):
             record = self.find(key)
-            record.phase = CopyPhase.SUCCEEDED if entry.succeeded else CopyPhase.FAILED
-            record.reason, record.culprits, record.ended_ns = entry.reason, entry.replicas, entry.at_ns
+            record.end(entry)
             self._give_back(record)
         elif isinstance(entry, Removed):
             record = self.find(key)
