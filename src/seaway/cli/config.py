@@ -1,4 +1,4 @@
-"""`seaway config show` and `seaway login`: which server is spoken to, and by which token."""
+"""`seaway config show` and `seaway login`: which server is spoken to, by which token; and how a server is set up."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OURS = re.compile(r"(sw_[^_]+)_.+")
 
 @app.callback()
 def config() -> None:
-    """Show where each setting of the client comes from.
+    """Show where each setting of the client, or of the server, comes from.
 
     [bold]Example[/bold]
 
@@ -32,16 +32,35 @@ def config() -> None:
 
 
 @app.command("show")
-def show_config(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
+def show_config(
+    context: typer.Context,
+    server: Annotated[
+        bool, typer.Option("--server", help="Show the settings of the server instead: those `seaway up` would use.")
+    ] = False,
+    config: Annotated[Path | None, typer.Option(help="With --server: settings in TOML, as for `seaway up`.")] = None,
+    data: Annotated[Path | None, typer.Option(help="With --server: the data folder, as for `seaway up`.")] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
     """Show the server and the token that commands use, and where each comes from. Secrets are masked.
 
     A server is looked for in --server, SEAWAY_SERVER, the profile (--profile, SEAWAY_PROFILE, or the file's
     default) and this machine's own server; a token in SEAWAY_TOKEN, the profile, and this machine's own server.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
       [cyan]SEAWAY_PROFILE=berlin seaway config show[/cyan]
+
+    What `seaway up --config seaway.toml` would use:
+
+      [cyan]seaway config show --server --config seaway.toml[/cyan]
     """
+    if server:
+        from seaway.cli.server_settings import show_server_settings
+
+        show_server_settings(output, config, data)
+        return
+    if config or data:
+        raise RejectedError("goes with --server only", where="--config" if config else "--data")
     from seaway.client.where import data_folder, profiles_file, read_profiles
 
     used = target(context)

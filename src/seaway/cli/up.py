@@ -27,7 +27,7 @@ def up(
         str | None,
         typer.Option(metavar="URL", help="sqlite:///, mysql:// or postgresql://.", show_default="SQLite in --data"),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="Settings in TOML; see seaway up --help.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings in TOML: docs/settings.md has them all.")] = None,
     tls_certificate: Annotated[Path | None, typer.Option(help="Certificate, PEM; serves https.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="The certificate's key, PEM.")] = None,
     no_auth: Annotated[
@@ -40,13 +40,20 @@ def up(
     """Start Seaway: REST API, live events and control loop, until Ctrl-C or SIGTERM. State is kept.
 
     Without options it listens on 127.0.0.1:8080, keeps everything in a SQLite database and drives three
-    small simulated clusters. Commands on this machine find it, and its first token, by themselves:
+    small simulated clusters. Commands on this machine find it, and its first token, by themselves.
 
-        seaway up &
-        seaway submit --name hello --gpus 1 --gpu-memory 8GB
-        seaway jobs
+    Settings come from options, from variables like SEAWAY_SERVER_PORT, and from the file of --config; what comes
+    first here wins. `seaway config show --server` says what they are and where each comes from.
 
-    Settings come from, later ones first: options, variables like SEAWAY_SERVER_PORT, the file of --config.
+    [bold]Examples[/bold]
+
+      [cyan]seaway up --port 9090 --data /var/lib/seaway[/cyan]
+
+    With a file of settings, here a port and a database:
+
+      [cyan]printf '\\[server]\\nport = 9090\\n\\[database]\\nbackup_every_h = 6\\n' > seaway.toml[/cyan]
+
+      [cyan]seaway up --config seaway.toml[/cyan]
     """
     if once:
         from seaway.cli.once import run_once

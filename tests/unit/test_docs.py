@@ -1,0 +1,49 @@
+"""What the pages promise."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from seaway.bootstrap.settings import SECTIONS
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "contributing").rglob("*.md")])
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+SETTING = re.compile(r"\| `(\w+)` \| `([^|]*)` \|.*\| `(SEAWAY_\w+)` \|")
+
+
+def default(each: Field[Any]) -> str:
+    """Write a default as the page does."""
+    return json.dumps(each.default if each.default is not MISSING else each.default_factory())  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every link of a page to a file of the repository leads to one that is there."""
+    links = [unquote(link.partition("#")[0]) for link in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8")))]
+    targets = [link for link in links if link and not re.match(r"[a-z]+:", link)]
+    assert [link for link in targets if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_setting_is_written_down(section: str) -> None:
+    """The page of settings has each with its default and its variable, in order, and none that is gone."""
+    text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    (part,) = re.findall(rf"^## \[{section}\]\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    there = [(each.name, default(each), f"SEAWAY_{section}_{each.name}".upper()) for each in fields(SECTIONS[section])]
+    assert SETTING.findall(part) == there
+
+
+def test_no_section_is_written_down_that_is_gone() -> None:
+    """The page of settings has the sections there are, in order."""
+    text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## \[(\w+)\]$", text, re.MULTILINE) == list(SECTIONS)
