@@ -264,11 +264,15 @@ class Access:
         """Make a token for an admin when none holds; None when one does."""
         if any(held.who.role is Role.ADMIN and self.holds(held.who) for held in self._held.values()):
             return None
+        return self.new_admin_token("seaway")
+
+    def new_admin_token(self, by: str) -> str:
+        """Make a token for an admin, whichever others there are; return the whole of it."""
         name = FIRST_TOKEN
         taken = {token.name for token in self._store.tokens() if token.revoked_ns is None}
         while name in taken:
             name = f"{FIRST_TOKEN}-{secrets.token_hex(2)}"
-        return self.create(name, Role.ADMIN, "", None, "seaway")[1]
+        return self.create(name, Role.ADMIN, "", None, by)[1]
 
     def _token(self, credential: str) -> Who | None:
         """Look a token up; it takes as long for one that is not there."""

@@ -13,7 +13,7 @@ import typer
 from seaway.client.where import data_folder
 
 app = typer.Typer(
-    help="Look after the database: prune, back up, restore, check, migrate.",
+    help="Look after the database: prune, back up, restore, check, migrate, make an admin token.",
     epilog="Each takes the database of the data folder, unless --database or SEAWAY_DATABASE_URL names another.",
     no_args_is_help=True,
 )
@@ -35,11 +35,19 @@ def url_of(database: str | None, data: Path | None) -> str:
     Raises
     ------
     RejectedError
-        When there is none in the data folder.
+        When there is none in the data folder, or no SQLite file where the URL says; none is made.
     """
     from seaway.domain.errors import RejectedError
 
     if database:
+        from seaway.adapters.sqlalchemy.engines import read_url
+
+        url = read_url(database)
+        file = url.database or ""
+        if url.get_backend_name() == "sqlite" and not file.startswith("file:") and not Path(file).exists():
+            raise RejectedError(
+                "there is no database: this SQLite file does not exist; four slashes begin an absolute path", where=file
+            )
         return database
     path = (data or data_folder()).absolute() / "seaway.db"
     if not path.exists():
@@ -155,3 +163,33 @@ def prune(
         if rows:
             typer.echo(f"{table}: {rows:,}")
     typer.echo(f"{sum(removed.values()):,} rows removed.")
+
+
+@app.command("new-admin-token")
+def new_admin_token(database: Database = None, data: Data = None) -> None:
+    """Make a token for an admin when the others are lost, and leave it in the data folder. Stop the server first.
+
+    Commands on this machine find it there. A server that writes to the same database from elsewhere is shut out.
+    """
+    from random import SystemRandom
+
+    from seaway.adapters.sqlalchemy.opening import open_store
+    from seaway.application.access import Access
+    from seaway.application.system_clock import SystemClock
+    from seaway.application.writer import Writer
+    from seaway.bootstrap.data import DataFolder
+
+    url = url_of(database, data)
+    folder = DataFolder(data or data_folder())
+    try:
+        store = open_store(url)
+        try:
+            store.lead(f"{SystemRandom().getrandbits(64):016x}")
+            secret = Access(store, Writer(store), SystemClock()).new_admin_token("seaway db")
+        finally:
+            store.close()
+        folder.write_token(secret)
+    finally:
+        folder.close()
+    typer.echo(f"A new admin token is in {folder.admin_token}; commands on this machine find it there.")
+    typer.echo("Tokens that were lost still hold: `seaway token list`, then `seaway token revoke ID`.")

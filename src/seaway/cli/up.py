@@ -37,7 +37,7 @@ def up(
         bool, typer.Option("--once", help="Run a demo workload to its end on a clock that does not wait, and end.")
     ] = False,
 ) -> None:
-    """Start Seaway: REST API, live events and control loop, until Ctrl-C or SIGTERM. State is kept.
+    r"""Start Seaway: REST API, live events and control loop, until Ctrl-C or SIGTERM. State is kept.
 
     Without options it listens on 127.0.0.1:8080, keeps everything in a SQLite database and drives three
     small simulated clusters. Commands on this machine find it, and its first token, by themselves.
@@ -51,7 +51,7 @@ def up(
 
     With a file of settings, here a port and a database:
 
-      [cyan]printf '\\[server]\\nport = 9090\\n\\[database]\\nbackup_every_h = 6\\n' > seaway.toml[/cyan]
+      [cyan]printf '\[server]\nport = 9090\n\[database]\nbackup_every_h = 6\n' > seaway.toml[/cyan]
 
       [cyan]seaway up --config seaway.toml[/cyan]
     """
