@@ -23,6 +23,9 @@ class Health(Shown):
     status: str
 
 
+NEVER_S = 60
+"""When to ask again a process that will not be ready any more: another one may listen there by then."""
+
 _UNREADY = {
     "description": "It cannot work yet, or not any more.",
     "content": {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
@@ -39,14 +42,18 @@ async def healthz() -> Response:
     "/readyz", operation_id="readyz", response_model=None, responses={200: {"model": Health}, 503: _UNREADY}
 )
 async def readyz(request: Request) -> Response:
-    """Say whether the database answers and the control loop knows what is stored."""
+    """Say whether jobs can be taken and placed: the database answers, and it is known what is stored in it, which
+    clusters there are, and that no other process took over.
+    """
     desk = desk_of(request)
+    if desk.plane.writer.deposed:
+        return _unready(desk.plane.writer.deposed, NEVER_S)
     try:
         await desk.threads.read(desk.plane.store.ping)
     except UnavailableError as error:
         return _unready(str(error), error.retry_after_s)
-    if not desk.plane.overview.ready():
-        return _unready("the control loop is still reading what is stored", 1)
+    if missing := desk.plane.controller.unready():
+        return _unready(missing, 1)
     return json_reply({"status": "ok"})
 
 

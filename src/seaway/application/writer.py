@@ -18,7 +18,7 @@ from dataclasses import replace
 from seaway.application.changes import Change, Outcome
 from seaway.application.ports.store import Store
 from seaway.application.records import Event
-from seaway.domain.errors import ConflictError, UnavailableError
+from seaway.domain.errors import ConflictError, DeposedError, UnavailableError
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +51,8 @@ class Writer:
         Changes stored so far, and in how many transactions.
     soon
         Changes brought so far by whoever is waited for, like a submit.
+    deposed
+        Why nothing is stored any more, because another process took over; empty while this one writes.
     """
 
     def __init__(self, store: Store) -> None:
@@ -66,6 +68,15 @@ class Writer:
         self.stored = 0
         self.groups = 0
         self.soon = 0
+        self.deposed = ""
+        self._on_deposed: list[Callable[[], None]] = []
+
+    def on_deposed(self, call: Callable[[], None]) -> None:
+        """Have something called, once and in the thread that noticed, when another process took over.
+
+        It may not wait for what is stored: nothing is any more.
+        """
+        self._on_deposed.append(call)
 
     def listen(self, listener: Listener, doubter: Doubter | None = None) -> None:
         """Have `listener` called with every group of changes that was stored, before whoever brought them goes on.
@@ -99,7 +110,7 @@ class Writer:
         Raises
         ------
         UnavailableError
-            Nothing is known to be stored.
+            Nothing is known to be stored; or nothing ever will be, because another process took over.
         """
         if not changes:
             return []
@@ -178,9 +189,14 @@ class Writer:
 
     def _store_group(self, changes: Sequence[Change]) -> list[Outcome]:
         with self._storing:
+            if self.deposed:
+                raise UnavailableError(self.deposed)
             self._number_events(changes)
             try:
                 outcomes = self._store.commit(changes)
+            except DeposedError as error:
+                self._give_up(str(error))
+                raise UnavailableError(self.deposed) from error
             except BaseException:
                 self._last_event = None  # it may have been stored after all
                 for doubt in self._doubters:
@@ -190,6 +206,13 @@ class Writer:
             self.stored += len(changes)
             self._tell([change for change, outcome in zip(changes, outcomes, strict=True) if outcome is Outcome.STORED])
         return outcomes
+
+    def _give_up(self, why: str) -> None:
+        """Store nothing from now on, and say so to whoever has to stop as well."""
+        self.deposed = why
+        log.error("%s", why)
+        for call in self._on_deposed:
+            call()
 
     def _tell(self, stored: Sequence[Change]) -> None:
         """Tell every listener; one that fails keeps it from none of the others, nor from who waits."""

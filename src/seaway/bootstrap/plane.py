@@ -55,8 +55,7 @@ class Plane:
     def stop(self) -> None:
         """Finish what is under way, store it, and end all threads; nothing is lost by it, nor without it."""
         self.controller.stop()
-        if isinstance(self.dispatcher, Threads):
-            self.dispatcher.stop()
+        self.dispatcher.stop()
         self.writer.stop()
         self.store.close()
 
@@ -88,7 +87,7 @@ def make_plane(
     store.lead(f"{random.getrandbits(64):016x}")
     writer, feed = Writer(store), Feed()
     writer.listen(feed.publish, feed.forget)
-    talker: Dispatcher = dispatcher or Threads(clock, random)
+    talker: Dispatcher = dispatcher or Threads(clock, random, settings.control.stale_s)
     controller = Controller(store, writer, backends, talker, _profile, clock, settings.control)
     if isinstance(talker, Threads):
         talker.on_report = controller.wake

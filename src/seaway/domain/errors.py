@@ -57,3 +57,7 @@ class UnavailableError(SeawayError):
 
 class InvariantError(SeawayError):
     """A rule that Seaway itself has to keep was broken: a bug, never the user's fault."""
+
+
+class DeposedError(InvariantError):
+    """Another process does what this one alone may do, like writing to the database: this one has to stop."""

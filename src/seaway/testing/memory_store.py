@@ -35,7 +35,7 @@ from seaway.application.records import (
     Token,
 )
 from seaway.domain import ids
-from seaway.domain.errors import InvariantError, RejectedError, UnavailableError
+from seaway.domain.errors import DeposedError, InvariantError, RejectedError, UnavailableError
 from seaway.domain.lifecycle import JobState
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
 
@@ -143,7 +143,7 @@ class MemoryStore:
         self._answer()
         with self.database.lock:
             if self._epoch != self.database.epoch:
-                raise InvariantError("another process writes now")
+                raise DeposedError("another process writes now")
             self.commits.append(list(changes))
             outcomes = [self._store(change) for change in changes]
         if self._failures and self._failures[0][1]:
@@ -158,6 +158,11 @@ class MemoryStore:
     def job(self, job_id: str) -> JobRecord | None:
         """Return a job."""
         return self._row(JobRecord, (job_id,))
+
+    def known(self, job_ids: Sequence[str]) -> dict[str, int | None]:
+        """Return which of these jobs there are, with when they ended."""
+        found = ((job_id, self._row(JobRecord, (job_id,))) for job_id in job_ids)
+        return {job_id: row.ended_ns for job_id, row in found if row}
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobRecord]:
         """Return jobs from new to old."""

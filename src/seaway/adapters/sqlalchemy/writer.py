@@ -15,7 +15,7 @@ from seaway.adapters.sqlalchemy.statements import wording
 from seaway.adapters.sqlalchemy.tables import ATTEMPTS, LEASE
 from seaway.application.changes import Change, Outcome
 from seaway.application.records import Attempt, JobRecord
-from seaway.domain.errors import InvariantError
+from seaway.domain.errors import DeposedError, InvariantError
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
 
 TRIES = 3
@@ -146,9 +146,15 @@ class Writer:
         return batch
 
     def _require_lead(self, connection: Connection) -> None:
-        """Check that nobody else writes, and see to it that nobody begins before the transaction ends."""
+        """Check that nobody else writes, and see to it that nobody begins before the transaction ends.
+
+        Raises
+        ------
+        DeposedError
+            When another process became the one that writes.
+        """
         if connection.exec_driver_sql(self._check).scalar() != self._epoch:
-            raise InvariantError("another process writes to the database now; this one has to stop")
+            raise DeposedError("another process writes to the database now; this one has to stop")
 
 
 def waves(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:

@@ -73,6 +73,9 @@ class Dispatcher(Protocol):
     def delays(self) -> dict[tuple[str, int, str], str]:
         """Return what has been tried in vain so far, by job, attempt and cluster, with the last reason."""
 
+    def stop(self) -> None:
+        """Talk to no cluster any more, whatever comes."""
+
 
 class Outbox:
     """What one cluster is still to be told: of each attempt only the latest.
@@ -161,10 +164,17 @@ class InPlace:
         self._backends: dict[str, Backend] = {}
         self._outboxes: dict[str, Outbox] = {}
         self._cursors: dict[str, str] = {}
+        self._stopped = False
 
     def use(self, backends: Sequence[Backend]) -> None:
         """See `Dispatcher`."""
-        self._backends = {backend.cluster: backend for backend in backends}
+        if not self._stopped:
+            self._backends = {backend.cluster: backend for backend in backends}
+
+    def stop(self) -> None:
+        """See `Dispatcher`."""
+        self._stopped = True
+        self._backends = {}
 
     def give(self, outgoing: Outgoing, command: Command) -> None:
         """See `Dispatcher`."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from seaway.application.records import Attempt, Cordon
 from seaway.application.views import ClusterState
 from seaway.domain.cluster import Cluster, Fleet
+from seaway.domain.deployment import OVER, Copy, deployment_name
 from seaway.domain.errors import RejectedError
-from seaway.domain.job import Job
+from seaway.domain.job import Demand, Job, ResourceRequest
 from seaway.domain.network import Gateway, Link
 from seaway.domain.node import Node
+from seaway.domain.placement import Placement
 from seaway.scheduling.booking import Booking, book
 from seaway.scheduling.columns import CLUSTERS_GATE
 from seaway.scheduling.snapshot import Snapshot
@@ -22,6 +24,14 @@ log = logging.getLogger(__name__)
 
 Key = tuple[str, int]
 """Id of a job and number of an attempt."""
+
+
+@dataclass(slots=True)
+class Stray:
+    """A copy that no job known to Seaway accounts for, and what it holds: a booking for each replica."""
+
+    copy: Copy
+    bookings: list[Booking]
 
 
 @dataclass(slots=True)
@@ -37,14 +47,14 @@ class LiveCluster:
     heard_ns
         When it answered last, by the monotonic clock.
     strays
-        Copies there that no job known to Seaway accounts for.
+        Copies there that no job known to Seaway accounts for, by name.
     """
 
     name: str
     heard_ns: int
     cluster: Cluster | None = None
     state: ClusterState = ClusterState.STALE
-    strays: set[str] = field(default_factory=set)
+    strays: dict[str, Stray] = field(default_factory=dict)
 
 
 class LiveFleet:
@@ -60,6 +70,8 @@ class LiveFleet:
         Counts up with every change that may let a job fit that did not before.
     make
         Counts up with every change of what there is, whoever holds it.
+    met
+        Whether it was ever said which clusters there are.
     """
 
     def __init__(self) -> None:
@@ -67,6 +79,7 @@ class LiveFleet:
         self.clusters: dict[str, LiveCluster] = {}
         self.version = 0
         self.make = 0
+        self.met = False
         self._cordons: dict[tuple[str, str], Cordon] = {}
         self._gateways: tuple[Gateway, ...] = ()
         self._links: tuple[Link, ...] = ()
@@ -78,6 +91,7 @@ class LiveFleet:
     def know(self, names: Iterable[str], now_ns: int) -> None:
         """Note which clusters there are; what left is forgotten."""
         before = self.clusters
+        self.met = True
         self.make += 1
         self.clusters = {name: before.get(name) or LiveCluster(name, now_ns) for name in names}
         if any(live.cluster for name, live in before.items() if name not in self.clusters):
@@ -187,7 +201,9 @@ class LiveFleet:
         """Keep what an attempt holds: `booking` if the engine just made it, else from its placements."""
         if booking is None:
             booking = book(self.snapshot, job, attempt.placements)
-            self._note_homeless(attempt)
+            self._note_homeless(attempt.placements)
+        for cluster in attempt.clusters:
+            self.drop_stray(cluster, deployment_name(attempt.job_id, attempt.number))
         self._held[attempt.job_id, attempt.number] = (attempt, job, booking)
 
     def let_go(self, key: Key) -> None:
@@ -197,8 +213,29 @@ class LiveFleet:
             held[2].release(self.snapshot)
             self.version += 1
 
+    def put_stray(self, copy: Copy) -> None:
+        """Keep what a copy holds that no job accounts for, as it is seen now."""
+        strays = self.clusters[copy.cluster].strays
+        if copy.name not in strays or strays[copy.name].copy != copy:
+            self.drop_stray(copy.cluster, copy.name)
+            strays[copy.name] = Stray(copy, self._book_stray(copy))
+
+    def drop_stray(self, cluster: str, name: str) -> None:
+        """Give back what a copy held that is gone or accounted for; one that was no stray is passed over."""
+        live = self.clusters.get(cluster)
+        stray = live.strays.pop(name, None) if live else None
+        if stray:
+            for booking in stray.bookings:
+                booking.release(self.snapshot)
+            self.version += 1
+
+    def keep_strays(self, cluster: str, names: Set[str]) -> None:
+        """Drop a cluster's strays, except those that are among `names`."""
+        for name in self.clusters[cluster].strays.keys() - names:
+            self.drop_stray(cluster, name)
+
     def empty(self) -> None:
-        """Give back everything, also what was booked and never held."""
+        """Give back everything that attempts hold, also what was booked and never held."""
         self._held.clear()
         self.rebuild()
 
@@ -215,12 +252,24 @@ class LiveFleet:
             self._gate(live)
         for key, (attempt, job, _) in self._held.items():
             self._held[key] = (attempt, job, book(self.snapshot, job, attempt.placements))
-            self._note_homeless(attempt)
+            self._note_homeless(attempt.placements)
+        for live in self.clusters.values():
+            for stray in live.strays.values():
+                stray.bookings = self._book_stray(stray.copy)
         self.version += 1
 
-    def _note_homeless(self, attempt: Attempt) -> None:
-        """Note the nodes that an attempt is on and that no cluster tells of, to book them when one does."""
-        for placement in attempt.placements:
+    def _book_stray(self, copy: Copy) -> list[Booking]:
+        booked = []
+        for each in copy.replicas if copy.phase not in OVER else ():
+            demand = Demand(ResourceRequest(each.cpu_milli, each.memory_mib))
+            place = (Placement(copy.name, each.replica, copy.cluster, each.node, each.slices),)
+            booked.append(book(self.snapshot, Job(copy.name, demand), place))
+            self._note_homeless(place)
+        return booked
+
+    def _note_homeless(self, placements: Iterable[Placement]) -> None:
+        """Note the nodes that something is on and that no cluster tells of, to book them when one does."""
+        for placement in placements:
             if (placement.cluster, placement.node) not in self.snapshot.node_index:
                 self._homeless.add((placement.cluster, placement.node))
 

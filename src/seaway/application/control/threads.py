@@ -17,7 +17,10 @@ from seaway.domain.errors import InvariantError, UnavailableError
 log = logging.getLogger(__name__)
 
 WATCH_S = 5.0
-"""How long a cluster is asked to wait for a change."""
+"""How long a cluster is asked to wait for a change, at most."""
+
+WATCHES = 3
+"""How often a cluster in which nothing happens is heard, at least, before it would be taken to be silent."""
 
 GATHER_S = 0.03
 """Pause after each exchange, in which what comes next gathers."""
@@ -35,24 +38,31 @@ class Threads:
         For delays.
     random
         Spreads tries, so that clusters that went silent together are not asked together.
+    stale_s
+        After how many seconds a cluster that was not heard is taken to be silent; clusters are asked to answer
+        well before that, even if nothing happens.
     """
 
-    def __init__(self, clock: Clock, random: Random) -> None:
+    def __init__(self, clock: Clock, random: Random, stale_s: float = WATCH_S * WATCHES) -> None:
         self._clock = clock
         self._random = random
+        self._watch_s = min(WATCH_S, stale_s / WATCHES)
+        self._stopping = threading.Event()
         self._lines: dict[str, _Line] = {}
         self._reports: deque[Report] = deque()
         self.on_report: Callable[[], None] = lambda: None
 
     def use(self, backends: Sequence[Backend]) -> None:
         """See `Dispatcher`."""
+        if self._stopping.is_set():
+            return
         there = {backend.cluster for backend in backends}
         for name in list(self._lines):
             if name not in there:
                 self._lines.pop(name).stop()
         for backend in backends:
             if backend.cluster not in self._lines:
-                self._lines[backend.cluster] = _Line(backend, self._clock, self._random, self._report)
+                self._lines[backend.cluster] = _Line(backend, self._clock, self._random, self._report, self._watch_s)
 
     def give(self, outgoing: Outgoing, command: Command) -> None:
         """See `Dispatcher`."""
@@ -87,7 +97,8 @@ class Threads:
         Whoever waits for a cluster at this moment notices when it answers, and says nothing any more; nobody
         waits for that.
         """
-        for line in self._lines.values():
+        self._stopping.set()
+        for line in list(self._lines.values()):
             line.stop()
 
     def _report(self, reports: Sequence[Report]) -> None:
@@ -99,12 +110,18 @@ class _Line:
     """The line to one cluster: a thread that tells and a thread that listens."""
 
     def __init__(
-        self, backend: Backend, clock: Clock, random: Random, report: Callable[[Sequence[Report]], None]
+        self,
+        backend: Backend,
+        clock: Clock,
+        random: Random,
+        report: Callable[[Sequence[Report]], None],
+        watch_s: float,
     ) -> None:
         self._backend = backend
         self._clock = clock
         self._random = random
         self._report = report
+        self._watch_s = watch_s
         self._outbox = Outbox()
         self._some = threading.Condition()
         self._stopping = threading.Event()
@@ -196,7 +213,7 @@ class _Line:
             with self._some:
                 cursor, this_round = self._cursor, self._round
             try:
-                changes = self._backend.changes(cursor, WATCH_S)
+                changes = self._backend.changes(cursor, self._watch_s)
             except UnavailableError as error:
                 failures += 1
                 self._say([Silent(self._backend.cluster, str(error))])

@@ -1,0 +1,111 @@
+"""Which clusters there are, and what lies between them: asked beside the loop, which goes by the last that was known."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from seaway.application.ports.backend import Backend, Backends
+from seaway.domain.errors import UnavailableError
+from seaway.domain.network import Gateway, Link
+
+log = logging.getLogger(__name__)
+
+REFRESH_S = 1.0
+"""Pause between two looks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """What there was when somebody looked.
+
+    Attributes
+    ----------
+    backends
+        The clusters, in the order that decides ties.
+    """
+
+    backends: tuple[Backend, ...]
+    gateways: tuple[Gateway, ...]
+    links: tuple[Link, ...]
+
+
+class Topology:
+    """Looks at what there is, in a thread of its own or when told to.
+
+    Looking may take as long as a connection does that nobody answers, so whoever needs the result quickly takes
+    the last one. When it cannot be had the last one stands.
+
+    Parameters
+    ----------
+    backends
+        What is looked at.
+
+    Attributes
+    ----------
+    known
+        The last that was seen; None before anything was.
+    trouble
+        Why the latest look saw nothing; empty when it did.
+    on_change
+        Called in the thread that looked when something is different from before.
+    """
+
+    def __init__(self, backends: Backends) -> None:
+        self._backends = backends
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.known: Map | None = None
+        self.trouble = ""
+        self.on_change: Callable[[], None] = lambda: None
+
+    @property
+    def runs(self) -> bool:
+        """Whether a thread of its own looks."""
+        return self._thread is not None
+
+    def start(self) -> None:
+        """Look every so often in a thread of its own, until `stop`."""
+        self._thread = threading.Thread(target=self._run, name="topology", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread. A look that is under way is not waited for, and what it sees is not taken."""
+        self._stopping.set()
+
+    def refresh(self) -> None:
+        """Look once; what cannot be seen stays as it was."""
+        try:
+            links = tuple(self._backends.links())  # first: of some, only this asks what there is now
+            seen = Map(tuple(self._backends.clusters()), tuple(self._backends.gateways()), links)
+        except UnavailableError as error:
+            self._missed(str(error))
+        except Exception as error:
+            if not self.trouble:
+                log.exception("looking for clusters failed")
+            self.trouble = str(error) or type(error).__name__
+        else:
+            self._saw(seen)
+
+    def _missed(self, why: str) -> None:
+        if not self.trouble:
+            stands = "the last that was known stands" if self.known else "none is known yet"
+            log.warning("it cannot be seen which clusters there are, %s: %s", stands, why)
+        self.trouble = why
+
+    def _saw(self, seen: Map) -> None:
+        if self._stopping.is_set():
+            return
+        if self.trouble:
+            log.warning("it can be seen again which clusters there are")
+        self.trouble = ""
+        before, self.known = self.known, seen
+        if before != seen:
+            self.on_change()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self.refresh()
+            self._stopping.wait(REFRESH_S)
