@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -20,10 +20,13 @@ from seaway.application.views import Reason
 from seaway.bootstrap.plane import Plane, make_plane
 from seaway.bootstrap.settings import Settings
 from seaway.domain.cluster import Fleet
+from seaway.domain.errors import RejectedError
 from seaway.domain.ids import JobIds
+from seaway.domain.job import Demand
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.lifecycle import PLACED, WAITING, JobState
-from seaway.simulation.demo import demo_jobs
+from seaway.domain.network import NO_NEED
+from seaway.simulation.demo import USERS_GATEWAY, demo_jobs
 from seaway.testing.clocks import VirtualClock
 
 STEP_S = 5
@@ -42,7 +45,9 @@ class DemoResult:
     Attributes
     ----------
     jobs
-        All jobs as they ended.
+        All jobs that were taken in, as they ended.
+    refused
+        Why others were turned away at the door, by name: this fleet could never hold them.
     lasted_s
         From the first submit to the last end, on the demo's clock.
     busiest
@@ -54,6 +59,7 @@ class DemoResult:
     """
 
     jobs: Sequence[JobRecord]
+    refused: Mapping[str, str]
     lasted_s: float
     busiest: float
     waited: Reason | None
@@ -62,7 +68,7 @@ class DemoResult:
 
 
 def run_demo(fleet: Fleet, count: int, progress: Callable[[int, int], None], seed: int = 0) -> DemoResult:
-    """Submit jobs, all at once, and follow them until each has ended.
+    """Submit jobs, all at once, and follow those that the door lets in until each has ended.
 
     Parameters
     ----------
@@ -70,21 +76,21 @@ def run_demo(fleet: Fleet, count: int, progress: Callable[[int, int], None], see
         Told how many jobs ended, of how many.
     """
     with _demo_plane(fleet, seed) as (plane, clock):
-        records = _submit(plane, count, seed)
+        specs, refused = _at_the_door(plane, _specs(fleet, count, seed))
+        start_ns, records = clock.now_ns(), _submit(plane, specs, seed)
         plane.controller.step()
         plane.controller.step()
         waited, placed = _tell(plane, records, WAITING), _tell(plane, records, PLACED)
-        busiest, start_ns = 0.0, clock.monotonic_ns()
-        while plane.controller.live.jobs and clock.monotonic_ns() - start_ns < GIVE_UP_S * 10**9:
+        busiest = 0.0
+        while plane.controller.live.jobs and clock.now_ns() - start_ns < GIVE_UP_S * 10**9:
             while plane.controller.step():
                 pass
             busiest = max(busiest, _used(plane))
             progress(count - len(plane.controller.live.jobs), count)
             clock.advance_s(STEP_S)
         jobs = [plane.jobs.find(record.id) for record in records]
-        ends_ns = [job.ended_ns for job in jobs if job.ended_ns]
-        lasted_s = (max(ends_ns, default=0) - records[0].submitted_ns) / 1e9
-        return DemoResult(jobs, max(0.0, lasted_s), busiest, waited, placed, plane.store.last_event())
+        lasted_s = (max((job.ended_ns for job in jobs if job.ended_ns), default=start_ns) - start_ns) / 1e9
+        return DemoResult(jobs, refused, lasted_s, busiest, waited, placed, plane.store.last_event())
 
 
 @contextmanager
@@ -102,22 +108,54 @@ def _demo_plane(fleet: Fleet, seed: int) -> Iterator[tuple[Plane, VirtualClock]]
             plane.stop()
 
 
-def _submit(plane: Plane, count: int, seed: int) -> list[JobRecord]:
+def _specs(fleet: Fleet, count: int, seed: int) -> Iterator[JobSpec]:
+    """Draw jobs whose users sit behind a gateway of the fleet."""
     random = Random(seed)  # nothing here is a secret
-    ids = JobIds(random)
-    records = []
+    gateway = _users_gateway(fleet)
     for job in demo_jobs(count, seed):
-        now_ns = plane.clock.now_ns()
-        spec = JobSpec(
+        yield JobSpec(
             name=job.name,
-            demand=job.demand,
+            demand=_from(gateway, job.demand),
             replicas=job.replicas,
             gang=job.gang,
             between_replicas=job.between_replicas,
             runs_s=random.randint(SHORTEST_S, LONGEST_S),
         )
-        records.append(JobRecord(ids.draw(now_ns), spec, JobState.PENDING, now_ns, now_ns, "demo", "accepted"))
-    outcomes = plane.writer.commit([accepted(record) for record in records])
+
+
+def _users_gateway(fleet: Fleet) -> str:
+    """Return the demo's own gateway, else the fleet's last; empty when it has none."""
+    names = [gateway.name for gateway in fleet.gateways]
+    return USERS_GATEWAY if USERS_GATEWAY in names else "".join(names[-1:])
+
+
+def _from(gateway: str, demand: Demand) -> Demand:
+    """Let those who bound their network come from a gateway; without any nobody bounds it."""
+    if not demand.gateway:
+        return demand
+    return replace(demand, gateway=gateway, network=demand.network if gateway else NO_NEED)
+
+
+def _at_the_door(plane: Plane, specs: Iterator[JobSpec]) -> tuple[list[JobSpec], dict[str, str]]:
+    """Return which jobs are let in, and why others are not, as for anybody who submits."""
+    let_in, refused = [], {}
+    for spec in specs:
+        try:
+            plane.door.admit(spec)
+        except RejectedError as error:
+            refused[spec.name] = error.message
+        else:
+            let_in.append(spec)
+    return let_in, refused
+
+
+def _submit(plane: Plane, specs: Sequence[JobSpec], seed: int) -> list[JobRecord]:
+    ids = JobIds(Random(seed))  # nothing here is a secret
+    now_ns = plane.clock.now_ns()
+    records = [
+        JobRecord(ids.draw(now_ns), spec, JobState.PENDING, now_ns, now_ns, "demo", "accepted") for spec in specs
+    ]
+    outcomes = plane.writer.commit([accepted(record) for record in records]) if records else []
     return [record for record, outcome in zip(records, outcomes, strict=True) if outcome is Outcome.STORED]
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from seaway.cli.output import Output
+from seaway.domain.errors import RejectedError
 
 
 def up(
@@ -36,6 +40,9 @@ def up(
     once: Annotated[
         bool, typer.Option("--once", help="Run a demo workload to its end on a clock that does not wait, and end.")
     ] = False,
+    output: Annotated[
+        Output | None, typer.Option("--output", "-o", help="How --once prints its result.", show_default="table")
+    ] = None,
 ) -> None:
     r"""Start Seaway: REST API, live events and control loop, until Ctrl-C or SIGTERM. State is kept.
 
@@ -55,13 +62,6 @@ def up(
 
       [cyan]seaway up --config seaway.toml[/cyan]
     """
-    if once:
-        from seaway.cli.once import run_once
-
-        run_once(fleet or "demo")
-        return
-    from seaway.cli.serving import serve
-
     flags = {
         ("server", "host"): host,
         ("server", "port"): port,
@@ -72,4 +72,32 @@ def up(
         ("clusters", "fleet"): fleet,
         ("clusters", "simulated_url"): simulated,
     }
+    if once:
+        _require_unused({**flags, ("", "data"): data, ("", "config"): config, ("clusters", "fleet"): None})
+        from seaway.cli.once import run_once
+
+        run_once(fleet or "demo", output or Output.TABLE)
+        return
+    if output:
+        raise RejectedError("goes with --once only", where="--output")
+    from seaway.cli.serving import serve
+
     serve(config, flags, data)
+
+
+def _require_unused(flags: Mapping[tuple[str, str], object]) -> None:
+    """Check that no option is given that a demo has no use for.
+
+    Raises
+    ------
+    RejectedError
+        With all that are.
+    """
+    words = {("database", "url"): "--database", ("clusters", "simulated_url"): "--simulated"}
+    given = [words.get(key, f"--{key[1].replace('_', '-')}") for key, value in flags.items() if value is not None]
+    if given:
+        raise RejectedError(
+            f"{', '.join(given)} cannot go with --once, which listens nowhere and keeps nothing; "
+            "leave out what is not --fleet or --output",
+            where="--once",
+        )

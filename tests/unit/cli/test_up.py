@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,36 @@ def test_up_once_runs_a_demo_to_its_end(capsys: pytest.CaptureFixture[str], monk
     assert "was placed" in out
     assert "→ cluster-" in out
     assert "was refused: 0 of" in out
+
+
+@pytest.mark.slow
+def test_up_once_tells_programs_what_came_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """-o json has jobs by state, how many were turned away and why, waits, the busiest moment and how long it took."""
+    fleet = tmp_path / "fleet.yaml"
+    node = '{name: "n{}", count: 2, cpu: 32, memory: 256Gi, gpus: 4, model: T4, gpu_memory: 15Gi}'
+    fleet.write_text(f"clusters:\n  - name: small\n    nodes:\n      - {node}\n", encoding="utf-8")
+    with pytest.raises(SystemExit) as done:
+        main(["up", "--once", "--fleet", str(fleet), "-o", "json"])
+    assert not done.value.code
+    said = json.loads(capsys.readouterr().out)
+    assert said["fleet"] == {"clusters": 1, "gpus": 8, "gateways": 0}
+    assert said["submitted"] == 30
+    assert said["refused"] == sum(said["refused_because"].values()) > 0
+    assert said["states"] == {"completed": 30 - said["refused"]}
+    assert 0 < said["wait_s"]["median"] <= said["wait_s"]["longest"] < said["duration_s"]
+    assert 0 < said["busiest_share"] <= 1
+
+
+def test_up_once_takes_no_option_that_it_would_not_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What has no meaning for a demo is refused, all of it in one line; so is -o for a server."""
+    with pytest.raises(SystemExit) as done:
+        main(["up", "--once", "--port", "1", "--data", str(tmp_path), "--tls-key", "k", "--simulated", "http://h"])
+    assert done.value.code == 2
+    assert "--port, --tls-key, --simulated, --data cannot go with --once" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as done:
+        main(["up", "-o", "json", "--data", str(tmp_path)])
+    assert done.value.code == 2
+    assert "--once" in capsys.readouterr().err
 
 
 def test_wrong_settings_are_told_together(
