@@ -16,6 +16,7 @@ from seaway.testing.databases import SERVERS, MissingError, Server, servers
 from seaway.testing.memory_store import MemoryDatabase, MemoryStore
 from seaway.testing.store_steps import Case, Opening
 from seaway.testing.stores import CASES
+from tests.missing import skip_or_fail
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def opening(kind: str, tmp_path: Path, give_server: Callable[[str], Server]) -> 
     try:
         url = f"sqlite:///{tmp_path / 'store.sqlite3'}" if kind == "sqlite" else give_server(kind).new_database()
     except MissingError as missing:
-        pytest.skip(str(missing))
+        skip_or_fail(missing)
     with ExitStack() as stores:
 
         def open_another() -> Store:

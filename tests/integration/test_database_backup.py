@@ -23,6 +23,7 @@ from seaway.testing import records as make
 from seaway.testing.databases import SERVERS, MissingError, Server, servers
 from seaway.testing.records import NOW_NS
 from seaway.testing.store_steps import store_all
+from tests.missing import skip_or_fail
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def test_rows_survive_the_way_through_all_databases(
         try:
             there = f"sqlite:///{tmp_path}/back.sqlite3" if kind == "sqlite" else give_server(kind).new_database()
         except MissingError as missing:
-            pytest.skip(str(missing))
+            skip_or_fail(missing)
         file = tmp_path / f"{kind}.backup"
         counted = database.backup(here, file, NOW_NS)
         assert database.restore(there, file) == counted == {name: len(rows) for name, rows in before.items()}
@@ -90,7 +91,7 @@ def test_a_failed_restore_leaves_a_server_as_it_was(
     try:
         there = give_server(kind).new_database()
     except MissingError as missing:
-        pytest.skip(str(missing))
+        skip_or_fail(missing)
     fail_half_way(url, there, tmp_path / "a.backup", monkeypatch)
 
 

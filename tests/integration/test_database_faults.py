@@ -26,6 +26,7 @@ from seaway.testing import records as make
 from seaway.testing.databases import SERVERS, MissingError, Server
 from seaway.testing.records import NOW_NS
 from seaway.testing.store_steps import store_all
+from tests.missing import skip_or_fail
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def server(kind: str) -> Iterator[Server]:
     try:
         server = SERVERS[kind]()
     except MissingError as missing:
-        pytest.skip(str(missing))
+        skip_or_fail(missing)
     yield server
     server.remove()
 

@@ -23,6 +23,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.testing.databases import SERVERS, MissingError, Server, servers
+from tests.missing import skip_or_fail
 
 KINDS = ["sqlite", *(pytest.param(name, marks=pytest.mark.slow) for name in SERVERS)]
 
@@ -42,7 +43,7 @@ def url(kind: str, tmp_path: Path, give_server: Callable[[str], Server]) -> str:
     try:
         return give_server(kind).new_database()
     except MissingError as missing:
-        pytest.skip(str(missing))
+        skip_or_fail(missing)
 
 
 @pytest.mark.parametrize("kind", KINDS)

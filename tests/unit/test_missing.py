@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from seaway.testing.databases import MissingError
+from tests.missing import skip_or_fail
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_ci_leaves_no_test_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test whose database server is missing is skipped on somebody's machine, and fails in CI."""
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="apt-get install"):
+        skip_or_fail(MissingError("apt-get install mariadb-server"))
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match="CI has to run this test: apt-get install"):
+        skip_or_fail(MissingError("apt-get install mariadb-server"))
+
+
+def test_ci_ends_where_databases_cannot_be_installed(tmp_path: Path) -> None:
+    """Without MariaDB and PostgreSQL, and without a way to install them, CI says so, checks nothing and fails."""
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / "bin").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
+    text = (tmp_path / ".ci" / "run").read_text(encoding="utf-8").replace("/usr/", f"{tmp_path}/")
+    (tmp_path / ".ci" / "run").write_text(text.replace(f"#!{tmp_path}/", "#!/usr/"), encoding="utf-8")
+    for name in ("bash", "dirname", "mktemp", "tail", "rm"):
+        (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
+    (tmp_path / "bin" / "apt-get").write_text("#!/bin/sh\necho no network >&2\nexit 100\n", encoding="utf-8")
+    (tmp_path / "bin" / "apt-get").chmod(0o755)
+    environment = {**os.environ, "PATH": str(tmp_path / "bin")}
+    done = subprocess.run(
+        ["bash", str(tmp_path / ".ci" / "run")], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "MariaDB and PostgreSQL are needed" in done.stderr
+    assert "checks" not in done.stdout
+    assert os.geteuid() != 0 or "no network" in done.stderr
