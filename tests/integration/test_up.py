@@ -15,6 +15,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from seaway.adapters.sqlalchemy.opening import open_store
+
 pytestmark = pytest.mark.slow
 
 PATIENCE_S = 60
@@ -154,3 +156,32 @@ def _seaway(*arguments: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_whoever_is_replaced_ends_by_itself(tmp_path: Path) -> None:
+    """A server from which another took the database over says so in one line and ends, with a code that is not 0."""
+    with running(tmp_path) as server:
+        store = open_store(f"sqlite:///{tmp_path / 'seaway.db'}")
+        store.lead("another")
+        store.close()
+        answer = server.client.post("/api/v1/cordons", json={"cluster": "cluster-1"})
+        assert answer.status_code == 503
+        said = server.process.communicate(timeout=PATIENCE_S)[0]
+        assert server.process.returncode == 4
+        assert "Traceback" not in said
+        assert said.splitlines()[-1] == "error: another process writes to the database now; this one has to stop"
+        server.client.close()
+
+
+def test_a_certificate_that_is_not_there_is_told_before_anything_begins(tmp_path: Path) -> None:
+    """Files for TLS are looked at first; what is wrong with them is one line, and no data folder is made."""
+    data, wrong = tmp_path / "data", tmp_path / "wrong.pem"
+    wrong.write_text("no certificate", encoding="ascii")
+    command = [sys.executable, "-m", "seaway", "up", "--data", str(data), "--port", "0", "--tls-key", str(wrong)]
+    for certificate, says in ((tmp_path / "none.pem", "cannot read"), (wrong, "no certificate and its key")):
+        arguments = [*command, "--tls-certificate", str(certificate)]
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        assert done.returncode == 2
+        assert len(done.stderr.splitlines()) == 1
+        assert says in done.stderr
+        assert not data.exists()

@@ -42,8 +42,10 @@ async def healthz() -> Response:
     "/readyz", operation_id="readyz", response_model=None, responses={200: {"model": Health}, 503: _UNREADY}
 )
 async def readyz(request: Request) -> Response:
-    """Say whether jobs can be taken and placed: the database answers, and it is known what is stored in it, which
-    clusters there are, and that no other process took over.
+    """Say whether jobs can be taken and placed.
+
+    They can when the database answers, no other process took it over, and it is known what is stored and which
+    clusters there are. Clusters that were known once and do not answer are no reason to be away.
     """
     desk = desk_of(request)
     if desk.plane.writer.deposed:

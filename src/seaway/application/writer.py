@@ -72,11 +72,13 @@ class Writer:
         self._on_deposed: list[Callable[[], None]] = []
 
     def on_deposed(self, call: Callable[[], None]) -> None:
-        """Have something called, once and in the thread that noticed, when another process took over.
+        """Have something called, in the thread that notices, when another process took over; at once if it did.
 
         It may not wait for what is stored: nothing is any more.
         """
         self._on_deposed.append(call)
+        if self.deposed:
+            call()
 
     def listen(self, listener: Listener, doubter: Doubter | None = None) -> None:
         """Have `listener` called with every group of changes that was stored, before whoever brought them goes on.
@@ -210,7 +212,7 @@ class Writer:
     def _give_up(self, why: str) -> None:
         """Store nothing from now on, and say so to whoever has to stop as well."""
         self.deposed = why
-        log.error("%s", why)
+        log.info("%s", why)
         for call in self._on_deposed:
             call()
 

@@ -6,19 +6,21 @@ import logging
 import os
 import signal
 import socket
+import ssl
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import uvicorn
 from rich.console import Console
 
 from seaway.adapters.sqlalchemy.backups import backup
 from seaway.adapters.sqlalchemy.opening import open_store
 from seaway.api.app import make_app
-from seaway.api.server import make_server
+from seaway.api.server import Server, make_server
 from seaway.application.access import require_loopback
 from seaway.application.maintenance import Maintenance
 from seaway.application.system_clock import SystemClock
@@ -27,12 +29,15 @@ from seaway.bootstrap.duties import duties
 from seaway.bootstrap.plane import Plane, make_backends, make_bearer, make_plane
 from seaway.bootstrap.settings import ServerSettings, Settings, load_settings
 from seaway.client.where import data_folder
-from seaway.domain.errors import RejectedError
+from seaway.domain.errors import RejectedError, UnavailableError
 
 SWITCH_S = 0.0005
 """How long a thread computes before another may: short, so that requests are answered while jobs are decided."""
 
 BACKLOG = 2048
+
+IMPORTED_S = time.monotonic()
+"""When this module was imported, by the monotonic clock."""
 
 
 def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Path | None) -> None:
@@ -42,23 +47,80 @@ def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Pa
     ------
     RejectedError
         When settings are wrong, the port is taken, or the data folder is in use.
+    UnavailableError
+        When another process took the database over.
     """
-    started = time.monotonic()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     settings = load_settings(config, os.environ, flags)
     if settings.server.no_auth:
         require_loopback(settings.server.host)
+    _require_tls(settings.server)
     sys.setswitchinterval(SWITCH_S)
     folder = DataFolder(data or data_folder())
     try:
         with _listening(settings.server) as listener, _running(settings, folder) as plane:
             url = _url(settings.server, listener)
-            folder.announce(url)
-            _welcome(plane, folder, url, time.monotonic() - started)
+            first_token = _first_token(plane, folder)
+
+            def welcome() -> None:
+                folder.announce(url)
+                _welcome(plane, folder, url, first=first_token)
+
+            server = _Greeting(make_server(make_app(plane), settings.server).config, welcome)
+            plane.writer.on_deposed(server.end)
             with _ending_by_itself():
-                make_server(make_app(plane), settings.server).run(sockets=[listener])
+                server.run(sockets=[listener])
+            if plane.writer.deposed:
+                raise UnavailableError(plane.writer.deposed)
     finally:
         folder.close()
+
+
+class _Greeting(Server):
+    """A server that says when it answers.
+
+    Parameters
+    ----------
+    greet
+        Called once connections are taken.
+    """
+
+    def __init__(self, config: uvicorn.Config, greet: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._greet = greet
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then say so."""
+        await super().startup(sockets)
+        if self.started:
+            self._greet()
+
+    def end(self) -> None:
+        """Have it end by itself; may be called from any thread."""
+        self.should_exit = True
+
+
+def _require_tls(server: ServerSettings) -> None:
+    """Look whether certificate and key are there and go together, before anything is begun.
+
+    Raises
+    ------
+    RejectedError
+        When they are not; says why.
+    """
+    if not server.tls_certificate:
+        return
+    for path, where in ((server.tls_certificate, "tls_certificate"), (server.tls_key, "tls_key")):
+        try:
+            Path(path).read_bytes()
+        except OSError as error:
+            raise RejectedError(f"cannot read {path}: {error.strerror}", where=f"[server] {where}") from error
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(server.tls_certificate, server.tls_key, lambda: "")
+    except (ssl.SSLError, ValueError) as error:
+        reason = getattr(error, "reason", None) or str(error)
+        text = f"{server.tls_certificate} and {server.tls_key} are no certificate and its key, PEM: {reason}"
+        raise RejectedError(text, where="[server] tls_certificate") from error
 
 
 @contextmanager
@@ -119,17 +181,40 @@ def _url(server: ServerSettings, listener: socket.socket) -> str:
     return f"{scheme}://{host}:{listener.getsockname()[1]}"
 
 
-def _welcome(plane: Plane, folder: DataFolder, url: str, seconds: float) -> None:
-    """Say where the server is, and how to get in."""
-    console = Console(highlight=False, soft_wrap=True)
+def _first_token(plane: Plane, folder: DataFolder) -> bool:
+    """Make the first token where there is none yet; return whether that was so."""
     plane.access.refresh()
     secret = plane.access.first_token()
     if secret:
         folder.write_token(secret)
-    console.print(f"Seaway listens on [bold]{url}[/bold] (ready after {seconds:.1f} s)")
+    return bool(secret)
+
+
+def _welcome(plane: Plane, folder: DataFolder, url: str, *, first: bool) -> None:
+    """Say where the server is, and how to get in."""
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"Seaway listens on [bold]{url}[/bold] (ready after {age_s():.1f} s)")
     console.print(f"Data in {folder.path}; the API is described at {url}/docs")
-    if secret:
+    if first:
         console.print(f"A first admin token is in {folder.admin_token}; commands on this machine find it there.")
     if plane.settings.server.no_auth:
         console.print("[bold red]--no-auth: everybody who reaches this port is an admin.[/bold red]")
     console.print("Try: [bold]seaway submit --name hello --gpus 1 --gpu-memory 8GB[/bold]    Stop with Ctrl-C.")
+
+
+def age_s() -> float:
+    """Return for how many seconds this process has been there, its own start included.
+
+    Only the system knows that. Where it does not tell, the time counts from the import of this module.
+
+    References
+    ----------
+    proc_pid_stat(5): field 22, counted from the boot, in ticks.
+    """
+    since_import_s = time.monotonic() - IMPORTED_S
+    try:
+        fields = Path("/proc/self/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError, IndexError, ValueError):
+        return since_import_s
+    return max(age, since_import_s)

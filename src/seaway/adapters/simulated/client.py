@@ -81,8 +81,8 @@ class RemoteSimulatedCluster:
 class RemoteSimulatedBackends:
     """`Backends` over the simulated clusters of a server.
 
-    Before the server answered once, everything raises `UnavailableError`; after that, the clusters are known,
-    and each says for itself when it does not answer.
+    Before the server answered once, everything raises `UnavailableError`; after that, clusters and gateways are
+    known as they were when `links` was asked for last, and each cluster says for itself when it does not answer.
 
     Parameters
     ----------
@@ -103,6 +103,7 @@ class RemoteSimulatedBackends:
         self._timeout_s = timeout_s
         self._door = _Door(url.rstrip("/"), f"the server of simulated clusters at {url}", timeout_s)
         self._lock = Lock()
+        self._learned = False
         self._clusters: dict[str, RemoteSimulatedCluster] = {}
         self._gateways: tuple[Gateway, ...] = ()
 
@@ -117,8 +118,8 @@ class RemoteSimulatedBackends:
         return self._gateways
 
     def links(self) -> Sequence[Link]:
-        """Return the links as the server has them now."""
-        return self._about().links
+        """Return the links as the server has them now, and take over which clusters it has."""
+        return self._learn_anew().links
 
     def cluster(self, name: str) -> RemoteSimulatedCluster:
         """Return a cluster by name.
@@ -139,17 +140,22 @@ class RemoteSimulatedBackends:
         for each in self._clusters.values():
             each.close()
 
-    def _about(self) -> messages.About:
-        return self._door.get("/about", {}, messages.ABOUT.validate_json)
-
     def _learn(self) -> None:
+        if not self._learned:
+            self._learn_anew()
+
+    def _learn_anew(self) -> messages.About:
+        """Ask the server what it has; clusters that it still has are the same objects as before."""
+        about = self._door.get("/about", {}, messages.ABOUT.validate_json)
         with self._lock:
-            if not self._clusters:
-                about = self._about()
-                self._gateways = about.gateways
-                self._clusters = {
-                    name: RemoteSimulatedCluster(self._url, name, self._timeout_s) for name in about.clusters
-                }
+            before = self._clusters
+            self._gateways = about.gateways
+            self._clusters = {
+                name: before.get(name) or RemoteSimulatedCluster(self._url, name, self._timeout_s)
+                for name in about.clusters
+            }
+            self._learned = True
+        return about
 
 
 def _require_url(url: str) -> None:

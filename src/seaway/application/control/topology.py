@@ -1,4 +1,4 @@
-"""Which clusters there are, and what lies between them: asked beside the loop, which goes by the last that was known."""
+"""Which clusters there are, and what lies between them: asked beside the loop, which goes by what was known last."""
 
 from __future__ import annotations
 

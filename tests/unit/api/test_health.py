@@ -1,0 +1,39 @@
+"""Whether it is ready, and why not."""
+
+from __future__ import annotations
+
+import pytest
+
+from seaway.testing.memory_store import MemoryStore
+from tests.unit.api.rig import JOB, Rig
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_process_that_was_replaced_is_not_ready(rig: Rig) -> None:
+    """When another process took over the database, whoever wants something stored is told to go elsewhere."""
+    async with rig.client("user") as client:
+        assert (await client.get("/readyz")).status_code == 200
+        MemoryStore(rig.store.database).lead("another")
+        for _ in range(2):
+            refused = await client.post("/api/v1/jobs", json=JOB)
+            assert refused.status_code == 503
+            assert "another process writes now" in refused.json()["detail"]
+        answer = await client.get("/readyz")
+        assert answer.status_code == 503
+        assert answer.json()["detail"] == "another process writes now"
+        assert int(answer.headers["retry-after"]) > 0
+        assert (await client.get("/healthz")).status_code == 200
+
+
+async def test_what_is_stored_comes_first(rig: Rig) -> None:
+    """While the memory does not agree with the database, it is not ready, and says so."""
+    rig.store.fail_next()
+    with pytest.raises(Exception, match="told to fail"):
+        rig.plane.operations.cordon("a", "", "ada", "repair")
+    async with rig.client("user") as client:
+        answer = await client.get("/readyz")
+        assert answer.status_code == 503
+        assert "still reading" in answer.json()["detail"]
+        rig.step()
+        assert (await client.get("/readyz")).status_code == 200

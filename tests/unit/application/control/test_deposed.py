@@ -1,0 +1,97 @@
+"""What a process does from which another one took over."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from random import Random
+
+import pytest
+
+from seaway.adapters.simulated.backends import SimulatedBackends
+from seaway.adapters.simulated.options import Options
+from seaway.application.changes import Change
+from seaway.application.control.loop import Controller
+from seaway.application.control.settings import ControlSettings
+from seaway.application.control.threads import Threads
+from seaway.application.records import Cordon
+from seaway.application.system_clock import SystemClock
+from seaway.application.writer import Writer
+from seaway.domain.errors import UnavailableError
+from seaway.testing.memory_store import MemoryDatabase, MemoryStore
+from seaway.testing.planes import make_policy
+from tests.unit.application.scene import scene, two_clusters
+
+PATIENCE_S = 10
+CHANGE = Change(put=[Cordon("alpha", "", False, "repair", "ada", 1)])
+
+
+def test_nothing_is_stored_from_then_on() -> None:
+    """Everybody who brings something is told so, once for all, also when the database is let go again."""
+    store, called, doubts = MemoryStore(), [], []
+    writer = Writer(store)
+    store.lead("first")
+    writer.on_deposed(lambda: called.append(1))
+    writer.listen(lambda _: None, lambda: doubts.append(1))
+    MemoryStore(store.database).lead("second")
+    with pytest.raises(UnavailableError, match="another process writes now"):
+        writer.commit([CHANGE])
+    store.lead("first")
+    with pytest.raises(UnavailableError, match="another process writes now"):
+        writer.require(CHANGE)
+    writer.start()
+    with pytest.raises(UnavailableError, match="another process writes now"):
+        asyncio.run(writer.stored_soon(CHANGE))
+    writer.stop()
+    assert (called, doubts, store.cordons()) == ([1], [], [])
+    writer.on_deposed(lambda: called.append(2))
+    assert called == [1, 2]
+
+
+def test_clusters_are_told_nothing_more() -> None:
+    """What was to be told stays untold: whoever took over tells it, or something else."""
+    made = scene(retry_s=1000)
+    made.cluster("alpha").disconnect()
+    job_id = made.submit()
+    assert made.state(job_id) == "scheduled"
+    MemoryStore(made.plane.store.database).lead("second")
+    with pytest.raises(UnavailableError):
+        made.plane.operations.cordon("beta", "", "ada", "repair")
+    made.cluster("alpha").reconnect()
+    for _ in range(5):
+        made.clock.advance_s(5)
+        with pytest.raises(UnavailableError, match="another process writes now"):
+            made.plane.controller.step()
+    made.plane.controller._dispatcher.collect()  # noqa: SLF001  # nobody else does any more
+    assert made.phase("alpha", job_id) is None
+    assert made.plane.controller.unready() == "another process writes now"
+
+
+def test_threads_end_by_themselves() -> None:
+    """With threads of its own the loop ends, as do those that talk to clusters."""
+    clock, database, done = SystemClock(), MemoryDatabase(), threading.Event()
+    store = MemoryStore(database)
+    store.lead("first")
+    writer = Writer(store)
+    clusters = SimulatedBackends(two_clusters(), clock, Options(start_delay_s=0))
+    threads = Threads(clock, Random(1), stale_s=0.3)
+    controller = Controller(store, writer, clusters, threads, make_policy, clock, ControlSettings(poll_s=0.05))
+    threads.on_report = controller.wake
+    writer.on_deposed(done.set)
+    before = set(threading.enumerate())
+    writer.start()
+    controller.start()
+    MemoryStore(database).lead("second")
+    with pytest.raises(UnavailableError):
+        writer.commit([CHANGE])
+    assert done.wait(PATIENCE_S)
+    for names in ("controller",), ("topology", "tell ", "listen "):  # the first begins the others
+        for thread in set(threading.enumerate()) - before:
+            if thread.name.startswith(names):
+                thread.join(PATIENCE_S)
+                assert not thread.is_alive(), thread.name
+    assert not threads.collect()
+    threads.use(clusters.clusters())
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("tell ")]
+    writer.stop()
+    clusters.close()

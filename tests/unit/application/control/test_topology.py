@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from seaway.application.control.topology import Topology
+from seaway.application.views import ClusterState
+from seaway.domain.errors import UnavailableError
+from seaway.domain.network import Link
+from tests.unit.application.scene import Scene, known, scene
+
+PATIENCE_S = 10
+
+
+class World:
+    """Backends that can be out of reach, or hang."""
+
+    def __init__(self, backends: Any) -> None:  # noqa: ANN401  # of any kind
+        self.backends = backends
+        self.away = ""
+        self.open = threading.Event()
+        self.open.set()
+        self.asked = threading.Semaphore(0)
+
+    def _answer(self) -> Any:  # noqa: ANN401
+        self.asked.release()
+        assert self.open.wait(PATIENCE_S)
+        if self.away:
+            raise UnavailableError(self.away)
+        return self.backends
+
+    def clusters(self) -> Any:  # noqa: ANN401
+        """Return the clusters."""
+        return self._answer().clusters()
+
+    def gateways(self) -> Any:  # noqa: ANN401
+        """Return the gateways."""
+        return self._answer().gateways()
+
+    def links(self) -> Any:  # noqa: ANN401
+        """Return the links."""
+        return self._answer().links()
+
+
+@pytest.fixture
+def world() -> Iterator[tuple[Scene, World]]:
+    """Make a scene whose clusters can be out of reach."""
+    made = scene(stale_s=15, grace_s=60)
+    between = World(made.clusters)
+    made.plane.backends = between
+    yield made, between
+    between.open.set()
+
+
+def test_the_last_that_was_known_stands(world: tuple[Scene, World], caplog: pytest.LogCaptureFixture) -> None:
+    """While it cannot be seen which clusters there are, jobs are placed and run; it is logged once."""
+    made, between = world
+    made.plane.restart()
+    made.plane.settle()
+    between.away = "the server does not answer"
+    with caplog.at_level(logging.WARNING):
+        job_id = made.submit()
+        made.plane.run(10)
+    assert made.state(job_id) == "running"
+    assert made.plane.controller.loaded
+    assert made.plane.controller.unready() == ""
+    assert [record.message for record in caplog.records] == [
+        "it cannot be seen which clusters there are, the last that was known stands: the server does not answer"
+    ]
+
+
+def test_clusters_age_though_nobody_can_list_them(world: tuple[Scene, World]) -> None:
+    """When list and clusters go away together, the clusters become stale and lost as ever."""
+    made, between = world
+    made.plane.restart()
+    made.plane.run(2)
+    between.away = "the server does not answer"
+    for name in ("alpha", "beta"):
+        made.cluster(name).disconnect()
+    made.plane.run(17)
+    assert known(made, "alpha") is ClusterState.STALE
+    made.plane.run(50)
+    assert known(made, "alpha") is ClusterState.LOST
+    between.away = ""
+    for name in ("alpha", "beta"):
+        made.cluster(name).reconnect()
+    made.plane.run(2)
+    assert known(made, "alpha") is ClusterState.UP
+
+
+def test_a_start_without_clusters_is_told_and_mends_itself(world: tuple[Scene, World]) -> None:
+    """Before anybody said which clusters there are, the loop knows what is stored and says what is missing."""
+    made, between = world
+    job_id = made.submit()
+    made.plane.run(5)
+    between.away = "nobody listens there"
+    made.plane.restart()
+    made.plane.run(200)
+    assert made.plane.controller.loaded
+    assert made.plane.controller.unready() == "it is not known yet which clusters there are: nobody listens there"
+    assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
+    between.away = ""
+    made.plane.run(5)
+    assert made.plane.controller.unready() == ""
+    assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
+
+
+def test_a_list_that_hangs_holds_up_nobody(world: tuple[Scene, World]) -> None:
+    """With a thread of its own for looking, a round takes no notice of a connection that does not answer."""
+    made, between = world
+    topology = Topology(between)
+    seen = threading.Event()
+    topology.on_change = seen.set
+    topology.start()
+    assert seen.wait(PATIENCE_S)
+    assert topology.known is not None
+    assert [each.cluster for each in topology.known.backends] == ["alpha", "beta"]
+    topology.stop()
+
+    between.open.clear()
+    made.plane.restart()
+    controller = made.plane.controller
+    controller.start()
+    try:
+        assert between.asked.acquire(timeout=PATIENCE_S)
+        assert controller.lock.acquire(timeout=PATIENCE_S)
+        controller.lock.release()
+        assert "it is not known yet" in _once_loaded(made)
+    finally:
+        controller.stop()
+
+
+def _once_loaded(made: Scene) -> str:
+    """Wait until the loop knows what is stored; return what it lacks then."""
+    while not made.plane.controller.loaded:
+        threading.Event().wait(0.001)
+    return made.plane.controller.unready()
+
+
+def test_an_error_nobody_foresaw_leaves_the_last_that_was_known(world: tuple[Scene, World]) -> None:
+    """Whatever goes wrong with the look, what was seen before stands, and the next look may mend it."""
+    made, between = world
+    topology, changed = Topology(between), []
+    topology.on_change = lambda: changed.append(1)
+    topology.refresh()
+    before = topology.known
+    between.backends = None
+    topology.refresh()
+    assert topology.known is before
+    assert "NoneType" in topology.trouble
+    between.backends = made.clusters
+    topology.refresh()
+    assert (topology.trouble, changed) == ("", [1])
+    made.clusters.links = lambda: (Link("a", "b", 1, bandwidth_mbps=1),)  # type: ignore[method-assign]
+    topology.refresh()
+    assert changed == [1, 1]
