@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seaway.application.records import JobRecord
+from seaway.domain import amounts
 from seaway.domain.device import DeviceMode
 from seaway.domain.job import Demand, DeviceRules, NodeRules, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
 from seaway.domain.lifecycle import JobState
 from seaway.domain.network import NetworkNeed
 from seaway.domain.node import TaintEffect, Toleration
-from seaway.wire import amounts, fields
+from seaway.wire import fields
 from seaway.wire.job_in import JobIn
 from seaway.wire.job_out import JobOut, job_fields
 from seaway.wire.job_text import job_text

@@ -70,10 +70,13 @@ class Received(APIRoute):
         call = super().get_route_handler()
         operation = self.operation_id or self.name
         role = Role((self.openapi_extra or {})[ROLE])
-        known = {each.alias for each in self.dependant.query_params}
+        known: set[str] = set()
         for each in self.dependant.query_params:
-            if isinstance(each.field_info.annotation, type) and issubclass(each.field_info.annotation, BaseModel):
-                known |= {field.alias or name for name, field in each.field_info.annotation.model_fields.items()}
+            kind = each.field_info.annotation
+            if isinstance(kind, type) and issubclass(kind, BaseModel):  # it stands for its fields
+                known |= {field.alias or name for name, field in kind.model_fields.items()}
+            else:
+                known.add(each.alias)
 
         async def strict(request: Request) -> Response:
             if request.scope["query_string"] and (unknown := set(request.query_params) - known):

@@ -66,12 +66,18 @@ def _standing(body: Body) -> list[RenderableType]:
 
     lines: list[RenderableType] = []
     if body["position"]:
-        ahead = f"{body['ahead']} jobs are decided before it" if body["ahead"] else "nothing is decided before it"
-        lines.append(Text(f"  number {body['position']} in its queue; {ahead}"))
+        lines.append(Text(f"  number {body['position']} in its queue; {_ahead(body['ahead'])} decided before it"))
     if body["chosen_because"]:
         lines.append(Text(f"  chosen because: {body['chosen_because']}"))
     lines += [Text(f"  replica {each['replica']}: {each['cluster']}/{each['node']}") for each in body["placements"]]
     return lines
+
+
+def _ahead(jobs: int) -> str:
+    """Say how many jobs come before one."""
+    if not jobs:
+        return "nothing is"
+    return "1 job is" if jobs == 1 else f"{jobs:,} jobs are"
 
 
 def refusals(explanation: Body) -> list[RenderableType]:
@@ -79,7 +85,8 @@ def refusals(explanation: Body) -> list[RenderableType]:
     from seaway.cli.columns import Column, Rows
 
     fit = explanation["nodes"] - sum(each["nodes"] for each in explanation["refusals"])
-    head = f"\n{fit or 'none'} of {explanation['nodes']} nodes could take a replica now"
+    nodes = "1 node" if explanation["nodes"] == 1 else f"{explanation['nodes']:,} nodes"
+    head = f"\n{fit or 'none'} of {nodes} could take a replica now"
     if not explanation["refusals"]:
         return [head]
     columns = (
@@ -93,13 +100,14 @@ def refusals(explanation: Body) -> list[RenderableType]:
 def remedies(explanation: Body) -> list[RenderableType]:
     """Show the smallest changes that would admit a job."""
     from seaway.cli.columns import Column, Rows
+    from seaway.domain.amounts import figure_text
 
     if not explanation["remedies"]:
         return []
     columns = (
-        Column("CHANGE", lambda each: each["field"]),
-        Column("FROM", lambda each: f"{each['asked']:,}", right=True),
-        Column("TO", lambda each: f"{each['admits']:,}", right=True),
+        Column("CHANGE", lambda each: figure_text(each["field"], each["asked"])[0]),
+        Column("FROM", lambda each: figure_text(each["field"], each["asked"])[1], right=True),
+        Column("TO", lambda each: figure_text(each["field"], each["admits"])[1] if each["admits"] else "–", right=True),
         Column("AND IT FITS", lambda each: f"{each['cluster']}/{each['node']}", cut=True),
     )
     return ["\nany one of these changes would admit it", Rows(columns, explanation["remedies"])]

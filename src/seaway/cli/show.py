@@ -55,9 +55,8 @@ def _picture(body: Body, attempts: list[Body], *, wide: bool) -> RenderableType:
     from rich.text import Text
 
     from seaway.cli.columns import Column, Rows, details
-    from seaway.cli.words import day, gib, gpus, lasted, state
+    from seaway.cli.words import day, lasted, state
 
-    request = body["request"]
     shown: list[RenderableType] = [
         details(
             [
@@ -68,10 +67,7 @@ def _picture(body: Body, attempts: list[Body], *, wide: bool) -> RenderableType:
                 ("tenant", body["tenant"]),
                 ("queue", f"{body['queue']}, priority {body['priority']}"),
                 ("replicas", str(body["replicas"])),
-                (
-                    "each needs",
-                    f"{request['cpu_milli'] / 1000:g} CPU, {gib(request['memory_mib'])}, GPUs {gpus(body)}",
-                ),
+                ("each needs", _need(body)),
                 ("submitted", f"{day(body['submitted_at'])} by {body['submitted_by']}"),
                 ("started", day(body["started_at"]) if body["started_at"] else ""),
                 ("ended", day(body["ended_at"]) if body["ended_at"] else ""),
@@ -93,6 +89,20 @@ def _picture(body: Body, attempts: list[Body], *, wide: bool) -> RenderableType:
     if wide:
         shown += ["", "[bold]what was asked for[/bold]", Text(as_yaml(body["spec"]).rstrip())]
     return Group(*shown)
+
+
+def _need(body: Body) -> str:
+    """Say what each replica needs, and leave out what it does not."""
+    from seaway.cli.words import NONE, gib, gpus
+    from seaway.domain.amounts import cpu_text
+
+    request = body["request"]
+    parts = [
+        f"{cpu_text(request['cpu_milli'])} CPU" if request["cpu_milli"] else "",
+        f"{gib(request['memory_mib'])} memory" if request["memory_mib"] else "",
+        f"GPUs {gpus(body)}" if gpus(body) != NONE else "",
+    ]
+    return ", ".join(part for part in parts if part) or "nothing in particular"
 
 
 def _where(placements: list[Body]) -> list[str]:

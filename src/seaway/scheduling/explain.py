@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from seaway.domain.amounts import figure_text
 from seaway.domain.explanation import Candidate, Explanation, Refusal, Remedy
 from seaway.domain.job import Demand, Job
 from seaway.scheduling.columns import CLUSTERS_GATE, CLUSTERS_PAID, NODE_CLUSTER
@@ -58,7 +59,7 @@ def explain(snapshot: Snapshot, job: Job, profile: Profile, *, sequence: int = 0
 
 
 def sentence(explanation: Explanation) -> str:
-    """Say an explanation in one sentence, without a full stop.
+    """Say an explanation in one sentence, without a full stop; figures as job files have them.
 
     Examples
     --------
@@ -76,9 +77,10 @@ def sentence(explanation: Explanation) -> str:
         said += ", ".join(f"{refusal.nodes:,} {refusal.reason}" for refusal in explanation.refusals)
     if explanation.remedies:
         remedy = explanation.remedies[0]
-        change = f"with {remedy.field} {remedy.admits} instead of {remedy.asked}"
+        word, admitted = figure_text(remedy.field, remedy.admits)
+        change = f"with {word} {admitted} instead of {figure_text(remedy.field, remedy.asked)[1]}"
         if not remedy.admits:
-            change = f"without {remedy.field}"
+            change = f"without {word}"
         said += f"; it would fit {change} ({remedy.cluster}/{remedy.node})"
     return said
 

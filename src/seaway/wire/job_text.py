@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from seaway.domain.job import DeviceRules, NodeRules, ResourceRequest
-from seaway.domain.job_spec import JobSpec, Run
-from seaway.domain.network import NetworkNeed
-from seaway.domain.tenancy import DEFAULT
-from seaway.wire.amounts import (
+from seaway.domain.amounts import (
     cpu_text,
     loss_text,
     memory_text,
@@ -17,6 +13,10 @@ from seaway.wire.amounts import (
     short_time_text,
     time_text,
 )
+from seaway.domain.job import DeviceRules, NodeRules, ResourceRequest
+from seaway.domain.job_spec import JobSpec, Run
+from seaway.domain.network import NetworkNeed
+from seaway.domain.tenancy import DEFAULT
 
 
 def job_text(spec: JobSpec) -> dict[str, Any]:

@@ -121,6 +121,7 @@ async def test_figures_are_counted_by_operation(rig: Rig) -> None:
     assert 'seaway_http_requests_total{operation="submit_job",status="201"} 1.0' in text
     assert 'seaway_http_requests_total{operation="other",status="404"} 1.0' in text
     assert 'seaway_clusters{state="up"} 2.0' in text
+    assert "_created" not in text
 
 
 async def test_the_description_is_whole(rig: Rig) -> None:
@@ -142,3 +143,12 @@ async def test_the_description_is_whole(rig: Rig) -> None:
                 assert operation["x-role"] in {"viewer", "user", "operator", "admin"}
     assert "submit_job" in text
     assert "http" not in page.text.replace("http://json-schema", "")
+
+
+async def test_an_unknown_parameter_is_told_with_those_there_are(rig: Rig) -> None:
+    """The parameters that are named are those that an operation takes, and no other."""
+    async with rig.client() as client:
+        detail = (await client.get(JOBS, params={"stat": "x"})).json()["detail"]
+    there = detail.partition("unknown parameter; there are: ")[2].split(", ")
+    assert {"state", "limit", "after"} <= set(there)
+    assert "query" not in there

@@ -250,9 +250,9 @@ def test_sentence_counts_names_the_reasons_and_the_remedy() -> None:
     told = explain(snapshot_of(*nodes), job(gpus=1, gpu_memory_mib=9_000), PROFILE)
     assert sentence(told) == (
         "0 of 4 nodes fit: 3 not enough free GPU memory on one device, 1 taint not tolerated; "
-        "it would fit with gpu_memory_mib 8000 instead of 9000 (cluster-0/node-0)"
+        "it would fit with gpu_memory 8000Mi instead of 9000Mi (cluster-0/node-0)"
     )
     told = explain(snapshot_of(*nodes), job(gpus=1, models={"NVIDIA L4"}), PROFILE)
-    assert sentence(told).endswith("; it would fit without models (cluster-0/node-0)")
+    assert sentence(told).endswith("; it would fit without gpu_model (cluster-0/node-0)")
     told = explain(snapshot_of(*nodes), job(gpus=1), PROFILE)
     assert sentence(told) == "3 of 4 nodes fit, best cluster-0/node-0; refused: 1 taint not tolerated"

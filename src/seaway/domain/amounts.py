@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from seaway.domain.units import memory_mib
@@ -59,3 +60,38 @@ def time_text(seconds: int) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts) or "0s"
+
+
+FIGURES: dict[str, tuple[str, Callable[[int], str]]] = {
+    "gpus": ("gpus", str),
+    "gpu_memory_mib": ("gpu_memory", memory_text),
+    "gpu_memory_percent": ("gpu_memory", lambda percent: f"{percent}%"),
+    "gpu_milli": ("gpu_cores", share_text),
+    "cpu_milli": ("cpu", cpu_text),
+    "memory_mib": ("memory", memory_text),
+    "max_latency_ns": ("max_latency", short_time_text),
+    "max_jitter_ns": ("max_jitter", short_time_text),
+    "max_loss_ppm": ("max_loss", loss_text),
+    "min_bandwidth_mbps": ("min_bandwidth", rate_text),
+    "models": ("gpu_model", str),
+}
+"""Figures of a demand: what job files call each, and how its amount is written there."""
+
+
+def figure_text(field: str, value: int) -> tuple[str, str]:
+    """Write a figure of a demand as a job file does.
+
+    Returns
+    -------
+    tuple of str and str
+        What it is called there, and its amount.
+
+    Examples
+    --------
+    >>> figure_text("gpu_memory_mib", 81_920)
+    ('gpu_memory', '80Gi')
+    >>> figure_text("max_latency_ns", 4_000_000)
+    ('max_latency', '4ms')
+    """
+    word, written = FIGURES.get(field, (field, str))
+    return word, written(value)
