@@ -1,0 +1,116 @@
+"""What users see while something that Seaway depends on is away, and afterwards."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from seaway.testing.databases import SERVERS, MissingError
+from tests.integration.test_up import PATIENCE_S, Running, running
+from tests.missing import skip_or_fail
+
+pytestmark = pytest.mark.slow
+
+AWAY_S = 6
+ROOM_BYTES = 1_000_000
+"""What a small disk has."""
+
+
+def await_answer(server: Running, wanted: Callable[[httpx.Response], bool]) -> httpx.Response:
+    """Submit until an answer is as wanted."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        body = {"name": "job", "resources": {"gpus": 1, "gpu_memory": "8GB"}, "runs": "1s"}
+        answer = server.client.post("/api/v1/jobs", json=body)
+        if wanted(answer):
+            return answer
+        assert time.monotonic() < until, answer.text
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("kind", sorted(SERVERS))
+def test_a_database_that_is_away_is_told_and_waited_for(kind: str, tmp_path: Path) -> None:
+    """While the database is gone requests get 503 with Retry-After; what ran runs on, and what was accepted ends."""
+    try:
+        database = SERVERS[kind]()
+    except MissingError as missing:
+        skip_or_fail(missing)
+    try:
+        with running(tmp_path, "--database", database.new_database()) as server:
+            before = server.submit(runs="1s")
+            long = server.submit()
+            server.await_state(long, "running")
+            database.stop()
+            gone = await_answer(server, lambda answer: answer.status_code != 201)
+            assert gone.status_code == 503
+            assert int(gone.headers["retry-after"]) > 0
+            assert gone.headers["content-type"].startswith("application/problem+json")
+            assert server.client.get(f"/api/v1/jobs/{long}").status_code == 503
+            assert server.client.get("/healthz").status_code == 200
+            time.sleep(AWAY_S)
+            assert server.process.poll() is None
+            database.start()
+            after = await_answer(server, lambda answer: answer.status_code == 201).json()["id"]
+            for job in (before, after):
+                server.await_state(job, "completed")
+            assert server.client.get(f"/api/v1/jobs/{long}").json()["state"] == "running"
+            server.end()
+    finally:
+        database.remove()
+
+
+def test_a_full_disk_is_told_and_work_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    """On a full disk submits get 503, nothing is half stored, and with room again all that was accepted ends."""
+    with running(tmp_path) as server:
+        first = server.submit(runs="1s")
+        server.await_state(first, "completed")
+        used = max(path.stat().st_size for path in tmp_path.glob("seaway.db*"))
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (used + ROOM_BYTES, resource.RLIM_INFINITY))
+        accepted: list[str] = []
+        until = time.monotonic() + PATIENCE_S
+        while (answer := server.client.post("/api/v1/jobs", json=_large(len(accepted)))).status_code == 201:
+            accepted.append(answer.json()["id"])
+            assert time.monotonic() < until
+        assert answer.status_code == 503, answer.text
+        assert int(answer.headers["retry-after"]) > 0
+        assert server.process.poll() is None
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        await_answer(server, lambda again: again.status_code == 201)
+        for job in accepted:
+            server.await_state(job, "completed")
+        server.end()
+    check = [sys.executable, "-m", "seaway", "db", "check", "--data", str(tmp_path)]
+    assert subprocess.run(check, check=False, capture_output=True, timeout=PATIENCE_S).returncode == 0
+
+
+def test_a_server_that_stood_still_goes_on(tmp_path: Path) -> None:
+    """A process that was stopped for a while, as when a machine sleeps, moves no job because of that."""
+    with running(tmp_path) as server:
+        job = server.submit()
+        server.await_state(job, "running")
+        server.process.send_signal(signal.SIGSTOP)
+        time.sleep(AWAY_S)
+        server.process.send_signal(signal.SIGCONT)
+        after = server.submit(runs="1s")
+        server.await_state(after, "completed")
+        assert server.client.get(f"/api/v1/jobs/{job}").json()["attempt"] == 1
+        server.end()
+
+
+def _large(number: int) -> dict[str, object]:
+    """Return a job that takes some room in the database."""
+    environment = {f"variable-{each}".upper().replace("-", "_"): f"{number}" * 50 for each in range(50)}
+    return {
+        "name": "large",
+        "runs": "0s",
+        "resources": {"cpu": 1},
+        "run": {"image": "registry.example/job:1", "env": environment},
+    }
