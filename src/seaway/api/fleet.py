@@ -10,7 +10,7 @@ from fastapi import Query, Request, Response
 from seaway.api.desk import desk_of, who_of
 from seaway.api.finding import page_after, page_token
 from seaway.api.job_query import Moment, Word
-from seaway.api.replies import json_reply
+from seaway.api.replies import json_reply, nothing
 from seaway.api.routes import operation, router
 from seaway.application.ports.store import MOST_ROWS
 from seaway.application.records import Role
@@ -63,6 +63,17 @@ async def get_cluster(request: Request, cluster: str) -> Response:
         if view.name == cluster:
             return json_reply(cluster_fields(view))
     raise UnknownError(f"there is no cluster {cluster[:253]!r}")
+
+
+@operation(routes, "DELETE", "/fleet/clusters/{cluster}", Role.OPERATOR, {204: None}, errors=(404, 409))
+async def forget_cluster(request: Request, cluster: str) -> Response:
+    """Give a cluster up for good that is not of the fleet any more; what is held there is free, its jobs go elsewhere.
+
+    What still runs there goes on and is nobody's: be sure that the cluster is switched off, or empty.
+    """
+    desk = desk_of(request)
+    await desk.threads.write(desk.plane.forgetting.forget, cluster, who_of(request).name)
+    return nothing()
 
 
 @operation(routes, "GET", "/fleet/nodes", Role.VIEWER, {200: NodePage})

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from seaway.application.control.fleet import LiveCluster
 from seaway.application.control.loop import Controller
 from seaway.application.records import Attempt, Cordon
+from seaway.application.stray_views import held_by_strays
 from seaway.application.views import Amount, ClusterState, ClusterView, DeviceView, NodeView, SliceView
 from seaway.domain.device import Device
 from seaway.domain.node import Node
@@ -29,26 +30,32 @@ class FleetViews:
         self._controller = controller
 
     def clusters(self) -> list[ClusterView]:
-        """Return every cluster, summed up."""
+        """Return every cluster, summed up, and after them those that are gone while something is held there."""
         with self._controller.lock:
             live = self._controller.live
             now_ns = live.clock.monotonic_ns()
-            told = [
-                (each, [live.attempts[key] for key in live.by_cluster[each.name]], live.fleet.cordon_of(each.name))
-                for each in live.fleet.clusters.values()
-            ]
-            strays = {each.name: tuple(sorted(each.strays)) for each in live.fleet.clusters.values()}
+            everyone = [*live.fleet.clusters.values(), *self._elsewhere(now_ns)]
+            told = [(each, self._held(each), live.fleet.cordon_of(each.name)) for each in everyone]
+            strays = {each.name: tuple(sorted(each.strays)) for each in everyone}
         return [_cluster(each, attempts, cordon, now_ns, strays[each.name]) for each, attempts, cordon in told]
+
+    def _elsewhere(self, now_ns: int) -> list[LiveCluster]:
+        """Return the clusters that hold something and are not of the fleet, or not known yet to be."""
+        live, upkeep = self._controller.live, self._controller.upkeep
+        names = sorted(name for name, held in live.by_cluster.items() if held and name not in live.fleet.clusters)
+        state = ClusterState.GONE if live.fleet.met else ClusterState.STALE
+        return [LiveCluster(name, upkeep.left_ns(name) or now_ns, state=state) for name in names]
+
+    def _held(self, cluster: LiveCluster) -> list[Attempt]:
+        """Return who holds something in a cluster: attempts, and strays."""
+        live = self._controller.live
+        return [*(live.attempts[key] for key in live.by_cluster[cluster.name]), *held_by_strays(cluster)]
 
     def nodes(self, cluster: str = "") -> list[NodeView]:
         """Return the nodes of a cluster, or of all, with their devices and slices."""
         with self._controller.lock:
             live = self._controller.live
-            told = [
-                (each, [live.attempts[key] for key in live.by_cluster[each.name]])
-                for each in live.fleet.clusters.values()
-                if cluster in {"", each.name}
-            ]
+            told = [(each, self._held(each)) for each in live.fleet.clusters.values() if cluster in {"", each.name}]
             cordons = {(each.cluster, each.node): each for each in live.fleet.cordons()}
         return [view for each, attempts in told for view in _nodes(each, attempts, cordons)]
 
@@ -136,6 +143,6 @@ def _cluster(
         memory_mib=Amount(sum(n.memory_mib for n in nodes), sum(request.memory_mib for request in requests)),
         gpu_milli=Amount(sum(d.core_milli for d in devices), sum(taken.core_milli for taken in slices)),
         gpu_memory_mib=Amount(sum(d.memory_mib for d in devices), sum(taken.memory_mib for taken in slices)),
-        jobs=len({attempt.job_id for attempt in attempts}),
+        jobs=len({attempt.job_id for attempt in attempts if attempt.policy}),
         strays=strays,
     )

@@ -19,6 +19,8 @@ class ClusterState(Enum):
     """It has not answered for a while. It gets no new work."""
     LOST = "lost"
     """It has not answered for longer than the grace period. Its jobs are placed elsewhere."""
+    GONE = "gone"
+    """It is not of the fleet any more, and something is still held there. Its jobs are placed elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

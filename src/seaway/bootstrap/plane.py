@@ -14,6 +14,7 @@ from seaway.application.control.loop import Controller
 from seaway.application.control.threads import Threads
 from seaway.application.door import Door
 from seaway.application.feed import Feed
+from seaway.application.forgetting import Forgetting
 from seaway.application.jobs import Jobs
 from seaway.application.operations import Operations
 from seaway.application.overview import Overview
@@ -44,6 +45,7 @@ class Plane:
     door: Door
     overview: Overview
     operations: Operations
+    forgetting: Forgetting
     access: Access
     whatif: WhatIf
 
@@ -103,6 +105,7 @@ def make_plane(
         door=Door(controller),
         overview=Overview(controller, store, backends, writer),
         operations=Operations(store, writer, controller, clock),
+        forgetting=Forgetting(store, writer, controller, clock),
         access=Access(store, writer, clock, everybody=settings.server.no_auth, bearer=bearer),
         whatif=WhatIf(controller),
     )

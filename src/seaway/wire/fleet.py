@@ -54,7 +54,7 @@ class ClusterOut(Shown):
     """A cluster, summed up."""
 
     name: str
-    state: Literal["up", "stale", "lost"]
+    state: Literal["up", "stale", "lost", "gone"]
     silent_s: int
     """Seconds since it answered last."""
     gateway: str

@@ -168,8 +168,10 @@ class InPlace:
 
     def use(self, backends: Sequence[Backend]) -> None:
         """See `Dispatcher`."""
-        if not self._stopped:
-            self._backends = {backend.cluster: backend for backend in backends}
+        if self._stopped:
+            return
+        self._backends = {backend.cluster: backend for backend in backends}
+        self._cursors = {name: cursor for name, cursor in self._cursors.items() if name in self._backends}
 
     def stop(self) -> None:
         """See `Dispatcher`."""

@@ -139,6 +139,7 @@ class Controller:
         self._inbox.clear()
         self._unsettled.clear()
         self.live.load(self._store)
+        self.upkeep.begin_anew()
         self._loaded = True
 
     def _meet(self) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from seaway.application.changes import Change
-from seaway.application.control.deadlines import Due, Key
+from seaway.application.control.deadlines import Due
+from seaway.application.control.deadlines import Key as DueKey
+from seaway.application.control.fleet import Key
 from seaway.application.control.live import Live
 from seaway.application.control.observe import ACTOR, Observer
 from seaway.application.records import ClusterSample, Event, LinkSample
-from seaway.application.transitions import ending, moved, stepped, stopped
+from seaway.application.transitions import ended, ending, moved, stepped, stopped
 from seaway.application.views import ClusterState
 from seaway.domain.lifecycle import AttemptState, JobState
 
@@ -39,6 +41,13 @@ class Upkeep:
         self._aged_ns = live.clock.monotonic_ns()
         self._sampled_ns: int | None = None
         self._halted = False
+        self._left_ns: dict[str, int] = {}
+        self._given_up: set[str] = set()
+        self._read_ns = live.clock.monotonic_ns()
+
+    def begin_anew(self) -> None:
+        """Take note that everything was just read: clusters could confirm nothing before, as nobody listened."""
+        self._read_ns = self._live.clock.monotonic_ns()
 
     def changes(self) -> list[Change]:
         """Return what is to be stored now."""
@@ -67,34 +76,74 @@ class Upkeep:
         if deaf_ns > 0:
             for live in self._live.fleet.clusters.values():
                 live.heard_ns = min(live.heard_ns + deaf_ns, now_ns)
+            self._left_ns = {name: min(left_ns + deaf_ns, now_ns) for name, left_ns in self._left_ns.items()}
 
     def _replace(self) -> Iterator[Change]:
-        """Send jobs of lost clusters back to their queues, so many in a minute, and none when most are lost."""
-        fleet = self._live.fleet
-        names = list(dict.fromkeys([*fleet.clusters, *(name for name, held in self._live.by_cluster.items() if held)]))
-        lost = [name for name in names if self._live.state_of(name) is ClusterState.LOST]
-        affected = [key for name in lost for key in self._live.by_cluster[name] if self._live.attempts[key].state.live]
-        if not affected:
-            self._halted = False
-            return
-        if len(lost) > self._live.settings.halt_share * len(names):
-            if not self._halted:
-                self._halted = True
-                text = f"{len(lost)} of {len(names)} clusters do not answer: the fault may be on this side"
-                yield self._told("halt", f"{text}, and nothing is placed elsewhere")
-            return
-        self._halted = False
-        self._refill()
-        for key in sorted(affected):
+        """Send jobs of clusters that are lost or gone back to their queues, so many in a minute."""
+        gone, told = self._gone()
+        yield from told
+        lost = [live.name for live in self._live.fleet.clusters.values() if live.state is ClusterState.LOST]
+        lost = lost if self._holding(lost) else []
+        halted = len(lost) > self._live.settings.halt_share * len(self._live.fleet.clusters)
+        if halted and not self._halted:
+            text = f"{len(lost)} of {len(self._live.fleet.clusters)} clusters do not answer"
+            yield self._told("halt", f"{text}: the fault may be on this side, and nothing is placed elsewhere")
+        self._halted = halted
+        why = {name: f"{name} is not of the fleet any more" for name in gone}
+        if not halted:
+            why |= {name: f"{name} does not answer" for name in lost}
+        yield from self._place_elsewhere(why)
+
+    def left_ns(self, cluster: str) -> int | None:
+        """Return since when a cluster is not of the fleet any more, by the monotonic clock; None where it is."""
+        return self._left_ns.get(cluster)
+
+    def _holding(self, names: Iterable[str]) -> list[Key]:
+        """Return the live attempts that have something in one of some clusters."""
+        keys = {key for name in names for key in self._live.by_cluster.get(name, ())}
+        return sorted(key for key in keys if self._live.attempts[key].state.live)
+
+    def _place_elsewhere(self, why: Mapping[str, str]) -> Iterator[Change]:
+        """Send jobs that have something in these clusters back to their queues, and say why."""
+        affected = self._holding(why)
+        if affected:
+            self._refill()
+        for key in affected:
             if self._allowed < 1:
                 return
             attempt, job = self._live.attempts[key], self._live.jobs.get(key[0])
             if job is None or job.attempt != attempt.number:
                 continue
             self._allowed -= 1
-            name = next(cluster for cluster in attempt.clusters if cluster in lost)
-            reason = f"{name} does not answer; it is placed elsewhere"
-            yield stopped(job, attempt, JobState.QUEUED, reason, ACTOR, self._live.clock.now_ns())[1]
+            reason = next(why[cluster] for cluster in attempt.clusters if cluster in why)
+            text = f"{reason}; it is placed elsewhere"
+            yield stopped(job, attempt, JobState.QUEUED, text, ACTOR, self._live.clock.now_ns())[1]
+
+    def _gone(self) -> tuple[list[str], list[Change]]:
+        """Return the clusters that left the fleet a grace period ago and hold something, and what is to be told.
+
+        A fleet of no cluster at all has no elsewhere, and is more likely a mistake.
+        """
+        fleet, now_ns = self._live.fleet, self._live.clock.monotonic_ns()
+        if not fleet.met or not fleet.clusters:
+            return [], []
+        away = [name for name, held in self._live.by_cluster.items() if held and name not in fleet.clusters]
+        self._left_ns = {name: self._left_ns.get(name, now_ns) for name in away}
+        gone = [name for name in away if (now_ns - self._left_ns[name]) / NS > self._live.settings.grace_s]
+        told = [
+            self._told("cluster", f"{name} is not of the fleet any more and is given up")
+            for name in gone
+            if name not in self._given_up
+        ]
+        self._given_up = set(gone)
+        return gone, told + [change for name in away for change in self._end_forgotten(name)]
+
+    def _end_forgotten(self, cluster: str) -> Iterator[Change]:
+        """End attempts of which no cluster is to remove anything any more."""
+        for key in sorted(self._live.by_cluster[cluster]):
+            attempt = self._live.attempts[key]
+            if attempt.state is AttemptState.ENDING and not self._live.unsent(attempt):
+                yield ended(attempt, self._live.clock.now_ns())
 
     def _refill(self) -> None:
         """Allow more replacements as time passes, up to a minute's worth."""
@@ -134,16 +183,20 @@ class Upkeep:
                 case Due.FORGIVE:
                     self._forgive(key[0])
 
-    def _expire(self, key: Key) -> Iterator[Change]:
+    def _expire(self, key: DueKey) -> Iterator[Change]:
         attempt, job = self._live.attempts.get(key[:2]), self._live.jobs.get(key[0])
         if attempt is None or job is None or attempt.state is not AttemptState.ASSUMED:
+            return
+        left_s = self._live.settings.assume_s - (self._live.clock.monotonic_ns() - self._read_ns) / NS
+        if left_s > 0:
+            self._live.deadlines.in_seconds(left_s, Due.EXPIRY, key)
             return
         self._look_again(Due.EXPIRY, key)
         silent = ", ".join(self._live.unsent(attempt))
         reason = f"{silent} did not confirm it within {self._live.settings.assume_s:.0f} s"
         yield stopped(job, attempt, JobState.QUEUED, reason, ACTOR, self._live.clock.now_ns())[1]
 
-    def _limit(self, key: Key) -> Iterator[Change]:
+    def _limit(self, key: DueKey) -> Iterator[Change]:
         attempt, job = self._live.attempts.get(key[:2]), self._live.jobs.get(key[0])
         if attempt is None or job is None or not attempt.state.live or job.attempt != attempt.number:
             return
@@ -154,7 +207,7 @@ class Upkeep:
         change.add(ending(attempt, reason, now_ns))
         yield change
 
-    def _look_again(self, what: Due, key: Key) -> None:
+    def _look_again(self, what: Due, key: DueKey) -> None:
         """Come back to a deadline: what follows from it is not stored when somebody changes the job meanwhile."""
         self._live.deadlines.in_seconds(AGAIN_S, what, key)
 
@@ -164,7 +217,7 @@ class Upkeep:
             self._live.refusals[job_id] = replace(self._live.refusals[job_id], devices=frozenset())
             self._live.consider(job_id)
 
-    def _collect(self, key: Key) -> None:
+    def _collect(self, key: DueKey) -> None:
         if key[:2] not in self._live.attempts:
             self._observer.remove(*key)
 

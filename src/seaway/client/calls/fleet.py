@@ -51,6 +51,11 @@ def cluster(name: str) -> Call[ClusterOut]:
     return get(f"/fleet/clusters/{part(name)}", CLUSTER)
 
 
+def forget_cluster(name: str) -> Call[None]:
+    """Give a cluster up for good that is not of the fleet any more."""
+    return send("DELETE", f"/fleet/clusters/{part(name)}", Nothing())
+
+
 def nodes(*, cluster: str = "", limit: int | None = None) -> Paged[NodeOut]:
     """List nodes with their devices and slices, of one cluster or of all."""
     return Paged(get("/fleet/nodes", NODES, _page(limit, cluster)), "nodes", limit=limit)

@@ -1,0 +1,252 @@
+"""Clusters that left the fleet, and what is held there."""
+
+from __future__ import annotations
+
+import pytest
+
+from seaway.application.changes import Change
+from seaway.application.forgetting import Forgetting
+from seaway.application.records import Verb
+from seaway.application.views import ClusterState
+from seaway.domain.deployment import CopyPhase
+from seaway.domain.errors import ConflictError, UnavailableError, UnknownError
+from seaway.domain.lifecycle import AttemptState
+from seaway.testing.builders import cluster, fleet, gpu, node
+from tests.unit.application.scene import Scene, scene
+
+
+def of_fleet(made: Scene, *names: str) -> None:
+    """Let only these clusters be of the fleet."""
+    those = [made.cluster(name) for name in names]
+    made.clusters.clusters = lambda: those  # type: ignore[method-assign]
+
+
+def four(gpus: int = 2, **settings: float) -> Scene:
+    """Make four clusters of one node each."""
+    parts = [cluster(node(*[gpu() for _ in range(gpus)]), name=name) for name in ("alpha", "beta", "gamma", "delta")]
+    return scene(fleet(*parts), **settings)
+
+
+def events(made: Scene, kind: str) -> list[str]:
+    """Return what was told of the fleet."""
+    return [event.reason for event in made.plane.store.events(0, 1000) if event.kind == kind]
+
+
+def forgetting(made: Scene) -> Forgetting:
+    """Give up clusters of a scene."""
+    return Forgetting(made.plane.store, made.plane.writer, made.plane.controller, made.clock)
+
+
+def test_what_left_is_given_up_after_the_grace_period() -> None:
+    """A fleet file may be mended: jobs stay for as long as they would in a silent cluster, then go elsewhere."""
+    made = four(grace_s=60)
+    job_id = made.submit()
+    made.plane.run(5)
+    of_fleet(made, "beta", "gamma", "delta")
+    made.plane.run(55)
+    assert made.where(job_id) == "alpha"
+    made.plane.run(10)
+    assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
+    assert made.plane.store.attempts(job_id)[0].reason == "alpha is not of the fleet any more; it is placed elsewhere"
+    assert events(made, "cluster")[-1] == "alpha is not of the fleet any more and is given up"
+    made.plane.run(60)
+    assert sum("given up" in each for each in events(made, "cluster")) == 1
+
+
+def test_what_comes_back_in_time_keeps_its_jobs() -> None:
+    """A cluster that is of the fleet again before the grace period is over was never away."""
+    made = four(grace_s=60)
+    job_id = made.submit()
+    made.plane.run(5)
+    of_fleet(made, "beta", "gamma", "delta")
+    made.plane.run(50)
+    of_fleet(made, "alpha", "beta", "gamma", "delta")
+    made.plane.run(200)
+    assert (made.state(job_id), made.where(job_id), made.job(job_id).attempt) == ("running", "alpha", 1)
+
+
+def test_most_of_the_fleet_may_leave() -> None:
+    """Clusters that left do not count as silent: nothing halts, and so many jobs a minute move."""
+    made = four(grace_s=20, stale_s=10, replace_per_minute=2)
+    jobs = [made.submit() for _ in range(4)]
+    made.plane.run(5)
+    assert {made.where(each) for each in jobs} == {"alpha", "beta"}
+    of_fleet(made, "gamma", "delta")
+    made.plane.run(24)
+    assert sum(made.where(each) in {"gamma", "delta"} for each in jobs) == 2
+    made.plane.run(60)
+    assert {made.where(each) for each in jobs} == {"gamma", "delta"}
+    assert not events(made, "halt")
+
+
+def test_a_halt_concerns_only_what_is_silent() -> None:
+    """While most clusters of the fleet are silent, jobs of one that left are placed elsewhere all the same."""
+    made = four(grace_s=20, stale_s=10)
+    in_alpha, in_beta = made.submit(gpus=2), made.submit(gpus=2)
+    made.plane.run(5)
+    of_fleet(made, "beta", "gamma", "delta")
+    for name in ("beta", "gamma"):
+        made.cluster(name).disconnect()
+    made.plane.run(40)
+    assert (made.where(in_alpha), made.where(in_beta)) == ("delta", "beta")
+    assert events(made, "halt") == [
+        "2 of 3 clusters do not answer: the fault may be on this side, and nothing is placed elsewhere"
+    ]
+
+
+def test_a_fleet_without_clusters_moves_nothing() -> None:
+    """When every cluster left there is no elsewhere, and it is taken for a mistake."""
+    made = four(grace_s=20)
+    job_id = made.submit()
+    made.plane.run(5)
+    of_fleet(made)
+    made.plane.run(100)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
+
+
+def test_a_cluster_may_leave_over_a_restart() -> None:
+    """The grace period of a cluster that a new process does not know begins when the process hears of the others."""
+    made = four(grace_s=20)
+    job_id = made.submit()
+    made.plane.run(5)
+    of_fleet(made, "beta", "gamma", "delta")
+    made.plane.restart()
+    made.plane.run(18)
+    assert made.where(job_id) == "alpha"
+    made.plane.run(10)
+    assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
+
+
+def test_what_is_gone_is_shown_while_it_holds_something() -> None:
+    """A cluster that left is listed after the others, with what is held there, until nothing is."""
+    made = four(grace_s=20)
+    job_id = made.submit()
+    made.plane.run(5)
+    of_fleet(made, "beta", "gamma", "delta")
+    made.plane.run(8)
+    shown = made.plane.overview.clusters()
+    assert [each.name for each in shown] == ["beta", "gamma", "delta", "alpha"]
+    gone = shown[-1]
+    assert (gone.state, gone.jobs, gone.gpu_milli.used, gone.gpus, gone.silent_s) == (ClusterState.GONE, 1, 1000, 0, 8)
+    made.plane.run(40)
+    assert made.where(job_id) == "beta"
+    assert made.plane.overview.clusters()[-1].state is ClusterState.GONE
+    assert forgetting(made).forget("alpha", "ada") == 1
+    made.plane.settle()
+    assert [each.name for each in made.plane.overview.clusters()] == ["beta", "gamma", "delta"]
+
+
+def test_forgetting_frees_what_is_held_at_once() -> None:
+    """An operator need not wait: attempts there end, nothing is told there any more, and jobs go elsewhere."""
+    made = four(grace_s=1000)
+    runs, stops = made.submit(), made.submit()
+    made.plane.run(5)
+    of_fleet(made, "beta", "gamma", "delta")
+    made.plane.run(2)
+    made.plane.jobs.cancel(stops, "ada")
+    made.plane.settle()
+    assert [each.verb for each in made.plane.store.outgoing()] == [Verb.DELETE]
+    assert forgetting(made).forget("alpha", "ada") == 2
+    assert not list(made.plane.store.outgoing())
+    made.plane.run(5)
+    assert (made.state(runs), made.where(runs), made.state(stops)) == ("running", "beta", "cancelled")
+    assert {each.state for each in made.plane.store.attempts(stops)} == {AttemptState.ENDED}
+    assert [event.actor for event in made.plane.store.events(0, 1000) if event.kind == "forgotten"] == ["ada"]
+    of_fleet(made, "alpha", "beta", "gamma", "delta")
+    made.plane.run(5)
+    assert made.phase("alpha", runs) is None
+
+
+def test_the_rest_of_a_job_is_removed_first() -> None:
+    """Of a job in a forgotten and another cluster, the other copy is removed before the job is placed anew."""
+    made = four(gpus=1, grace_s=1000)
+    job_id = made.submit(replicas=2)
+    made.plane.run(5)
+    assert made.job(job_id).clusters == ("alpha", "beta")
+    of_fleet(made, "beta", "gamma", "delta")
+    made.plane.settle()
+    made.cluster("beta").disconnect()
+    assert forgetting(made).forget("alpha", "ada") == 1
+    made.plane.run(8)
+    assert [(each.cluster, each.verb) for each in made.plane.store.outgoing()] == [("beta", Verb.DELETE)]
+    assert made.state(job_id) == "queued"
+    made.cluster("beta").reconnect()
+    made.plane.run(20)
+    assert made.state(job_id) == "running"
+    assert made.plane.store.attempts(job_id)[0].state is AttemptState.ENDED
+    assert made.phase("beta", job_id, 1) is None
+
+
+def test_the_last_removal_and_forgetting_may_cross() -> None:
+    """Where both believed that the other still had something to do, the loop ends the attempt."""
+    made = four(gpus=1, grace_s=1000)
+    job_id = made.submit(replicas=2)
+    made.plane.run(5)
+    of_fleet(made, "beta", "gamma", "delta")
+    made.plane.settle()
+    made.cluster("beta").disconnect()
+    made.plane.jobs.cancel(job_id, "ada")
+    made.plane.settle()
+    rows = list(made.plane.store.outgoing())
+    assert [(each.cluster, each.verb) for each in rows] == [("alpha", Verb.DELETE), ("beta", Verb.DELETE)]
+    assert forgetting(made).forget("alpha", "ada") == 1
+    assert [each.cluster for each in made.plane.store.outgoing()] == ["beta"]
+    made.plane.store.commit([Change(delete=[rows[1]])])
+    made.plane.restart()
+    made.plane.run(2)
+    assert made.plane.attempt(job_id).state is AttemptState.ENDED
+
+
+def test_forgetting_goes_on_where_somebody_was_quicker() -> None:
+    """A job that is changed in between is looked at again."""
+    made = four(grace_s=1000)
+    job_id = made.submit()
+    made.plane.run(5)
+    of_fleet(made, "beta", "gamma", "delta")
+    made.plane.settle()
+    made.plane.writer.meanwhile.append(lambda: made.plane.jobs.suspend(job_id, "bob"))
+    assert forgetting(made).forget("alpha", "ada") == 1
+    made.plane.settle()
+    assert made.state(job_id) == "suspended"
+    assert made.plane.attempt(job_id).state is AttemptState.ENDED
+
+
+def test_only_what_left_is_forgotten() -> None:
+    """A cluster of the fleet is in the way of that, one that nobody knows is none, and before the start it is open."""
+    made = four()
+    made.submit()
+    made.plane.run(5)
+    with pytest.raises(ConflictError, match="drain"):
+        forgetting(made).forget("alpha", "ada")
+    with pytest.raises(UnknownError, match="no cluster 'nowhere'"):
+        forgetting(made).forget("nowhere", "ada")
+    made.plane.restart()
+    with pytest.raises(UnavailableError, match="not known yet"):
+        forgetting(made).forget("alpha", "ada")
+
+
+def test_an_old_placement_is_confirmed_after_a_restart() -> None:
+    """What nobody could confirm because nobody listened has as much time as ever from the start."""
+    made = four(assume_s=30, grace_s=1000)
+    made.cluster("alpha").disconnect()
+    job_id = made.submit()
+    made.plane.run(10)
+    made.clock.advance_s(3600)
+    made.plane.restart()
+    made.plane.run(12)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("scheduled", 1)
+    made.cluster("alpha").reconnect()
+    made.plane.run(20)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
+    assert made.phase("alpha", job_id) is CopyPhase.RUNNING
+
+
+def test_an_old_placement_expires_after_a_restart_too() -> None:
+    """When it is still not confirmed by then, the job goes elsewhere."""
+    made = four(assume_s=30, grace_s=1000)
+    made.cluster("alpha").disconnect()
+    job_id = made.submit()
+    made.plane.restart()
+    made.plane.run(32)
+    assert made.state(job_id) == "queued"
+    assert made.job(job_id).reason == "alpha did not confirm it within 30 s"
