@@ -121,6 +121,22 @@ def test_explaining_comes_in_layers(cli: Cli) -> None:
     assert "chosen because" in placed
 
 
+def test_a_job_is_changed_as_it_was_seen(cli: Cli, job: str, tmp_path: Path) -> None:
+    """What changes is shown before it is done, in the fields of job files; what is so already changes nothing."""
+    version = cli("show", job, "-o", "json").body["version"]
+    shown = cli("change", "train", "--set", "resources.gpus=2", "--dry-run")
+    assert (shown.code, "resources.gpus: 1 → 2" in shown.out) == (0, True)
+    assert cli("show", job, "-o", "json").body["version"] == version
+    patch = tmp_path / "patch.yaml"
+    patch.write_text("labels: {team: a}\n", encoding="utf-8")
+    assert "is changed and" in cli("change", "train", "-f", str(patch), "--set", "priority=7").out
+    after = cli("show", job, "-o", "json").body
+    assert (after["priority"], after["spec"]["labels"]) == (7, {"team": "a"})
+    assert "asks for that already" in cli("change", "train", "--set", "priority=7").out
+    wrong = cli("change", "train", "--set", "resources.gpu=2")
+    assert (wrong.code, "did you mean" in wrong.err) == (2, True)
+
+
 def test_steps_say_what_became_of_each_job(cli: Cli, job: str) -> None:
     """Suspending, resuming, changing priority, cancelling and deleting say the job's state after it."""
     assert "has priority 9" in cli("reprioritize", "train", "9").out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Unpack
 from uuid import uuid4
 
 from seaway.client.call import Answer, Call, Data, Model, Nothing, Paged, Text, get, part, send
@@ -24,6 +24,18 @@ EVENTS: Answer[EventList] = Model("seaway.wire.events", "EventList")
 
 PAGE = 500
 """Jobs on a page where many are wanted."""
+
+
+class Seen(Protocol):
+    """A version of a job, like the job as it was read."""
+
+    @property
+    def id(self) -> str:
+        """Which job."""
+
+    @property
+    def version(self) -> int:
+        """Which version of it."""
 
 
 class JobFields(TypedDict, total=False):
@@ -121,7 +133,7 @@ def count(**wanted: Unpack[JobFilter]) -> Call[JobCount]:
     return get("/job-counts", COUNT, {**wanted})
 
 
-def change(job: str, changes: Mapping[str, Any], *, seen: JobOut | None = None) -> Call[JobOut]:
+def change(job: str, changes: Mapping[str, Any], *, seen: Seen | None = None) -> Call[JobOut]:
     """Change some of what a job asks for. One that runs is started anew where it has to be.
 
     Parameters
