@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeVar
 
 from seaway.application.changes import Change
@@ -73,6 +74,32 @@ class Operations:
         if node and node not in nodes:
             raise UnknownError(f"cluster {cluster!r} has no node {node!r}", where="node")
 
+    # Copies that no job accounts for.
+
+    def remove_strays(self, cluster: str, actor: str, name: str = "") -> list[str]:
+        """Have a cluster remove a copy that no job known to Seaway accounts for, or all of them; return their names.
+
+        They are listed until the cluster says that they are gone.
+
+        Raises
+        ------
+        UnknownError
+            When there is no such cluster, or no stray of that name in it.
+        """
+        self._require_place(cluster, "")
+        with self._controller.lock:
+            strays = dict(self._controller.live.fleet.clusters[cluster].strays)
+        if name and name not in strays:
+            raise UnknownError(f"cluster {cluster!r} has no stray {name!r}", where="name")
+        wanted = [name] if name else sorted(strays)
+        if wanted:
+            text = f"{', '.join(wanted[:3])}{f' and {len(wanted) - 3} more' if len(wanted) > 3 else ''}"
+            self._store_told(Change(), "strays", f"{cluster} is to remove {text}, which no job accounts for", actor)
+        with self._controller.lock:
+            for copy in (strays[each].copy for each in wanted):
+                self._controller.observer.remove(copy.job_id, copy.attempt, cluster)
+        return wanted
+
     # Queues, pools, tenants.
 
     def put_queue(self, queue: Queue, actor: str) -> Queue:
@@ -124,14 +151,18 @@ class Operations:
         return tenant
 
     def delete_tenant(self, name: str, actor: str) -> None:
-        """Remove a tenant that has no queue of its own and no job that is not over."""
+        """Remove a tenant that has no queue of its own and no job that is not over; its tokens hold no longer."""
         tenant = _named(self._store.tenants(), name, "tenant")
         _require_not_default(name, "tenant")
         owned = [queue.name for queue in self._store.queues() if queue.tenant == name]
         if owned:
             raise ConflictError(f"queue {owned[0]!r} belongs to tenant {name!r}")
         self._require_unused(JobFilter(tenant=name), f"tenant {name!r}")
-        self._store_told(Change(delete=[tenant]), "tenant", f"tenant {name} removed", actor)
+        now_ns = self._clock.now_ns()
+        tokens = [each for each in self._store.tokens() if each.tenant == name and each.revoked_ns is None]
+        change = Change(update=[replace(each, revoked_ns=now_ns) for each in tokens], delete=[tenant])
+        text = f"tenant {name} removed" + (f" and {len(tokens)} tokens of it revoked" if tokens else "")
+        self._store_told(change, "tenant", text, actor)
 
     def _require_unused(self, wanted: JobFilter, what: str) -> None:
         live = sum(count for state, count in self._store.count_jobs(wanted).items() if not state.final)

@@ -53,6 +53,10 @@ class CopyPhase(Enum):
     """Removed; said once by a backend that is asked for changes."""
 
 
+OVER = frozenset({CopyPhase.SUCCEEDED, CopyPhase.FAILED})
+"""Phases of what does not run any more and holds nothing, but is still there."""
+
+
 class Cause(Enum):
     """What a failure comes from."""
 

@@ -13,6 +13,9 @@ from seaway.domain.tenancy import DEFAULT, require_name
 ENDLESS = "deployment"
 """The template of what is meant to run for ever."""
 
+DEPLOYMENT = "deployment"
+"""The template of services, which run until they are stopped."""
+
 NOWHERE = frozenset({""})
 """Allows no cluster at all: none has an empty name."""
 
@@ -62,9 +65,10 @@ class JobSpec:
     time_limit_s
         After how many seconds it is stopped; None for never.
     retries
-        How often it is started again after it failed.
+        How often it is started again after it failed by itself; what it ran on may fail as often as it likes.
+        Means nothing to a deployment, which always comes back.
     labels
-        Passed on to the workload.
+        Passed on to the workload; what runs keeps its labels until its next attempt.
     """
 
     name: str
@@ -122,6 +126,11 @@ class JobSpec:
         return _essence(self) != _essence(other)
 
     @property
+    def comes_back(self) -> bool:
+        """Whether it is started again however often it failed, because it is meant to run for ever."""
+        return self.template == DEPLOYMENT
+
+    @property
     def ends_within_s(self) -> int | None:
         """Seconds after which the job is surely gone, or expected to be; None when nobody knows."""
         known = [each for each in (self.runs_s, self.time_limit_s) if each is not None]
@@ -129,7 +138,7 @@ class JobSpec:
 
 
 def _essence(spec: JobSpec) -> tuple[Any, ...]:
-    """Take what the running copies of a job hang on: all but name, priority, queue and limits."""
+    """Take what the running copies of a job hang on: all but name, labels, priority, queue, length and limits."""
     return (
         spec.demand,
         spec.replicas,
@@ -137,6 +146,4 @@ def _essence(spec: JobSpec) -> tuple[Any, ...]:
         spec.between_replicas,
         spec.template,
         spec.run,
-        spec.runs_s,
-        spec.labels,
     )

@@ -28,6 +28,19 @@ def what_is_not_there_is_none(opening: Opening) -> None:
     assert store.commit([]) == []
 
 
+def many_jobs_are_known_at_once(opening: Opening) -> None:
+    """Asking which of many ids are jobs gives those that are stored, with when they ended."""
+    store = led(opening)
+    over = make.job_record(state=JobState.COMPLETED, ended_ns=NOW_NS)
+    deleted = make.job_record(state=JobState.DELETED, ended_ns=NOW_NS + 1)
+    live = make.job_record()
+    submitted(store, over, deleted, live)
+    strange = [make.draw_id() for _ in range(2 * MOST_ROWS)]
+    known = store.known([live.id, *strange, "no-id", "", deleted.id, over.id, over.id])
+    assert known == {over.id: NOW_NS, deleted.id: NOW_NS + 1, live.id: None}
+    assert store.known([]) == {}
+
+
 def events_are_followed_by_tenant_or_job(opening: Opening) -> None:
     """A tenant sees its own events and the fleet's; a job's timeline has its own alone."""
     store = led(opening)
@@ -172,6 +185,7 @@ def samples_are_read_from_a_moment_on(opening: Opening) -> None:
 
 QUESTIONS: tuple[Case, ...] = (
     what_is_not_there_is_none,
+    many_jobs_are_known_at_once,
     events_are_followed_by_tenant_or_job,
     lists_go_from_new_to_old_in_pages,
     pages_begin_before_an_id,

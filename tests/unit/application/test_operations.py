@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from seaway.application.changes import Change
 from seaway.domain.errors import ConflictError, RejectedError, UnknownError
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
+from seaway.testing.records import token
 from tests.unit.application.scene import scene
 
 
@@ -97,3 +99,20 @@ def test_what_is_in_use_cannot_be_removed() -> None:
     made.plane.settle()
     live = made.plane.controller.live
     assert set(live.queues) | set(live.pools) | set(live.tenants) == {DEFAULT}
+
+
+def test_tokens_end_with_their_tenant() -> None:
+    """Removing a tenant revokes its tokens in the same step, and nobody gets in with them from then on."""
+    made = scene()
+    operations, store = made.plane.operations, made.plane.store
+    operations.put_tenant(Tenant("t"), "ada")
+    made.plane.settle()
+    mine, others, old = token(id="a", tenant="t"), token(id="b"), token(id="c", tenant="t", revoked_ns=1)
+    made.plane.writer.commit([Change(insert=[mine, others, old])])
+    operations.delete_tenant("t", "ada")
+    assert [(each.id, each.revoked_ns) for each in store.tokens()] == [
+        ("a", made.clock.now_ns()),
+        ("b", None),
+        ("c", 1),
+    ]
+    assert store.events(0, 100)[-1].reason == "tenant t removed and 1 tokens of it revoked"

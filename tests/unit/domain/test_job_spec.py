@@ -45,7 +45,7 @@ def test_a_pool_bounds_the_clusters(own: frozenset[str], pool: frozenset[str], a
     assert asked.job("x", pool).demand.nodes.clusters == allowed
 
 
-IN_PLACE = {"name", "priority", "queue", "tenant", "time_limit_s", "retries"}
+IN_PLACE = {"name", "priority", "queue", "tenant", "runs_s", "time_limit_s", "retries", "labels"}
 """What changes without starting a job anew."""
 
 OTHERS: dict[str, Any] = {

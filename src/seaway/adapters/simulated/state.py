@@ -158,7 +158,7 @@ class ClusterState:
         """Have a copy fail because what its replicas `lost` ran on failed, if it lives."""
         if record.phase in LIVE:
             infrastructure = Cause.INFRASTRUCTURE
-            self._end(record, Ended(now_ns, *record.key, False, reason, tuple(lost), infrastructure))  # noqa: FBT003
+            self._end(record, Ended(now_ns, *record.key, False, reason, tuple(lost), infrastructure))
 
     def node(self, name: str) -> NodeBook:
         """Return a node, or raise `RejectedError`."""

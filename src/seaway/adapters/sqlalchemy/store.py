@@ -84,6 +84,19 @@ class SqlStore:
         found = self._read(codec.read_job, _JOBS.where(JOBS.c.id == number)) if number is not None else []
         return found[0] if found else None
 
+    def known(self, job_ids: Sequence[str]) -> dict[str, int | None]:
+        """Return which of these jobs there are, with when they ended."""
+        names = {number: job_id for job_id in job_ids if (number := codec.number(job_id)) is not None}
+        found: dict[str, int | None] = {}
+        numbers = list(names)
+        for first in range(0, len(numbers), MOST_ROWS):
+            some = JOBS.c.id.in_(numbers[first : first + MOST_ROWS])
+            found |= {
+                names[number]: ended_ns
+                for number, ended_ns in self._rows(select(JOBS.c.id, JOBS.c.ended_ns).where(some))
+            }
+        return found
+
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobRecord]:
         """Return jobs from new to old."""
         return self._read(codec.read_job, job_queries.page(wanted, min(limit, MOST_ROWS)))

@@ -23,6 +23,7 @@ from seaway.application.records import Attempt, Cordon, JobRecord, Outgoing, Ver
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import Copy, Deployment
 from seaway.domain.job import Job
+from seaway.domain.job_spec import NOWHERE
 from seaway.domain.lifecycle import AttemptState, JobState
 from seaway.domain.tenancy import Pool, Queue, Tenant
 from seaway.scheduling.booking import Booking
@@ -61,6 +62,8 @@ class Live:
         Jobs to place.
     refusals
         Jobs that clusters refused lately.
+    setbacks
+        How often in a row jobs failed that come back whatever happens.
     pauses
         Jobs that are not to be tried for a while: which pause, and until when by the monotonic clock.
     made_again
@@ -97,6 +100,7 @@ class Live:
         self.waiting = Waiting()
         self.deadlines = Deadlines(self.clock)
         self.refusals: dict[str, Refusals] = {}
+        self.setbacks: dict[str, int] = {}
         self.pauses: dict[str, tuple[int, int]] = {}
         self.made_again: Counter[Key] = Counter()
         self.gone: set[tuple[str, int, str]] = set()
@@ -174,8 +178,10 @@ class Live:
                     self.consider(record.job_id)
             case Queue():
                 self.queues.pop(record.name, None)
+                self._sort_anew()
             case Pool():
                 self.pools.pop(record.name, None)
+                self._sort_anew()
             case Tenant():
                 self.tenants.pop(record.name, None)
             case Cordon():
@@ -269,6 +275,7 @@ class Live:
             del self.jobs[job_id]
             self.by_job.pop(job_id, None)
             self.refusals.pop(job_id, None)
+            self.setbacks.pop(job_id, None)
             self.pauses.pop(job_id, None)
 
     def reconsider(self, cluster: str) -> None:
@@ -292,11 +299,17 @@ class Live:
         return attempt.state.live or (job_id, number, cluster) in self.outgoing
 
     def entry(self, job: JobRecord) -> Entry:
-        """Prepare a job to wait."""
-        queue = self.queues.get(job.spec.queue)
-        pool = self.pools.get(queue.pool) if queue else None
+        """Prepare a job to wait; one whose queue or pool is gone is allowed nowhere."""
         refused = self.refusals.get(job.id, NEVER_REFUSED)
-        return entry(job, pool.clusters if pool else frozenset(), refused.devices)
+        clusters = NOWHERE if self.adrift(job) else self.pools[self.queues[job.spec.queue].pool].clusters
+        return entry(job, clusters, refused.devices)
+
+    def adrift(self, job: JobRecord) -> str:
+        """Say which of a job's queue and its pool is gone, and how to mend that; empty when both are there."""
+        queue = self.queues.get(job.spec.queue)
+        if queue is None:
+            return f"its queue {job.spec.queue!r} is gone; change the job to another, or make the queue again"
+        return "" if queue.pool in self.pools else f"the pool {queue.pool!r} of its queue is gone; make it again"
 
     def _sort_anew(self) -> None:
         """Prepare all jobs that wait again, because queues or pools changed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from seaway.application.changes import Change
@@ -10,19 +10,17 @@ from seaway.application.control.deadlines import Due
 from seaway.application.control.dispatch import Answered, Heard, Report, Silent
 from seaway.application.control.fleet import Key
 from seaway.application.control.live import NEVER_REFUSED, Live, Refusals
-from seaway.application.ports.backend import Removal
+from seaway.application.control.strays import Known, Strays
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, Event, JobRecord, Outgoing, Verb
 from seaway.application.transitions import ended, ending, moved, stepped, stopped, told
 from seaway.application.views import ClusterState
-from seaway.domain.deployment import Copy, CopyPhase
+from seaway.domain.deployment import OVER, Cause, Copy, CopyPhase
 from seaway.domain.lifecycle import AttemptState, JobState
 
 ACTOR = "controller"
 MOST_MADE_AGAIN = 3
 """How often what is gone of one attempt is made again; somebody removes it, so the job goes elsewhere then."""
-
-OVER = frozenset({CopyPhase.SUCCEEDED, CopyPhase.FAILED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +41,26 @@ class Observer:
         The loop's memory; what copies were seen is noted in it.
     store
         To look up jobs that are over, when a copy of one turns up.
+
+    Attributes
+    ----------
+    strays
+        Deals with copies that no attempt accounts for.
     """
 
     def __init__(self, live: Live, store: Store) -> None:
         self._live = live
-        self._store = store
+        self.strays = Strays(live, store)
 
-    def changes(self, reports: Iterable[Report]) -> list[Change]:
-        """Take reports in, in order, and return what follows from them."""
+    def changes(self, reports: Sequence[Report], known: Known | None = None) -> list[Change]:
+        """Take reports in, in order, and return what follows from them.
+
+        Parameters
+        ----------
+        known
+            What `strays` found when it looked the reports up; None to do it now.
+        """
+        known = self.strays.look_up(reports) if known is None else known
         news: dict[Key, _News] = {}
         removed: dict[Key, dict[str, Outgoing]] = {}
         changes: list[Change] = []
@@ -59,7 +69,7 @@ class Observer:
                 case Answered():
                     self._answered(report, news, removed)
                 case Heard():
-                    changes += self._heard(report, news)
+                    changes += self._heard(report, news, known)
                 case Silent():
                     pass  # upkeep notices by the clock that nothing was heard
         changes += [self._removed(key, clusters) for key, clusters in removed.items()]
@@ -94,7 +104,7 @@ class Observer:
 
     # What clusters tell.
 
-    def _heard(self, report: Heard, news: dict[Key, _News]) -> Iterator[Change]:
+    def _heard(self, report: Heard, news: dict[Key, _News], known: Known) -> Iterator[Change]:
         live = self._live.fleet.clusters.get(report.cluster)
         if live is None:
             return
@@ -107,10 +117,10 @@ class Observer:
             self._live.reconsider(live.name)
             yield Change(insert=[self._fleet_event("cluster", f"{live.name} answers (it was {before.value})")])
         if report.changes.complete:
-            live.strays.clear()
+            self._live.fleet.keep_strays(live.name, {copy.name for copy in report.changes.copies})
             self._find_missing(report, news)
         for copy in report.changes.copies:
-            self._saw(copy, news)
+            self._saw(copy, news, known)
 
     def _find_missing(self, report: Heard, news: dict[Key, _News]) -> None:
         """Find attempts that a complete listing should have, but has not."""
@@ -131,11 +141,11 @@ class Observer:
         else:
             _of(news, key).missing.add(cluster)
 
-    def _saw(self, copy: Copy, news: dict[Key, _News]) -> None:
+    def _saw(self, copy: Copy, news: dict[Key, _News], known: Known) -> None:
         key = (copy.job_id, copy.attempt)
         attempt = self._live.attempts.get(key)
         if attempt is None:
-            self._saw_stray(copy)
+            self.strays.saw(copy, known)
         elif not attempt.state.live:
             pass  # it is being removed
         elif copy.phase is CopyPhase.GONE:
@@ -145,24 +155,9 @@ class Observer:
             self._live.seen[key][copy.cluster] = copy
             _of(news, key)
 
-    def _saw_stray(self, copy: Copy) -> None:
-        """Deal with a copy of an attempt that holds nothing: late, left over, or unknown."""
-        if copy.phase is CopyPhase.GONE:
-            self._live.fleet.clusters[copy.cluster].strays.discard(copy.name)
-            return
-        known = self._live.jobs.get(copy.job_id) or self._store.job(copy.job_id)
-        if known is None:
-            self._live.fleet.clusters[copy.cluster].strays.add(copy.name)
-        elif copy.phase in OVER:
-            key = (copy.job_id, copy.attempt, copy.cluster)
-            self._live.deadlines.in_seconds(self._live.settings.keep_finished_s, Due.COLLECT, key)
-        else:
-            self.remove(copy.job_id, copy.attempt, copy.cluster)
-
     def remove(self, job_id: str, attempt: int, cluster: str) -> None:
         """Have a cluster remove a copy that nothing is kept for."""
-        outgoing = Outgoing(job_id, attempt, cluster, Verb.DELETE, self._live.clock.now_ns())
-        self._live.dispatcher.give(outgoing, Removal(job_id, attempt, cluster))
+        self.strays.remove(job_id, attempt, cluster)
 
     # What follows for the job.
 
@@ -230,17 +225,15 @@ class Observer:
 
     def _failed(self, job: JobRecord, attempt: Attempt, copies: dict[str, Copy]) -> Change:
         now_ns = self._live.clock.now_ns()
-        reason = next(copy.reason for copy in copies.values() if copy.phase is CopyPhase.FAILED)
-        reason = reason or "a replica failed"
-        failures = job.failures + 1
-        if failures <= job.spec.retries:
-            pause_s = self.pause_s(failures)
-            text = f"{reason}; attempt {failures + 1} of {job.spec.retries + 1} follows in {pause_s:.0f} s"
-            not_before_ns = now_ns + int(pause_s * 1e9)
-            job = replace(job, failures=failures, not_before_ns=not_before_ns)
-            return stopped(job, attempt, JobState.QUEUED, text, ACTOR, now_ns)[1]
-        after = moved(replace(job, failures=failures), JobState.FAILED, reason, now_ns)
-        change = stepped(after, ACTOR)
+        failed = [copy for copy in copies.values() if copy.phase is CopyPhase.FAILED]
+        struck = [copy for copy in failed if copy.cause is Cause.INFRASTRUCTURE]
+        reason = next((copy.reason for copy in struck or failed if copy.reason), "a replica failed")
+        job = job if struck else replace(job, failures=job.failures + 1)
+        if struck or job.spec.comes_back:
+            return self._once_more(job, attempt, reason, self._setbacks(attempt))
+        if job.failures <= job.spec.retries:
+            return self._once_more(job, attempt, reason, job.failures, f" of {job.spec.retries + 1}")
+        change = stepped(moved(job, JobState.FAILED, reason, now_ns), ACTOR)
         over = len(copies) == len(attempt.clusters) and all(
             replica.phase in OVER for copy in copies.values() for replica in copy.replicas
         )
@@ -250,6 +243,22 @@ class Observer:
         else:
             change.add(ending(attempt, reason, now_ns))
         return change
+
+    def _once_more(self, job: JobRecord, attempt: Attempt, reason: str, times: int, of: str = "") -> Change:
+        """Send a job that failed for so many times back to its queue, to be tried again after a pause."""
+        now_ns, pause_s = self._live.clock.now_ns(), self.pause_s(times)
+        nth = job.failures + 1 if of else attempt.number + 1
+        text = f"{reason}; attempt {nth}{of} follows in {pause_s:.0f} s"
+        job = replace(job, not_before_ns=now_ns + int(pause_s * 1e9))
+        return stopped(job, attempt, JobState.QUEUED, text, ACTOR, now_ns)[1]
+
+    def _setbacks(self, attempt: Attempt) -> int:
+        """Count the failures of a job in a row: an attempt that ran for longer than any pause begins anew."""
+        ran_ns = self._live.clock.now_ns() - (attempt.running_ns or self._live.clock.now_ns())
+        long = ran_ns > self._live.settings.most_retry_s * 1e9
+        times = 1 if long else self._live.setbacks.get(attempt.job_id, 0) + 1
+        self._live.setbacks[attempt.job_id] = times
+        return times
 
     def _refused(self, job: JobRecord, attempt: Attempt, refused: dict[str, str]) -> Change:
         """Send a job back to its queue, kept from the devices where a cluster would not have it."""
@@ -298,8 +307,7 @@ class Observer:
 
     def _collect_later(self, attempt: Attempt) -> None:
         for cluster in attempt.clusters:
-            key = (attempt.job_id, attempt.number, cluster)
-            self._live.deadlines.in_seconds(self._live.settings.keep_finished_s, Due.COLLECT, key)
+            self.strays.collect_later(attempt.job_id, attempt.number, cluster)
 
     def _fleet_event(self, kind: str, reason: str) -> Event:
         return Event(self._live.clock.now_ns(), kind, reason, ACTOR)

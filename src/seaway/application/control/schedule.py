@@ -141,7 +141,8 @@ class Scheduler:
         now_ns = self._live.clock.now_ns()
         changes = []
         for each in self._live.waiting.fresh(2 * self._live.settings.batch):
-            job = moved(each.record, JobState.QUEUED, "no place is free for it now", now_ns)
+            reason = self._live.adrift(each.record) or "no place is free for it now"
+            job = moved(each.record, JobState.QUEUED, reason, now_ns)
             changes.append(stepped(job, ACTOR))
         return changes
 

@@ -105,6 +105,12 @@ class Store(Protocol):
     def job(self, job_id: str) -> JobRecord | None:
         """Return a job."""
 
+    def known(self, job_ids: Sequence[str]) -> dict[str, int | None]:
+        """Return which of these jobs there are, however many, with when they ended; None for one that is not over.
+
+        Deleted jobs are among them until they are pruned.
+        """
+
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobRecord]:
         """Return jobs from new to old, `limit` at the most."""
 

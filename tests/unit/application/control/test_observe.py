@@ -9,6 +9,7 @@ from seaway.application.records import Outgoing, Verb
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import Copy, CopyPhase
 from seaway.domain.lifecycle import AttemptState
+from seaway.domain.tenancy import Queue
 from seaway.testing.builders import cluster, fleet, gpu, node
 from seaway.testing.records import IDS, NOW_NS
 from tests.unit.application.scene import Scene, known, scene, spec
@@ -326,3 +327,67 @@ def test_a_change_in_between_does_not_swallow_an_end() -> None:
     made.plane.settle()
     assert made.state(job_id) == "completed"
     assert made.job(job_id).spec.priority == 7
+
+
+def test_what_a_job_runs_on_may_fail_as_often_as_it_likes() -> None:
+    """A job without retries survives its node and its device failing; its failures do not count, its pauses grow."""
+    made = scene(fleet(cluster(node(gpu()), name="alpha")), retry_s=5)
+    job_id = made.submit()
+    (device,) = made.plane.overview.nodes()[0].devices
+    pauses = []
+    for at in range(3):
+        made.plane.run(5)
+        assert made.state(job_id) == "running"
+        if at % 2:
+            made.cluster("alpha").fail_device(device.uuid, 1)
+        else:
+            made.cluster("alpha").fail_node("node-0", 1)
+        made.plane.settle()
+        job = made.job(job_id)
+        assert (job.state.value, job.failures) == ("queued", 0)
+        assert job.not_before_ns is not None
+        pauses.append((job.not_before_ns - made.clock.now_ns()) / 1e9)
+        made.plane.run(pauses[-1])
+    assert pauses == [5, 10, 20]
+    assert "failed; attempt 4 follows in 20 s" in job.reason
+
+
+def test_a_long_run_ends_a_row_of_setbacks() -> None:
+    """What ran for longer than the longest pause begins with the shortest again when its node fails."""
+    made, job_id = running()
+    for _ in range(2):
+        made.cluster(made.where(job_id)).fail_node("node-0", 1)
+        made.plane.run(400, 10)
+        assert made.state(job_id) == "running"
+    assert made.plane.controller.live.setbacks[job_id] == 1
+
+
+def test_a_deployment_always_comes_back() -> None:
+    """A service is started again after every failure of its own, after pauses that double, whatever its retries."""
+    made, job_id = running(template="deployment")
+    for attempt in (1, 2, 3):
+        made.cluster(made.where(job_id)).fail_copy(job_id, attempt, "killed")
+        made.plane.settle()
+        assert made.job(job_id).reason == f"killed; attempt {attempt + 1} follows in {5 * 2 ** (attempt - 1)} s"
+        made.plane.run(25)
+        assert (made.state(job_id), made.job(job_id).failures) == ("running", attempt)
+
+
+def test_labels_and_expected_length_change_while_a_job_runs() -> None:
+    """Neither restarts what runs; its copy keeps its labels until the next attempt."""
+    made, job_id = running()
+    made.plane.jobs.change(job_id, replace(made.job(job_id).spec, labels={"team": "a"}, runs_s=900), "ada")
+    made.plane.settle()
+    assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
+
+
+def test_a_job_whose_queue_is_gone_is_placed_nowhere() -> None:
+    """A queue removed behind the door leaves its job waiting, with a reason; it runs when the queue is back."""
+    made = scene()
+    job_id = made.submit(queue="gone")
+    made.plane.run(3)
+    assert made.state(job_id) == "queued"
+    assert "its queue 'gone' is gone" in made.job(job_id).reason
+    made.plane.operations.put_queue(Queue("gone"), "ada")
+    made.plane.run(5)
+    assert made.state(job_id) == "running"

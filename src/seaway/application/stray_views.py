@@ -1,0 +1,31 @@
+"""Strays as they are shown: like attempts of jobs that nobody knows, which no policy placed."""
+
+from __future__ import annotations
+
+from seaway.application.control.fleet import LiveCluster
+from seaway.application.records import Attempt
+from seaway.domain.deployment import OVER, Copy, ReplicaStatus
+from seaway.domain.job import Demand, ResourceRequest
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.lifecycle import AttemptState
+from seaway.domain.placement import Placement
+
+
+def held_by_strays(live: LiveCluster) -> list[Attempt]:
+    """Return what strays hold in a cluster: for each replica an attempt without a policy, of a job without a tenant."""
+    lives = (stray.copy for stray in live.strays.values() if stray.copy.phase not in OVER)
+    return [_attempt(copy, replica) for copy in lives for replica in copy.replicas]
+
+
+def _attempt(copy: Copy, replica: ReplicaStatus) -> Attempt:
+    demand = Demand(ResourceRequest(replica.cpu_milli, replica.memory_mib))
+    return Attempt(
+        job_id=copy.job_id,
+        number=copy.attempt,
+        state=AttemptState.RUNNING,
+        spec=JobSpec(copy.name, demand, tenant=""),
+        policy="",
+        placements=(Placement(copy.name, replica.replica, copy.cluster, replica.node, replica.slices),),
+        created_ns=0,
+        expires_ns=0,
+    )

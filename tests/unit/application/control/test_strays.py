@@ -1,0 +1,135 @@
+"""Copies that no attempt accounts for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from seaway.application.control.live import deployment
+from seaway.application.ports.store import Retention
+from seaway.domain.deployment import CopyPhase
+from seaway.domain.errors import UnknownError
+from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.records import IDS, NOW_NS
+from tests.unit.application.scene import Scene, scene, spec
+
+
+def with_stray(runs_s: int | None = None, **settings: float) -> tuple[Scene, str]:
+    """Make a scene whose only device is held by a copy of a job that is not in the database; return its id."""
+    made = scene(fleet(cluster(node(gpu()), name="alpha")), **settings)
+    job_id = made.submit(runs_s=runs_s)
+    told = deployment(made.plane.attempt(job_id), "alpha")
+    made.plane.jobs.cancel(job_id, "ada")
+    made.plane.settle()
+    strange = IDS.draw(NOW_NS)
+    assert made.cluster("alpha").send([replace(told, job_id=strange)])[0].done
+    made.plane.run(1)
+    return made, strange
+
+
+def test_what_a_stray_holds_is_given_to_nobody() -> None:
+    """A job that would need the device of a stray waits, is never refused, and gets it once the stray is gone."""
+    made, strange = with_stray()
+    job_id = made.submit()
+    made.plane.run(20)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("queued", 0)
+    made.cluster("alpha").vanish(strange, 1)
+    made.plane.run(5)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
+
+
+def test_strays_are_booked_after_every_restart_and_change_of_the_fleet() -> None:
+    """The fleet made anew, and the control plane begun anew, still know what strays hold."""
+    made, _ = with_stray()
+    made.plane.controller.live.fleet.rebuild()
+    first = made.submit()
+    made.plane.restart()
+    made.plane.run(20)
+    assert (made.state(first), made.job(first).attempt) == ("queued", 0)
+
+
+def test_what_strays_hold_is_shown_where_it_is() -> None:
+    """A cluster, its nodes and its devices show what strays hold, under the stray's name."""
+    made, strange = with_stray()
+    (view,) = made.plane.overview.clusters()
+    assert (view.gpu_milli.free, view.cpu_milli.used, view.strays) == (0, 1000, (f"sw-{strange}-1",))
+    (shown,) = made.plane.overview.nodes()
+    assert (shown.cpu_milli.used, shown.devices[0].core_milli.free) == (1000, 0)
+    assert [(each.job, each.job_id, each.tenant) for each in shown.devices[0].slices] == [
+        (f"sw-{strange}-1", strange, "")
+    ]
+
+
+def test_operators_have_strays_removed() -> None:
+    """A stray goes when an operator says so, by name or with all others, and that is told."""
+    for one in (True, False):
+        made, strange = with_stray()
+        name = f"sw-{strange}-1"
+        assert made.plane.operations.remove_strays("alpha", "ada", name if one else "") == [name]
+        made.plane.run(2)
+        assert made.phase("alpha", strange) is None
+        assert not made.plane.overview.clusters()[0].strays
+        told = [(each.actor, each.reason) for each in made.plane.store.events(0, 100) if each.kind == "strays"]
+        assert told == [("ada", f"alpha is to remove {name}, which no job accounts for")]
+        assert made.plane.operations.remove_strays("alpha", "ada") == []
+
+
+def test_only_strays_can_be_removed_so() -> None:
+    """What is no stray, or in no cluster, is not removed as one."""
+    made = scene()
+    job_id = made.submit()
+    for where, name in (("nowhere", ""), (made.where(job_id), f"sw-{job_id}-1")):
+        with pytest.raises(UnknownError):
+            made.plane.operations.remove_strays(where, "ada", name)
+
+
+def test_a_stray_that_is_over_goes_after_a_while() -> None:
+    """A copy that nobody knows and that ended holds nothing, and is removed when it was kept for long enough."""
+    made, strange = with_stray(runs_s=5, keep_finished_s=100)
+    made.plane.run(20)
+    assert made.phase("alpha", strange) is CopyPhase.SUCCEEDED
+    assert made.plane.overview.clusters()[0].gpu_milli.used == 0
+    made.plane.run(120, 10)
+    assert made.phase("alpha", strange) is None
+    assert not made.plane.overview.clusters()[0].strays
+
+
+def test_finished_copies_are_kept_by_when_their_job_ended() -> None:
+    """Restarts do not lengthen the time for which what is left of a job is kept, nor does its job being pruned."""
+    for pruned in (False, True):
+        made = scene(keep_finished_s=100)
+        job_id = made.submit(runs_s=5)
+        made.plane.run(10)
+        where = made.where(job_id)
+        for _ in range(3):
+            made.plane.run(30, 10)
+            assert made.phase(where, job_id) is CopyPhase.SUCCEEDED
+            made.plane.restart()
+        if pruned:
+            made.plane.jobs.delete(job_id, "ada")
+            made.plane.store.prune(Retention(None, None, None, None), made.clock.now_ns())
+        made.plane.run(110 if pruned else 20, 10)
+        assert made.phase(where, job_id) is None
+
+
+def test_unknown_jobs_are_looked_up_together() -> None:
+    """However many copies of jobs that are over turn up, the store is asked once."""
+    made = scene(keep_finished_s=100)
+    ids = made.plane.submit(*(spec(gpus=0, cpu_milli=1, runs_s=1) for _ in range(30)))
+    made.plane.run(10)
+    assert {made.state(job_id) for job_id in ids} == {"completed"}
+    made.plane.restart()
+    asked: list[int] = []
+    store = made.plane.store
+    whole = store.known
+
+    def known(job_ids: Sequence[str]) -> dict[str, int | None]:
+        asked.append(len(job_ids))
+        return whole(job_ids)
+
+    store.known = known  # type: ignore[method-assign]
+    store.job = None  # type: ignore[method-assign,assignment]  # nobody looks a job up alone
+    made.plane.settle()
+    assert asked == [30]
