@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -66,8 +66,7 @@ def test_what_comes_in_meanwhile_is_stored_together() -> None:
     assert store.entered.acquire(timeout=PATIENCE_S)
     for thread in threads[1:]:
         thread.start()
-    while len(writer._waiting) < 5:  # noqa: SLF001  # nothing else tells that they wait
-        threading.Event().wait(0.001)
+    _until(lambda: len(writer._waiting) == 5)  # noqa: SLF001
     for _ in range(2):
         store.open.release()
     for thread in threads:
@@ -90,6 +89,7 @@ def test_a_group_has_a_limit_but_takes_at_least_one(monkeypatch: pytest.MonkeyPa
     async def bring() -> None:
         tasks = [asyncio.ensure_future(writer.stored_soon(new())) for _ in range(5)]
         loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, _until, lambda: len(writer._waiting) == 5)  # noqa: SLF001
         large = loop.run_in_executor(None, writer.commit, [new() for _ in range(7)])
         await loop.run_in_executor(None, _until, lambda: len(writer._waiting) == 6)  # noqa: SLF001
         for _ in range(9):
@@ -107,10 +107,13 @@ def test_a_group_has_a_limit_but_takes_at_least_one(monkeypatch: pytest.MonkeyPa
     assert sorted(told) == [2, 3, 7]
 
 
-def _until(what: object) -> None:
-    assert callable(what)
-    while not what():
+def _until(what: Callable[[], bool]) -> None:
+    """Wait for what nothing tells."""
+    for _ in range(PATIENCE_S * 1000):
+        if what():
+            return
         threading.Event().wait(0.001)
+    pytest.fail("it never came to be")
 
 
 def test_a_conflict_concerns_its_own_change_only() -> None:
@@ -197,9 +200,10 @@ def test_stopping_stores_what_waits_and_takes_nothing_more() -> None:
     writer.start()
     done: list[list[Outcome]] = []
     threads = [threading.Thread(target=lambda: done.append(writer.commit([new()]))) for _ in range(3)]
-    for thread in threads:
-        thread.start()
+    threads[0].start()
     assert store.entered.acquire(timeout=PATIENCE_S)
+    for thread in threads[1:]:
+        thread.start()
     _until(lambda: len(writer._waiting) == 2)  # noqa: SLF001
     stopper = threading.Thread(target=writer.stop)
     stopper.start()

@@ -172,12 +172,19 @@ def test_forgetting_begins_anew(talk: Talk) -> None:
     talk.give("alpha", Verb.CREATE)
     assert alpha.entered.wait(PATIENCE_S)
     talk.give("alpha", Verb.CREATE, "never")
-    alpha.answer = _fail
+    failed = threading.Event()
+
+    def fail(commands: Sequence[Command]) -> list[Answer]:
+        failed.set()
+        return _fail(commands)
+
+    alpha.answer = fail
     talk.threads.forget()
     alpha.open.set()
     alpha.speaks.release()
     assert alpha.listening.acquire(timeout=PATIENCE_S)
     assert alpha.cursors == ["", "1", ""]
+    assert failed.wait(PATIENCE_S)
     alpha.answer = lambda them: [Answer(done=True)] * len(them)
     talk.give("alpha", Verb.CREATE, "new")
     talk.answered(1)
