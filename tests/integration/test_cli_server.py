@@ -44,6 +44,7 @@ LISTS = (
     ("audit",),
     ("policies", "--remote"),
     ("cordon",),
+    ("strays",),
     ("config", "show"),
     ("show", "train"),
     ("explain", "train"),

@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
 import seaway
-from seaway.api import events, fleet, health, job_steps, job_views, jobs, operators, tokens, whatif
+from seaway.api import events, fleet, health, job_steps, job_views, jobs, operators, strays, tokens, whatif
 from seaway.api.describe import describe, page
 from seaway.api.desk import Desk
 from seaway.api.errors import answer_http
@@ -59,6 +59,7 @@ def make_app(plane: Plane) -> FastAPI:
         job_steps.routes,
         events.routes,
         fleet.routes,
+        strays.routes,
         operators.cordons,
         operators.queues,
         operators.pools,

@@ -11,6 +11,7 @@ from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import JobFilter, Store
 from seaway.application.records import Cordon, Event
 from seaway.application.writer import Writer
+from seaway.domain.deployment import Copy
 from seaway.domain.errors import ConflictError, RejectedError, UnknownError
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
 from seaway.scheduling.policies import make_profile
@@ -75,6 +76,13 @@ class Operations:
             raise UnknownError(f"cluster {cluster!r} has no node {node!r}", where="node")
 
     # Copies that no job accounts for.
+
+    def strays(self, cluster: str = "") -> list[Copy]:
+        """Return the copies in a cluster, or in all, that no job known to Seaway accounts for, by cluster and name."""
+        with self._controller.lock:
+            clusters = self._controller.live.fleet.clusters.values()
+            found = [each.copy for live in clusters for each in live.strays.values() if cluster in ("", live.name)]
+        return sorted(found, key=lambda copy: (copy.cluster, copy.name))
 
     def remove_strays(self, cluster: str, actor: str, name: str = "") -> list[str]:
         """Have a cluster remove a copy that no job known to Seaway accounts for, or all of them; return their names.

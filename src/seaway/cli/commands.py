@@ -62,6 +62,7 @@ COMMANDS = (
     Command("uncordon", FLEET, "cordons"),
     Command("drain", FLEET, "cordons"),
     Command("forget", FLEET, "forget"),
+    Command("strays", FLEET, "strays", "app"),
     Command("whatif", FLEET, "whatif"),
     Command("queues", SETUP, "queues", "app"),
     Command("pools", SETUP, "pools", "app"),

@@ -14,6 +14,7 @@ from seaway.client.calls import access as access_calls
 from seaway.client.calls import fleet as fleet_calls
 from seaway.client.calls import jobs as job_calls
 from seaway.client.calls import service as service_calls
+from seaway.client.calls import strays as stray_calls
 from seaway.client.calls import tenancy as tenancy_calls
 from seaway.client.connection import CONNECT_S, SILENCE_S, request, require_success, settings
 from seaway.client.described import as_method
@@ -132,6 +133,8 @@ class Client:
     cordon = verb(fleet_calls.cordon)
     drain = verb(fleet_calls.drain)
     uncordon = verb(fleet_calls.uncordon)
+    strays = verb(stray_calls.strays)
+    remove_strays = verb(stray_calls.remove_strays)
 
     # Queues, pools, tenants, policies.
     queues = verb(tenancy_calls.queues)

@@ -163,8 +163,9 @@ class Controller:
 
     def _observe(self) -> bool:
         reports = [*self._unsettled, *self._dispatcher.collect()]
+        known = self.observer.strays.look_up(reports)
         with self.lock:
-            changes = self.observer.changes(reports)
+            changes = self.observer.changes(reports, known)
         outcomes = self._store_all(changes)
         # Where somebody changed a job in between, what was heard of it is weighed again: it is told only once.
         self._unsettled = reports if Outcome.CONFLICT in outcomes else []

@@ -1,0 +1,57 @@
+"""Strays as they are shown: copies in clusters that no job known to Seaway accounts for."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from seaway.domain.deployment import OVER, Copy
+from seaway.wire.message import Shown
+
+
+class StrayOut(Shown):
+    """A copy that no job accounts for, and what it holds; one that is over holds nothing."""
+
+    cluster: str
+    name: str
+    job_id: str
+    """As the copy itself says; no such job is stored."""
+    attempt: int
+    phase: Literal["starting", "running", "succeeded", "failed"]
+    nodes: list[str]
+    gpus: list[str]
+    """Its devices."""
+    gpu_milli: int
+    gpu_memory_mib: int
+    cpu_milli: int
+    memory_mib: int
+
+
+class StrayList(Shown):
+    """Strays, by cluster and name."""
+
+    strays: list[StrayOut]
+
+
+class StraysRemoved(Shown):
+    """What a cluster is to remove; it is listed until it is gone."""
+
+    removed: list[str]
+
+
+def stray_fields(copy: Copy) -> dict[str, Any]:
+    """Show a stray as the fields of `StrayOut`."""
+    holding = () if copy.phase in OVER else copy.replicas
+    slices = [taken for each in holding for taken in each.slices]
+    return {
+        "cluster": copy.cluster,
+        "name": copy.name,
+        "job_id": copy.job_id,
+        "attempt": copy.attempt,
+        "phase": copy.phase.value,
+        "nodes": list(dict.fromkeys(each.node for each in copy.replicas)),
+        "gpus": list(dict.fromkeys(taken.uuid for taken in slices)),
+        "gpu_milli": sum(taken.core_milli for taken in slices),
+        "gpu_memory_mib": sum(taken.memory_mib for taken in slices),
+        "cpu_milli": sum(each.cpu_milli for each in holding),
+        "memory_mib": sum(each.memory_mib for each in holding),
+    }
