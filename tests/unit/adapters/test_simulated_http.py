@@ -18,6 +18,7 @@ from seaway.adapters.simulated.client import RemoteSimulatedBackends, RemoteSimu
 from seaway.adapters.simulated.options import Options
 from seaway.adapters.simulated.server import Server
 from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.testing.builders import cluster, fleet, node
 from seaway.testing.clocks import VirtualClock
 from tests.unit.adapters.simulated_fleet import deployment, small, uuid
 
@@ -146,4 +147,23 @@ def test_clusters_outlive_a_kill(tmp_path: Path) -> None:
             assert before == ({f"j{number}" for number in range(5)} if round_ else set())
             assert all(answer.done for answer in alpha.send(sent))
             process.send_signal(signal.SIGKILL)
+    remote.close()
+
+
+def test_another_fleet_is_noticed() -> None:
+    """Clusters are those that the server had when links were asked for last; those that stay are the same objects."""
+    fleets = [small(), fleet(cluster(node(), name="alpha"), cluster(node(), name="beta")), fleet()]
+    names, remote, port = [], None, 0
+    for each in fleets:
+        server = Server(SimulatedBackends(each, VirtualClock(), Options(waits=False)), port)
+        server.start()
+        port = httpx.URL(server.url).port or 0
+        remote = remote or RemoteSimulatedBackends(server.url)
+        before = remote.clusters()
+        remote.links()
+        names.append([one.cluster for one in remote.clusters()])
+        assert all(one is other for one, other in zip(before, remote.clusters(), strict=False))
+        server.stop()
+    assert names == [["alpha"], ["alpha", "beta"], []]
+    assert remote is not None
     remote.close()

@@ -85,3 +85,28 @@ async def test_policies_can_be_chosen_from(rig: Rig) -> None:
         assert policies["fgd"]["description"]
     async with rig.client("operator") as client:
         assert (await client.get("/api/v1/shadows")).json() == {"shadows": []}
+
+
+async def test_what_left_the_fleet_is_forgotten_by_operators(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster that is gone is shown while something is held there; forgetting it is told, and put down."""
+    held = await rig.submit()
+    rig.step(5)
+    where = (rig.plane.jobs.find(held["id"]).clusters)[0]
+    known = rig.plane.controller._topology._backends  # noqa: SLF001  # the clusters that the rig made
+    staying = [each for each in known.clusters() if each.cluster != where]
+    async with rig.client("operator") as client:
+        path = f"/api/v1/fleet/clusters/{where}"
+        assert (await client.delete(path)).status_code == 409
+        monkeypatch.setattr(known, "clusters", lambda: staying)
+        rig.step()
+        shown = (await client.get(path)).json()
+        assert (shown["state"], shown["jobs"]) == ("gone", 1)
+        assert (await client.delete(path)).status_code == 204
+        assert (await client.delete("/api/v1/fleet/clusters/no")).status_code == 404
+        rig.step(5)
+        assert (await client.get(path)).status_code == 404
+        assert rig.plane.jobs.find(held["id"]).clusters == (staying[0].cluster,)
+    async with rig.client("user") as client:
+        assert (await client.delete(path)).status_code == 403
+    verbs = [(entry.verb, entry.status) for entry in rig.store.audit(0, 100)]
+    assert ("DELETE forget_cluster", 204) in verbs

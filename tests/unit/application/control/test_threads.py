@@ -231,3 +231,23 @@ def test_stopping_waits_for_nobody_and_says_nothing_more() -> None:
             thread.join(PATIENCE_S)
             assert not thread.is_alive()
     assert not talk.threads.collect()
+
+
+@pytest.mark.parametrize(("stale_s", "wait_s"), [(15, 5), (60, 5), (3, 1)])
+def test_clusters_are_heard_well_before_they_would_be_stale(stale_s: float, wait_s: float) -> None:
+    """A cluster in which nothing happens answers at least three times before it would be taken to be silent."""
+    waits: list[float] = []
+    asked = threading.Event()
+
+    class Quiet(Scripted):
+        def changes(self, cursor: str, wait_s: float) -> Changes:
+            waits.append(wait_s)
+            asked.set()
+            return super().changes(cursor, wait_s)
+
+    quiet, threads = Quiet("alpha"), Threads(SystemClock(), Random(1), stale_s)
+    threads.use([quiet])
+    assert asked.wait(PATIENCE_S)
+    threads.stop()
+    quiet.speaks.release()
+    assert waits == [wait_s]

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from seaway.bootstrap.settings import ServerSettings
+from seaway.cli import serving
+from seaway.domain.errors import RejectedError
+
+
+def test_the_age_of_a_process_counts_from_its_start() -> None:
+    """What was imported before anybody could look at a clock counts as well."""
+    code = """if True:
+        import time
+        began = time.monotonic()
+        from seaway.cli.serving import age_s
+        age, imports = age_s(), time.monotonic() - began
+        print(age >= imports > 0)
+    """
+    before = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+    assert serving.age_s() > time.monotonic() - before
+
+
+def test_where_the_system_does_not_tell_it_counts_from_the_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without /proc the figure is smaller than it should be, and there is one."""
+    monkeypatch.setattr(Path, "read_text", _nothing)
+    age_s = serving.age_s()
+    assert 0 < age_s <= time.monotonic() - serving.IMPORTED_S
+
+
+def _nothing(*_: object, **__: object) -> str:
+    raise FileNotFoundError
+
+
+def test_files_for_tls_are_looked_at(tmp_path: Path) -> None:
+    """A file that is not there, that may not be read or is of another kind is named, with the setting."""
+    there = tmp_path / "there.pem"
+    there.write_text("no certificate", encoding="ascii")
+    serving._require_tls(ServerSettings())  # noqa: SLF001
+    for certificate, key, where in (
+        ("none.pem", "there.pem", "tls_certificate"),
+        ("there.pem", "none.pem", "tls_key"),
+        ("there.pem", "there.pem", "tls_certificate"),
+        (".", "there.pem", "tls_certificate"),
+    ):
+        server = ServerSettings(tls_certificate=str(tmp_path / certificate), tls_key=str(tmp_path / key))
+        with pytest.raises(RejectedError) as wrong:
+            serving._require_tls(server)  # noqa: SLF001
+        assert wrong.value.where == f"[server] {where}"
