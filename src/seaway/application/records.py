@@ -30,7 +30,7 @@ class JobRecord:
     attempt
         Number of the latest attempt; 0 before the first.
     failures
-        How many attempts failed.
+        How many attempts failed by themselves, not because what they ran on did.
     clusters, nodes
         Where its latest attempt went, each name once; empty before the first.
     submitted_by

@@ -78,7 +78,7 @@ class JobIn(Incoming):
     time_limit: Limit | None = None
     """After how long it is stopped; never when left out."""
     retries: Annotated[int, Field(ge=0, le=MOST_RETRIES)] = 0
-    """How often it is started again after it failed."""
+    """How often it is started again after it failed by itself; a deployment always is."""
     labels: Labels = no_pairs()
     """Passed on to the workload."""
 
