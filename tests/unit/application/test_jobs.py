@@ -10,6 +10,7 @@ from seaway.application.jobs import TRIES, Jobs, StaleError, SubmitKey
 from seaway.application.ports.store import Retention
 from seaway.application.records import JobRecord
 from seaway.domain.errors import ConflictError, RejectedError, UnavailableError, UnknownError
+from seaway.domain.job_spec import Run
 from seaway.domain.lifecycle import FOLLOWS, AttemptState, JobState
 from tests.unit.application.scene import Scene, scene, spec
 
@@ -88,11 +89,11 @@ def test_changing_a_placed_job_makes_a_new_attempt(state: JobState) -> None:
     made.plane.jobs.change(job_id, replace(before.spec, priority=5), "ada")
     made.plane.run(4)
     assert made.job(job_id).attempt == 1
-    made.plane.jobs.change(job_id, replace(before.spec, runs_s=50), "ada")
+    made.plane.jobs.change(job_id, replace(before.spec, run=Run("new")), "ada")
     made.plane.run(8)
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 2)
     first, second = made.plane.store.attempts(job_id)
-    assert (first.state, first.spec.runs_s, second.spec.runs_s) == (AttemptState.ENDED, 20, 50)
+    assert (first.state, first.spec.run.image, second.spec.run.image) == (AttemptState.ENDED, "", "new")
 
 
 def test_what_is_over_cannot_be_changed_and_tenants_stay() -> None:
