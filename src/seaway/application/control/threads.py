@@ -48,21 +48,24 @@ class Threads:
         self._random = random
         self._watch_s = min(WATCH_S, stale_s / WATCHES)
         self._stopping = threading.Event()
+        self._using = threading.Lock()
         self._lines: dict[str, _Line] = {}
         self._reports: deque[Report] = deque()
         self.on_report: Callable[[], None] = lambda: None
 
     def use(self, backends: Sequence[Backend]) -> None:
         """See `Dispatcher`."""
-        if self._stopping.is_set():
-            return
         there = {backend.cluster for backend in backends}
-        for name in list(self._lines):
-            if name not in there:
-                self._lines.pop(name).stop()
-        for backend in backends:
-            if backend.cluster not in self._lines:
-                self._lines[backend.cluster] = _Line(backend, self._clock, self._random, self._report, self._watch_s)
+        with self._using:
+            if self._stopping.is_set():
+                return
+            for name in list(self._lines):
+                if name not in there:
+                    self._lines.pop(name).stop()
+            for backend in backends:
+                if backend.cluster not in self._lines:
+                    line = _Line(backend, self._clock, self._random, self._report, self._watch_s)
+                    self._lines[backend.cluster] = line
 
     def give(self, outgoing: Outgoing, command: Command) -> None:
         """See `Dispatcher`."""
@@ -97,9 +100,10 @@ class Threads:
         Whoever waits for a cluster at this moment notices when it answers, and says nothing any more; nobody
         waits for that.
         """
-        self._stopping.set()
-        for line in list(self._lines.values()):
-            line.stop()
+        with self._using:
+            self._stopping.set()
+            for line in self._lines.values():
+                line.stop()
 
     def _report(self, reports: Sequence[Report]) -> None:
         self._reports.extend(reports)
