@@ -217,6 +217,7 @@ def test_a_cluster_that_left_is_told_nothing(talk: Talk) -> None:
 
 def test_stopping_waits_for_nobody_and_says_nothing_more() -> None:
     """Stopping returns while a cluster hangs and another is listened to, and no report comes after it."""
+    before = set(threading.enumerate())
     talk = Talk("alpha", "beta")
     alpha, beta = talk.clusters["alpha"], talk.clusters["beta"]
     alpha.open.clear()
@@ -226,7 +227,7 @@ def test_stopping_waits_for_nobody_and_says_nothing_more() -> None:
     talk.threads.stop()
     talk.threads.collect()
     talk.stop()
-    for thread in threading.enumerate():
+    for thread in set(threading.enumerate()) - before:
         if thread.name.startswith(("tell ", "listen ")):
             thread.join(PATIENCE_S)
             assert not thread.is_alive()
