@@ -86,7 +86,7 @@ def _listeners(server: Served, rows: list[dict[str, Any]]) -> None:
         text=True,
     )
     time.sleep(8)
-    command = [sys.executable, "-m", "benchmarks.api.burst", server.url, "200", "2", "0.05"]
+    command = [sys.executable, "-m", "benchmarks.api.burst", server.url, "40", "1", "0.25"]
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
     found = json.loads(listening.communicate(timeout=LISTEN_S + 60)[0])
     rows.append({"what": "listeners that stayed connected", "figure": found["listeners"], "asked": ">= 1,000"})

@@ -30,6 +30,7 @@ from seaway.api.server import Server, make_server
 from seaway.application.changes import Change
 from seaway.application.records import Event
 from seaway.bootstrap.settings import ServerSettings
+from seaway.bootstrap.warming import warm_up
 from seaway.domain.errors import RejectedError
 from tests.unit.api.rig import JOB, Rig, make_rig
 
@@ -64,7 +65,8 @@ class Served:
 
 @contextmanager
 def serving(settings: ServerSettings | None = None, **options: Any) -> Iterator[Served]:
-    """Serve a rig."""
+    """Serve a rig, its engine compiled before anybody waits for an answer."""
+    warm_up()
     served = Served(make_rig(**options), settings or ServerSettings())
     served.thread.start()
     until = time.monotonic() + PATIENCE_S

@@ -8,6 +8,7 @@ import signal
 import socket
 import ssl
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,8 +29,10 @@ from seaway.bootstrap.data import DataFolder
 from seaway.bootstrap.duties import duties
 from seaway.bootstrap.plane import Plane, make_backends, make_bearer, make_plane
 from seaway.bootstrap.settings import ServerSettings, Settings, load_settings
+from seaway.bootstrap.warming import warm_up
 from seaway.client.where import data_folder
 from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.scheduling.kernels.compile import never_compiled
 
 SWITCH_S = 0.0005
 """How long a thread computes before another may: short, so that requests are answered while jobs are decided."""
@@ -126,6 +129,9 @@ def _require_tls(server: ServerSettings) -> None:
 @contextmanager
 def _running(settings: Settings, folder: DataFolder) -> Iterator[Plane]:
     """Have a control plane run."""
+    if cold := never_compiled():
+        Console(highlight=False).print("Compiling the engine: about a minute, once on this machine ...", style="dim")
+        warm_up()
     clock = SystemClock()
     url = settings.database.url or folder.database_url
     store = open_store(url)
@@ -137,6 +143,8 @@ def _running(settings: Settings, folder: DataFolder) -> Iterator[Plane]:
     )
     plane.start()
     maintenance.start()
+    if not cold:  # the engine is loaded beside the rest, ahead of the first job
+        threading.Thread(target=warm_up, name="warm up", daemon=True).start()
     try:
         yield plane
     finally:
