@@ -13,6 +13,9 @@ from seaway.bootstrap.settings import DatabaseSettings
 
 NS_PER_DAY = 86_400_000_000_000
 S_PER_H = 3600
+FIRST_BACKUP_S = 300
+"""A backup that is overdue waits for so long after a start, which has enough to do."""
+
 FIRST_PRUNE_S = 60
 """How long after the start old rows are removed for the first time, however often a server is restarted."""
 
@@ -48,5 +51,5 @@ def duties(
     backups.remove_leftovers()
     if settings.backup_every_h:
         every_s = settings.backup_every_h * S_PER_H
-        found.append(Duty("backup", every_s, backups.take, backups.due_in_s(every_s)))
+        found.append(Duty("backup", every_s, backups.take, max(backups.due_in_s(every_s), FIRST_BACKUP_S)))
     return found

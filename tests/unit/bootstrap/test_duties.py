@@ -9,7 +9,7 @@ from seaway.adapters.sqlalchemy.backups import restore
 from seaway.adapters.sqlalchemy.opening import open_store
 from seaway.application.changes import Change
 from seaway.application.maintenance import Maintenance
-from seaway.bootstrap.duties import duties, retention
+from seaway.bootstrap.duties import FIRST_BACKUP_S, duties, retention
 from seaway.bootstrap.settings import DatabaseSettings
 from seaway.domain.errors import UnavailableError
 from seaway.domain.lifecycle import JobState
@@ -56,7 +56,7 @@ def test_the_latest_backups_are_kept(tmp_path: Path) -> None:
     clock = VirtualClock()
     settings = DatabaseSettings(prune_every_h=0, backups_kept=2)
     (backup,) = duties(settings, MemoryStore(), clock, tmp_path / "backups", write)
-    assert backup.first_s == 0
+    assert backup.first_s == FIRST_BACKUP_S
     for _ in range(4):
         clock.advance(DAY_NS)
         backup.do()
@@ -83,10 +83,12 @@ def test_a_restart_does_not_put_a_backup_off(tmp_path: Path) -> None:
     store, database = open_store(f"sqlite:///{tmp_path}/seaway.db"), f"sqlite:///{tmp_path}/seaway.db"
     for _ in range(24):  # every eight hours, eight days long
         folder = tmp_path / "backups"
-        Maintenance(
+        maintenance = Maintenance(
             duties(settings, store, clock, folder, lambda path: back_up(database, path, clock.now_ns())), clock
-        ).step()
-        clock.advance(DAY_NS // 3)
+        )
+        clock.advance_s(FIRST_BACKUP_S)
+        maintenance.step()
+        clock.advance(DAY_NS // 3 - FIRST_BACKUP_S * 10**9)
     store.close()
     backups = sorted((tmp_path / "backups").iterdir())
     assert [path.name[7:15] for path in backups] == [f"202601{day:02}" for day in range(1, 9)]
@@ -109,7 +111,7 @@ def test_backups_of_a_clock_that_was_set_back_go_first(tmp_path: Path) -> None:
     (tmp_path / "seaway-notes.backup").touch()
     settings = DatabaseSettings(prune_every_h=0, backups_kept=1)
     (backup,) = duties(settings, MemoryStore(), VirtualClock(), tmp_path, write)
-    assert backup.first_s == 0
+    assert backup.first_s == FIRST_BACKUP_S
     backup.do()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["seaway-20260101T000000Z.backup", "seaway-notes.backup"]
 
