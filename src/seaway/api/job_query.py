@@ -13,7 +13,7 @@ from seaway.wire.fields import LABEL_KEY_PATTERN, LABEL_VALUE_PATTERN, LINE_PATT
 from seaway.wire.job_out import StateName
 from seaway.wire.times import at_ns
 
-MOST_DEFAULT = 50
+MOST_DEFAULT = 25
 LONGEST_NS = 2**63 - 1
 LABEL_PATTERN = f"^({LABEL_KEY_PATTERN[1:-1]}={LABEL_VALUE_PATTERN[1:-1]})?$"
 
