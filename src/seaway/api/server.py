@@ -30,10 +30,10 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start; what is in memory by now stays, and need not be looked through for garbage again and again."""
         await super().startup(sockets)
-        gc.collect()
         gc.freeze()
         self._often = gc.get_threshold()
         gc.set_threshold(*RARELY)
+        gc.enable()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End what would not end by itself, then everything."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -80,9 +81,13 @@ def up(
         return
     if output:
         raise RejectedError("goes with --once only", where="--output")
-    from seaway.cli.serving import serve
+    gc.disable()  # until it serves: next to nothing of what is imported and made until then is garbage
+    try:
+        from seaway.cli.serving import serve
 
-    serve(config, flags, data)
+        serve(config, flags, data)
+    finally:
+        gc.enable()
 
 
 def _require_unused(flags: Mapping[tuple[str, str], object]) -> None:
