@@ -17,7 +17,7 @@ from anyio.to_thread import current_default_thread_limiter
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -166,7 +166,10 @@ def _handler(backends: SimulatedBackends, work: Work) -> Handler:
     """Answer requests by `work`, in a thread, for it may wait; say what went wrong in the form of a `Problem`."""
 
     async def handle(request: Request) -> Response:
-        body = await request.body()
+        try:
+            body = await request.body()
+        except ClientDisconnect:  # whoever asked is gone, as a control plane that is killed
+            return Response()
         try:
             cluster = backends.cluster(request.path_params["name"])
             return _json(await run_in_threadpool(work, cluster, request, body))
