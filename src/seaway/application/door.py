@@ -105,9 +105,7 @@ class Door:
         """Say why no cluster could ever hold a job; empty when one could, or when none has answered yet."""
         if self._empty is None:
             return ""
-        queue = self._controller.live.queues[spec.queue]
-        pool = self._controller.live.pools.get(queue.pool)
-        clusters = pool.clusters if pool else frozenset()
+        clusters = self._controller.live.clusters_of(spec.queue)
         key = (spec.demand, spec.replicas, spec.gang, spec.between_replicas, clusters)
         verdict = self._verdicts.get(key)
         if verdict is None:

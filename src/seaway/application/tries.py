@@ -137,8 +137,7 @@ class Tries:
         """Return a copy of the fleet, the policy of a job's queue, and the job as the scheduler sees it."""
         with self._controller.lock:
             live = self._controller.live
-            queue = live.queues.get(spec.queue)
-            pool = live.pools.get(queue.pool) if queue else None
+            clusters = live.clusters_of(spec.queue)
             profile = self._controller.scheduler.profile(spec.queue)
             if not self._copy_is_current():
                 kept = live.fleet.snapshot.copy()
@@ -153,7 +152,7 @@ class Tries:
         if spec.demand.gateway and spec.demand.gateway not in gateways:
             raise RejectedError(f"unknown gateway {spec.demand.gateway!r}", where="gateway")
         assert self._copy is not None  # set above
-        return self._copy[1], profile, spec.job(name, pool.clusters if pool else frozenset())
+        return self._copy[1], profile, spec.job(name, clusters)
 
     def _state(self) -> tuple[int, int, int]:
         """Tell states of the live fleet apart."""

@@ -169,7 +169,7 @@ class WhatIf:
                 if attempt.state.live and (booking := live.fleet.booking(key))
             ]
             waiting = sorted(live.waiting.entries(), key=lambda entry: entry.order)
-            pools = {queue: self._clusters(queue) for queue in queues}
+            pools = {queue: live.clusters_of(queue) for queue in queues}
         before = _sums(snapshot, len(held), len(waiting))
         _add(snapshot, question.add_nodes)
         leaving = self._leaving(snapshot, question, held)
@@ -183,12 +183,6 @@ class WhatIf:
     def _policy(self, wanted: str, queue: str) -> Profile:
         scheduler = self._controller.scheduler
         return scheduler.policy(wanted) if wanted else scheduler.profile(queue)
-
-    def _clusters(self, queue: str) -> frozenset[str]:
-        """Return the clusters of a queue's pool; empty for all."""
-        known = self._controller.live.queues.get(queue)
-        pool = self._controller.live.pools.get(known.pool) if known else None
-        return pool.clusters if pool else frozenset()
 
     def _leaving(
         self, snapshot: Snapshot, question: Question, held: Sequence[tuple[Attempt, Booking]]

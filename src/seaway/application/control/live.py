@@ -301,8 +301,14 @@ class Live:
     def entry(self, job: JobRecord) -> Entry:
         """Prepare a job to wait; one whose queue or pool is gone is allowed nowhere."""
         refused = self.refusals.get(job.id, NEVER_REFUSED)
-        clusters = NOWHERE if self.adrift(job) else self.pools[self.queues[job.spec.queue].pool].clusters
+        clusters = NOWHERE if self.adrift(job) else self.clusters_of(job.spec.queue)
         return entry(job, clusters, refused.devices)
+
+    def clusters_of(self, queue: str) -> frozenset[str]:
+        """Return the clusters of the pool of a queue, by the queue's name; empty for all, or when either is gone."""
+        known = self.queues.get(queue)
+        pool = self.pools.get(known.pool) if known else None
+        return pool.clusters if pool else frozenset()
 
     def adrift(self, job: JobRecord) -> str:
         """Say which of a job's queue and its pool is gone, and how to mend that; empty when both are there."""

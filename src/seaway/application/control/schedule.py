@@ -55,7 +55,6 @@ class Tally:
     decided: int = 0
     placed: int = 0
     conflicts: int = 0
-    passes: int = 0
 
 
 class Scheduler:
