@@ -1,7 +1,7 @@
 """Many listeners to live events: ``python -m benchmarks.api.listeners URL COUNT SECONDS``.
 
-Prints one line of JSON: how many connected, how many events each saw at least, and how late the
-latest was, by the events' own times.
+Prints one line of JSON: how many connected, how many events each saw at least and at most, and how late
+events were, by their own times, at one listener in fifty.
 """
 
 from __future__ import annotations
@@ -12,47 +12,72 @@ import os
 import sys
 import time
 from datetime import datetime
+from typing import cast
 from urllib.parse import urlsplit
 
+import uvloop
 
-async def listen(url: str, token: str, until: float, seen: list[int], late_ms: list[float]) -> None:
-    """Follow the stream, by hand, as a thousand clients of a library would cost more than the server."""
-    parts = urlsplit(url)
-    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
-    writer.write(
-        f"GET /api/v1/events HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
-    )
-    await writer.drain()
-    count = 0
-    try:
-        while (left := until - time.monotonic()) > 0:
-            line = await asyncio.wait_for(reader.readline(), left)
-            if line.startswith(b"id:"):
-                count += 1
-            elif line.startswith(b"data:") and count % 50 == 0:
-                at = datetime.fromisoformat(json.loads(line[5:])["at"]).timestamp()
-                late_ms.append(1000 * (time.time() - at))
-    except TimeoutError:
-        pass
-    finally:
-        seen.append(count)
-        writer.close()
+TIMED = 50
+"""One listener in so many reads what events say; the others only count them."""
+
+
+class Listener(asyncio.Protocol):
+    """Follows the stream by hand, as a thousand clients of a library would cost more than the server."""
+
+    def __init__(self, request: bytes, late_ms: list[float] | None) -> None:
+        self.count = 0
+        self.open = False
+        self._request = request
+        self._late_ms = late_ms
+        self._rest = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Ask for the events."""
+        cast(asyncio.Transport, transport).write(self._request)
+        self.open = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Remember that it ended before its time."""
+        self.open = False
+
+    def data_received(self, data: bytes) -> None:
+        """Count events."""
+        now = time.time()
+        text = self._rest + data
+        whole, mark, self._rest = text.rpartition(b"\n\n")
+        whole += mark
+        self.count += whole.count(b"\ndata: ")
+        if self._late_ms is not None:
+            for line in whole.splitlines():
+                if line.startswith(b"data: "):
+                    at = datetime.fromisoformat(json.loads(line[6:])["at"]).timestamp()
+                    self._late_ms.append(1000 * (now - at))
 
 
 async def main() -> None:
     """Connect all, follow, and tell."""
     url, count, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
-    token, until = os.environ["SEAWAY_TOKEN"], time.monotonic() + seconds
-    seen: list[int] = []
+    host, port = urlsplit(url).netloc.split(":")
+    lines = ("GET /api/v1/events HTTP/1.1", f"Host: {host}", f"Authorization: Bearer {os.environ['SEAWAY_TOKEN']}")
+    request = "\r\n".join((*lines, "", "")).encode()
+    loop = asyncio.get_running_loop()
     late_ms: list[float] = []
-    await asyncio.gather(*(listen(url, token, until, seen, late_ms) for _ in range(count)))
+    end = time.monotonic() + seconds
+
+    async def listen(number: int) -> Listener:
+        timed = None if number % TIMED else late_ms
+        _, listener = await loop.create_connection(lambda: Listener(request, timed), host, int(port))
+        return listener
+
+    listeners = await asyncio.gather(*map(listen, range(count)))
+    await asyncio.sleep(end - time.monotonic())
     late_ms.sort()
     print(
         json.dumps(
             {
-                "listeners": len(seen),
-                "events_least": min(seen),
-                "events_most": max(seen),
+                "listeners": sum(listener.open for listener in listeners),
+                "events_least": min(listener.count for listener in listeners),
+                "events_most": max(listener.count for listener in listeners),
                 "late_p50_ms": round(late_ms[len(late_ms) // 2], 1) if late_ms else None,
                 "late_p99_ms": round(late_ms[len(late_ms) * 99 // 100], 1) if late_ms else None,
             }
@@ -61,4 +86,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    uvloop.run(main())

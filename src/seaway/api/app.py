@@ -10,6 +10,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
 
 import seaway
 from seaway.api import events, fleet, health, job_steps, job_views, jobs, operators, strays, tokens, whatif
@@ -30,6 +31,17 @@ NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False}
 PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 
+class Application(FastAPI):
+    """The framework's application, with the guard before all of the framework's own layers."""
+
+    guard: Guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or start and stop."""
+        scope["app"] = self
+        await self.guard(scope, receive, send)
+
+
 def make_app(plane: Plane) -> FastAPI:
     """Make the interface of a control plane, which somebody else starts and stops.
 
@@ -37,7 +49,7 @@ def make_app(plane: Plane) -> FastAPI:
     it waits for its connections to end (`seaway.api.server` does).
     """
     desk, meter = Desk(plane), Meter()
-    app = FastAPI(
+    app = Application(
         title="Seaway",
         version=seaway.__version__,
         docs_url=None,
@@ -75,7 +87,7 @@ def make_app(plane: Plane) -> FastAPI:
     app.add_api_route("/", _home, include_in_schema=False)
     app.add_api_route("/docs", _docs, include_in_schema=False)
     app.add_api_route("/openapi.json", _description, include_in_schema=False)
-    app.add_middleware(Guard, desk=desk, meter=meter)
+    app.guard = Guard(super(Application, app).__call__, desk, meter)
     return app
 
 

@@ -34,7 +34,7 @@ from seaway.client.where import data_folder
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.scheduling.kernels.compile import never_compiled
 
-SWITCH_S = 0.0005
+SWITCH_S = 0.001
 """How long a thread computes before another may: short, so that requests are answered while jobs are decided."""
 
 BACKLOG = 2048

@@ -6,10 +6,12 @@ from typing import Any, Literal
 
 from seaway.application.records import Attempt, JobRecord
 from seaway.domain.job import ResourceRequest
+from seaway.domain.job_spec import JobSpec
 from seaway.domain.lifecycle import JobState
 from seaway.domain.placement import Placement
 from seaway.wire.job_text import job_text
 from seaway.wire.message import Shown
+from seaway.wire.remembered import Remembered
 from seaway.wire.times import moment, moment_or_none
 
 StateName = Literal[
@@ -152,6 +154,14 @@ def request_fields(request: ResourceRequest) -> dict[str, int]:
     }
 
 
+def _asked(spec: JobSpec) -> dict[str, Any]:
+    return {"spec": job_text(spec), "request": request_fields(spec.demand.request)}
+
+
+_ASKED = Remembered(_asked, most=4096)
+"""Lists show the same jobs again and again."""
+
+
 def job_fields(job: JobRecord) -> dict[str, Any]:
     """Show a job as the fields of `JobOut`, ready to be encoded; that is quicker than to make one."""
     spec = job.spec
@@ -175,8 +185,7 @@ def job_fields(job: JobRecord) -> dict[str, Any]:
         "started_at": moment_or_none(job.started_ns),
         "ended_at": moment_or_none(job.ended_ns),
         "not_before": moment_or_none(job.not_before_ns),
-        "spec": job_text(spec),
-        "request": request_fields(spec.demand.request),
+        **_ASKED.of(spec),
     }
 
 

@@ -18,6 +18,8 @@ from seaway.domain.job_spec import JobSpec, Run
 from seaway.domain.network import NetworkNeed
 from seaway.domain.tenancy import DEFAULT
 
+ANY_DEVICE, ANY_NODE, NOTHING = DeviceRules(), NodeRules(), Run()
+
 
 def job_text(spec: JobSpec) -> dict[str, Any]:
     """Write a job as `seaway.wire.job_in.JobIn` reads it, without what is as it is by default."""
@@ -63,6 +65,8 @@ def _request(request: ResourceRequest) -> dict[str, Any]:
 
 
 def _device_rules(rules: DeviceRules) -> dict[str, Any]:
+    if rules == ANY_DEVICE:
+        return {}
     return _given(
         {
             "gpu_model": sorted(rules.models),
@@ -79,6 +83,8 @@ def _device_rules(rules: DeviceRules) -> dict[str, Any]:
 
 
 def _node_rules(rules: NodeRules) -> dict[str, Any]:
+    if rules == ANY_NODE:
+        return {}
     return _given(
         {
             "clusters": sorted(rules.clusters),
@@ -111,6 +117,8 @@ def _need(need: NetworkNeed) -> dict[str, Any]:
 
 
 def _run(run: Run) -> dict[str, Any]:
+    if run == NOTHING:
+        return {}
     return _given(
         {
             "image": run.image,

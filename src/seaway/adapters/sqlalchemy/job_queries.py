@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, func, select, union_all
@@ -19,8 +20,9 @@ SHOWN = frozenset(JobState) - {JobState.DELETED}
 """What is listed unless states are asked for."""
 
 
+@lru_cache(maxsize=256)
 def page(wanted: JobFilter, limit: int) -> Question:
-    """Return a question for jobs with their specs, new to old."""
+    """Return a question for jobs with their specs, new to old; the same lists are asked for again and again."""
     found = _ids(wanted, limit).subquery("found")
     return (
         select(*JOBS.columns, JOB_SPECS.c.spec)
