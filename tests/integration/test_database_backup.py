@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -207,6 +208,22 @@ def test_an_older_backup_may_lack_columns_and_tables(url: str, tmp_path: Path) -
     kept = [line for at, line in enumerate(lines) if not start <= at <= start + 2]
     file.write_bytes(gzip.compress(b"".join(kept), 1))
     assert database.restore(f"sqlite:///{tmp_path}/other.sqlite3", file)["tokens"] == 0
+
+
+def test_an_older_backup_may_have_columns_that_were_dropped(url: str, tmp_path: Path) -> None:
+    """What a backup holds in columns that there are no more is passed over, and everything else is there."""
+    file = tmp_path / "a.backup"
+    database.backup(url, file, NOW_NS)
+    lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+    start = next(at for at, line in enumerate(lines) if b'"table":"outgoing"' in line)
+    head, row = orjson.loads(lines[start]), orjson.loads(lines[start + 1])
+    head["columns"][2:2] = ["error", "tries"]
+    row[2:2] = ["no answer", 7]
+    lines[start], lines[start + 1] = orjson.dumps(head) + b"\n", orjson.dumps(row) + b"\n"
+    lines[start + 2] = orjson.dumps({"rows": 1, "sha256": hashlib.sha256(lines[start + 1]).hexdigest()}) + b"\n"
+    file.write_bytes(gzip.compress(b"".join(lines), 1))
+    database.restore(f"sqlite:///{tmp_path}/other.sqlite3", file)
+    assert everything(f"sqlite:///{tmp_path}/other.sqlite3") == everything(url)
 
 
 def test_a_backup_is_of_one_moment(url: str, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -15,9 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seaway.adapters import sqlalchemy as database
-from seaway.adapters.sqlalchemy import codec, schema
+from seaway.adapters.sqlalchemy import codec, job_queries, schema
 from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.adapters.sqlalchemy.tables import METADATA
+from seaway.application.ports.store import JobFilter
+from seaway.application.records import Outgoing, Verb
 from seaway.domain import ids
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, ResourceRequest
@@ -46,6 +49,13 @@ def url(kind: str, tmp_path: Path, give_server: Callable[[str], Server]) -> str:
         skip_or_fail(missing)
 
 
+def migrations() -> Config:
+    """Return what Alembic needs to find the migrations."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
+    return config
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_migrations_make_the_tables_that_the_code_knows(url: str) -> None:
     """After all migrations the database has the tables of `tables.py`, and nothing else."""
@@ -56,6 +66,36 @@ def test_migrations_make_the_tables_that_the_code_knows(url: str) -> None:
     with engines.read.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, METADATA) == []
+    engines.dispose()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_migrations_keep_what_is_stored(url: str) -> None:
+    """What clusters were still to be told before a migration, they are still to be told after it."""
+    engines = open_engines(url)
+    with engines.write.begin() as connection:
+        config = migrations()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        connection.exec_driver_sql("INSERT INTO outgoing VALUES (1, 2, 'c1', 'delete', 3, 4, 'no answer')")
+    engines.dispose()
+    assert database.migrate(url) == "0001"
+    store = database.open_store(url)
+    assert list(store.outgoing()) == [Outgoing(ids.encode(1), 2, "c1", Verb.DELETE, 3)]
+    store.close()
+
+
+def test_a_job_is_found_by_its_name_through_an_index(tmp_path: Path) -> None:
+    """However many jobs there are, the latest of a name is read from an index, in the order that is asked for."""
+    url = f"sqlite:///{tmp_path}/store.sqlite3"
+    database.migrate(url)
+    engines = open_engines(url)
+    for wanted in (JobFilter(named="a"), JobFilter(named="a", tenant="t")):
+        question = job_queries.page(wanted, 1).compile(engines.read, compile_kwargs={"literal_binds": True})
+        with engines.read.connect() as connection:
+            steps = [row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {question}")]
+        assert "SEARCH jobs USING INDEX ix_jobs_name (name=?)" in steps, steps
+        assert not any("SCAN jobs" in step for step in steps), steps
     engines.dispose()
 
 
@@ -77,9 +117,7 @@ def test_a_newer_database_is_left_alone(url: str) -> None:
 
 def test_newest_state_is_that_of_the_last_migration() -> None:
     """The state that opening looks for is the last migration's, and states count up without a gap."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
-    scripts = list(ScriptDirectory.from_config(config).walk_revisions())
+    scripts = list(ScriptDirectory.from_config(migrations()).walk_revisions())
     assert [script.revision for script in reversed(scripts)] == [f"{at:04}" for at in range(1, len(scripts) + 1)]
     assert scripts[0].revision == schema.NEWEST
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import replace
 
 from fastapi import Request
 
 from seaway.api.desk import desk_of, who_of
 from seaway.application.access import Who
-from seaway.application.ports.store import MOST_ROWS, JobFilter, Store
+from seaway.application.ports.store import JobFilter, Store
 from seaway.application.records import JobRecord
 from seaway.domain import ids
 from seaway.domain.errors import RejectedError, UnknownError
 from seaway.domain.lifecycle import JobState
 from seaway.domain.tenancy import NAME
-
-MOST_PAGES = 20
-"""Pages of jobs whose names contain what is asked for that are looked through for the one of that very name."""
 
 
 async def find(request: Request, job: str) -> JobRecord:
@@ -74,21 +70,7 @@ def page_after(token: str) -> str:
 def _find(store: Store, who: Who, job: str) -> JobRecord:
     found = store.job(job) if ids.decode(job) is not None else None
     if found is None and NAME.fullmatch(job):
-        found = _by_name(store, who, job)
+        found = next(iter(store.jobs(JobFilter(tenant=who.tenant, named=job), 1)), None)
     if found is None or found.state is JobState.DELETED or not who.may_see(found.spec.tenant):
         raise UnknownError(f"there is no job {job[:63]!r}")
     return found
-
-
-def _by_name(store: Store, who: Who, name: str) -> JobRecord | None:
-    """Return the latest job of a name; the store finds names that contain it."""
-    wanted = JobFilter(tenant=who.tenant, name=name)
-    for limit in (1, *[MOST_ROWS] * MOST_PAGES):
-        rows = store.jobs(wanted, limit)
-        for row in rows:
-            if row.spec.name == name:
-                return row
-        if len(rows) < limit:
-            return None
-        wanted = replace(wanted, before=rows[-1].id)
-    return None

@@ -108,21 +108,13 @@ class Verb(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """Something that a cluster is to be told, until it confirmed it.
-
-    Attributes
-    ----------
-    tries, error
-        How often it was tried in vain, and what the last answer was.
-    """
+    """Something that a cluster is to be told, until it confirmed it."""
 
     job_id: str
     attempt: int
     cluster: str
     verb: Verb
     created_ns: int
-    tries: int = 0
-    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

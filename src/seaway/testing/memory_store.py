@@ -390,6 +390,7 @@ def _wanted(row: JobRecord, wanted: JobFilter) -> bool:
         wanted.queue in ("", row.spec.queue),
         not wanted.cluster or wanted.cluster in row.clusters,
         wanted.name in row.spec.name,
+        wanted.named in ("", row.spec.name),
         wanted.submitted_by in ("", row.submitted_by),
         wanted.label is None or row.spec.labels.get(wanted.label[0]) == wanted.label[1],
         wanted.submitted_from_ns is None or row.submitted_ns >= wanted.submitted_from_ns,

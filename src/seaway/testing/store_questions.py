@@ -98,6 +98,7 @@ def each_filter_narrows(opening: Opening) -> None:
         JobFilter(states=frozenset({JobState.RUNNING})),
         JobFilter(cluster="c8"),
         JobFilter(name="b.c"),
+        JobFilter(named="a-b.c"),
         JobFilter(submitted_by="bob"),
         JobFilter(label=("k", "v")),
         JobFilter(submitted_from_ns=NOW_NS + 5),
@@ -107,8 +108,9 @@ def each_filter_narrows(opening: Opening) -> None:
         assert store.jobs(wanted, 10) == [odd], wanted
         assert store.count_jobs(wanted) == {JobState.RUNNING: 1}, wanted
     assert store.jobs(JobFilter(submitted_until_ns=NOW_NS + 5), 10) == [even]
-    for nothing in (JobFilter(name="a%"), JobFilter(name="a_b"), JobFilter(cluster="c"), JobFilter(label=("x", "v"))):
-        assert store.jobs(nothing, 10) == []
+    nothing = [JobFilter(name="a%"), JobFilter(name="a_b"), JobFilter(cluster="c"), JobFilter(label=("x", "v"))]
+    for wanted in [*nothing, JobFilter(named="a-b"), JobFilter(named="a-b.c", tenant="u")]:
+        assert store.jobs(wanted, 10) == [], wanted
 
 
 def filters_follow_changes(opening: Opening) -> None:
@@ -140,7 +142,7 @@ def letters_differ_by_case(opening: Opening) -> None:
     assert store.key(DEFAULT, "K") == rows[1]
     assert [row.cluster for row in store.cordons()] == ["C", "c"]
     wrong = [JobFilter(label=("team", "A")), JobFilter(label=("Team", "a")), JobFilter(cluster="north")]
-    for wanted in [*wrong, JobFilter(submitted_by="ada"), JobFilter(name="TRAIN")]:
+    for wanted in [*wrong, JobFilter(submitted_by="ada"), JobFilter(name="TRAIN"), JobFilter(named="TRAIN")]:
         assert store.jobs(wanted, 9) == [], wanted
 
 

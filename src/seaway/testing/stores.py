@@ -76,7 +76,7 @@ def records_come_back_as_they_were(opening: Opening) -> None:
     )
     full = make.attempt_of(job, 2, why="near", reason="gone", running_ns=5, ended_ns=6, state=AttemptState.RUNNING)
     plain = make.attempt_of(job, 1, state=AttemptState.ENDED, placements=(), spec=make.spec("older"))
-    outgoing = make.outgoing_of(job, 2, verb=Verb.DELETE, tries=3, error="no answer")
+    outgoing = make.outgoing_of(job, 2, verb=Verb.DELETE)
     event = make.event_of(job, id=5, attempt=2)
     key, token = make.key_of(job), make.token(expires_ns=4, revoked_ns=5)
     audit, shadow = make.audit_entry(address="::1", id=1), make.shadow_result(id=1)
@@ -172,15 +172,15 @@ def changes_of_a_batch_see_each_other(opening: Opening) -> None:
         Change(update=[replace(job, version=3, state=JobState.QUEUED)], delete=[told]),
         Change(insert=[told]),
         Change(delete=[told]),
-        Change(put=[replace(told, tries=1)]),
-        Change(insert=[replace(told, tries=2)]),
+        Change(put=[replace(told, created_ns=NOW_NS + 1)]),
+        Change(insert=[replace(told, created_ns=NOW_NS + 2)]),
         Change(put=[make.cordon(reason="a")]),
         Change(put=[make.cordon(reason="b")]),
     ]
     outcomes = [CONFLICT if at in {2, 7} else STORED for at in range(len(changes))]
     assert store.commit(changes) == outcomes
     assert store.job(job.id) == replace(job, version=3, state=JobState.QUEUED)
-    assert list(store.outgoing()) == [replace(told, tries=1)]
+    assert list(store.outgoing()) == [replace(told, created_ns=NOW_NS + 1)]
     assert store.cordons() == [make.cordon(reason="b")]
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, MetaData, Table, delete, func, select, update
 
-from seaway.adapters.sqlalchemy.backup_file import BackupReader, BackupWriter, Header, Progress
+from seaway.adapters.sqlalchemy.backup_file import BackupReader, BackupWriter, Header, Progress, TableRows
+from seaway.adapters.sqlalchemy.codec import Row
 from seaway.adapters.sqlalchemy.engines import Engines, open_engines, snapshot
 from seaway.adapters.sqlalchemy.failures import answering
 from seaway.adapters.sqlalchemy.schema import NEWEST, bring_up, revision
@@ -19,6 +20,9 @@ from seaway.domain.tenancy import DEFAULT
 
 TABLES: dict[str, Table] = {table.name: table for table in METADATA.sorted_tables if table is not LEASE}
 """What is kept in a backup. Who writes is not: it says nothing about another database."""
+
+DROPPED: dict[str, frozenset[str]] = {"outgoing": frozenset({"tries", "error"})}
+"""Columns that a migration dropped, by table; what an older Seaway's backup has in them is passed over."""
 
 
 def backup(url: str, file: Path, now_ns: int, progress: Progress | None = None) -> dict[str, int]:
@@ -148,8 +152,8 @@ def _load(engines: Engines, reader: BackupReader, force: bool, progress: Progres
         for page in reader.pages(MOST, progress):
             if not page.rows:
                 continue
-            table = _only(TABLES[page.table], page.columns)
-            statement, values = words.insert(table, [tuple(row) for row in page.rows])
+            columns, rows = _kept(page)
+            statement, values = words.insert(_only(TABLES[page.table], columns), rows)
             connection.exec_driver_sql(statement, values)
             loaded[page.table] += len(page.rows)
     return loaded
@@ -169,9 +173,19 @@ def _first_filled(connection: Connection) -> str:
 def _require_known(name: str, columns: Sequence[str], file: Path) -> None:
     """Check that a table of a file has a place."""
     table = TABLES.get(name)
-    unknown = name if table is None else next((each for each in columns if each not in table.columns), None)
+    known = set(table.columns.keys()) | DROPPED.get(name, frozenset()) if table is not None else set()
+    unknown = name if table is None else next((each for each in columns if each not in known), None)
     if unknown is not None:
         raise RejectedError(f"holds {unknown!r}, which this Seaway does not know", where=str(file))
+
+
+def _kept(page: TableRows) -> tuple[Sequence[str], list[Row]]:
+    """Return a page's columns and rows without columns that there are no more."""
+    dropped = DROPPED.get(page.table, frozenset()) & set(page.columns)
+    if not dropped:
+        return page.columns, [tuple(row) for row in page.rows]
+    places = [at for at, name in enumerate(page.columns) if name not in dropped]
+    return [page.columns[at] for at in places], [tuple(row[at] for at in places) for row in page.rows]
 
 
 def _only(table: Table, columns: Sequence[str]) -> Table:

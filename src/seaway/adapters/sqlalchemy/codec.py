@@ -163,13 +163,13 @@ def read_attempt(row: Sequence[Any]) -> Attempt:
 def outgoing_row(row: Outgoing) -> Row:
     """Write something that a cluster is to be told."""
     job_id = require_number(row.job_id)
-    return (job_id, row.attempt, row.cluster, row.verb.value, row.created_ns, row.tries, row.error)
+    return (job_id, row.attempt, row.cluster, row.verb.value, row.created_ns)
 
 
 def read_outgoing(row: Sequence[Any]) -> Outgoing:
     """Read something that a cluster is to be told."""
-    job_id, attempt, cluster, verb, *more = row
-    return Outgoing(ids.encode(job_id), attempt, cluster, _VERBS[verb], *more)
+    job_id, attempt, cluster, verb, created_ns = row
+    return Outgoing(ids.encode(job_id), attempt, cluster, _VERBS[verb], created_ns)
 
 
 def event_row(row: Event) -> Row:

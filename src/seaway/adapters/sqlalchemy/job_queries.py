@@ -48,7 +48,7 @@ def _ids(wanted: JobFilter, limit: int) -> Question:
     """
     conditions = _conditions(wanted)
     by_state = (wanted.tenant or wanted.queue or wanted.states) and not (
-        wanted.label or wanted.cluster or wanted.submitted_by
+        wanted.label or wanted.cluster or wanted.submitted_by or wanted.named
     )
     if not by_state:
         question = _drawn(wanted, select(JOBS.c.id), conditions, _states(wanted))
@@ -99,6 +99,8 @@ def _conditions(wanted: JobFilter) -> list[Condition]:
         found.append(JOBS.c.queue == wanted.queue)
     if wanted.submitted_by:
         found.append(JOBS.c.submitted_by == wanted.submitted_by)
+    if wanted.named:
+        found.append(JOBS.c.name == wanted.named)
     if wanted.name:
         without = func.replace(JOBS.c.name, wanted.name, "")  # LIKE heeds case on some databases only
         found.append(without != JOBS.c.name)

@@ -99,6 +99,7 @@ JOBS = _table(
     Index("ix_jobs_tenant", "tenant", "state", "id"),
     Index("ix_jobs_queue", "queue", "state", "id"),
     Index("ix_jobs_submitted_by", "submitted_by", "id"),
+    Index("ix_jobs_name", "name", "id"),
 )
 """What changes of a job, and what lists are filtered by. Narrow, for it is scanned and rewritten often."""
 
@@ -151,8 +152,6 @@ OUTGOING = _table(
     _name("cluster"),
     _word("verb"),
     _number("created_ns"),
-    _count("tries"),
-    _text("error"),
     _key("job_id", "attempt", "cluster", "verb"),
     rowid=False,
 )

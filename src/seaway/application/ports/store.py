@@ -39,6 +39,8 @@ class JobFilter:
     ----------
     name
         A part of the name.
+    named
+        The whole name.
     label
         A label's key and value.
     before
@@ -50,6 +52,7 @@ class JobFilter:
     states: frozenset[JobState] = frozenset()
     cluster: str = ""
     name: str = ""
+    named: str = ""
     submitted_by: str = ""
     label: tuple[str, str] | None = None
     submitted_from_ns: int | None = None

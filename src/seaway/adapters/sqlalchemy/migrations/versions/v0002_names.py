@@ -1,0 +1,17 @@
+"""Jobs are found by their whole name; of what clusters are to be told, nothing is kept that nobody wrote."""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Add an index on names, and drop two columns."""
+    op.create_index("ix_jobs_name", "jobs", ["name", "id"])
+    op.drop_column("outgoing", "tries")
+    op.drop_column("outgoing", "error")
