@@ -74,6 +74,8 @@ class Door:
             problems.append(_unknown("queue", spec.queue, live.queues))
         elif queue.tenant and queue.tenant != spec.tenant:
             problems.append(RejectedError(f"queue {spec.queue!r} takes jobs of another tenant only", where="queue"))
+        elif lacking := live.lacking(spec.queue):
+            problems.append(RejectedError(lacking, where="queue"))
         elif not queue.open:
             problems.append(RejectedError(f"queue {spec.queue!r} is closed", where="queue"))
         if spec.template not in TEMPLATES:

@@ -103,9 +103,12 @@ class Tries:
 
     def _why_waiting(self, job: JobRecord, explanation: Explanation | None) -> str:
         with self._controller.lock:
+            adrift = self._controller.live.adrift(job)
             blocked = self._controller.live.blocked(job)
             kept = self._controller.scheduler.reservations.of(job.id)
             now_ns = self._controller.live.clock.monotonic_ns()
+        if adrift:
+            return f"waits: {adrift}"
         said = sentence(explanation) if explanation else f"its gateway {job.spec.demand.gateway!r} is not there"
         if blocked:
             return f"waits: {job.reason}; {blocked}"

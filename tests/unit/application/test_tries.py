@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from seaway.application.changes import Change
 from seaway.application.tries import free_slices
 from seaway.application.whatif import Question, WhatIf
 from seaway.domain.errors import RejectedError
 from seaway.domain.network import Link
+from seaway.domain.tenancy import Queue
 from seaway.testing.builders import cluster, fleet, gpu, node
 from tests.unit.application.scene import scene, spec
 
@@ -40,6 +42,26 @@ def test_questions_write_nothing_into_what_the_loop_works_on() -> None:
     made.plane.overview.reason(made.job(job_id))
     WhatIf(made.plane.controller).ask(Question(jobs=(spec(cpu_milli=8),)))
     assert len(live.fleet.snapshot.demands) == before
+
+
+def test_nobody_promises_a_job_a_place_without_queue_or_pool() -> None:
+    """While a job's queue or its pool is gone, the loop, the door, trials, reasons and what-ifs give it no cluster."""
+    made = scene()
+    for queue in (None, Queue("lost", pool="gone")):
+        if queue:
+            made.plane.writer.commit([Change(put=[queue])])
+        job_id = made.submit(queue="lost")
+        made.plane.settle()
+        with pytest.raises(RejectedError, match="unknown queue" if queue is None else "the pool 'gone' of its queue"):
+            made.plane.door.admit(spec(queue="lost"))
+        assert made.state(job_id) == "queued"
+        assert not made.plane.overview.trial(spec(queue="lost")).fits
+        reason = made.plane.overview.reason(made.job(job_id))
+        assert reason.sentence == f"waits: {made.job(job_id).reason}"
+        assert reason.explanation is not None
+        assert not reason.explanation.fits
+        answer = WhatIf(made.plane.controller).ask(Question(jobs=(spec(queue="lost"),)))
+        assert not answer.started
 
 
 def test_reasons_follow_a_job() -> None:

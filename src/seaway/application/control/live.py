@@ -301,20 +301,23 @@ class Live:
     def entry(self, job: JobRecord) -> Entry:
         """Prepare a job to wait; one whose queue or pool is gone is allowed nowhere."""
         refused = self.refusals.get(job.id, NEVER_REFUSED)
-        clusters = NOWHERE if self.adrift(job) else self.clusters_of(job.spec.queue)
-        return entry(job, clusters, refused.devices)
+        return entry(job, self.clusters_of(job.spec.queue), refused.devices)
 
     def clusters_of(self, queue: str) -> frozenset[str]:
-        """Return the clusters of the pool of a queue, by the queue's name; empty for all, or when either is gone."""
+        """Return the clusters of a queue's pool; empty for all, `NOWHERE` when either is gone. Asked by any thread."""
         known = self.queues.get(queue)
         pool = self.pools.get(known.pool) if known else None
-        return pool.clusters if pool else frozenset()
+        return pool.clusters if pool else NOWHERE
 
     def adrift(self, job: JobRecord) -> str:
         """Say which of a job's queue and its pool is gone, and how to mend that; empty when both are there."""
-        queue = self.queues.get(job.spec.queue)
+        return self.lacking(job.spec.queue)
+
+    def lacking(self, name: str) -> str:
+        """Say of a queue, by its name, what `adrift` says of its jobs."""
+        queue = self.queues.get(name)
         if queue is None:
-            return f"its queue {job.spec.queue!r} is gone; change the job to another, or make the queue again"
+            return f"its queue {name!r} is gone; change the job to another, or make the queue again"
         return "" if queue.pool in self.pools else f"the pool {queue.pool!r} of its queue is gone; make it again"
 
     def _sort_anew(self) -> None:
