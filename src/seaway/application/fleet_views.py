@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from seaway.application.control.fleet import LiveCluster
+from seaway.application.control.held import everyone, holders, sum_up
 from seaway.application.control.loop import Controller
 from seaway.application.records import Attempt, Cordon
-from seaway.application.stray_views import held_by_strays
 from seaway.application.views import Amount, ClusterState, ClusterView, DeviceView, NodeView, SliceView
 from seaway.domain.device import Device
 from seaway.domain.node import Node
@@ -34,28 +34,15 @@ class FleetViews:
         with self._controller.lock:
             live = self._controller.live
             now_ns = live.clock.monotonic_ns()
-            everyone = [*live.fleet.clusters.values(), *self._elsewhere(now_ns)]
-            told = [(each, self._held(each), live.fleet.cordon_of(each.name)) for each in everyone]
-            strays = {each.name: tuple(sorted(each.strays)) for each in everyone}
+            told = [(each, holders(live, each), live.fleet.cordon_of(each.name)) for each in everyone(live)]
+            strays = {each.name: tuple(sorted(each.strays)) for each, _, _ in told}
         return [_cluster(each, attempts, cordon, now_ns, strays[each.name]) for each, attempts, cordon in told]
-
-    def _elsewhere(self, now_ns: int) -> list[LiveCluster]:
-        """Return the clusters that hold something and are not of the fleet, or not known yet to be."""
-        live, upkeep = self._controller.live, self._controller.upkeep
-        names = sorted(name for name, held in live.by_cluster.items() if held and name not in live.fleet.clusters)
-        state = ClusterState.GONE if live.fleet.met else ClusterState.STALE
-        return [LiveCluster(name, upkeep.left_ns(name) or now_ns, state=state) for name in names]
-
-    def _held(self, cluster: LiveCluster) -> list[Attempt]:
-        """Return who holds something in a cluster: attempts, and strays."""
-        live = self._controller.live
-        return [*(live.attempts[key] for key in live.by_cluster[cluster.name]), *held_by_strays(cluster)]
 
     def nodes(self, cluster: str = "") -> list[NodeView]:
         """Return the nodes of a cluster, or of all, with their devices and slices."""
         with self._controller.lock:
             live = self._controller.live
-            told = [(each, self._held(each)) for each in live.fleet.clusters.values() if cluster in {"", each.name}]
+            told = [(each, holders(live, each)) for each in live.fleet.clusters.values() if cluster in {"", each.name}]
             cordons = {(each.cluster, each.node): each for each in live.fleet.cordons()}
         return [view for each, attempts in told for view in _nodes(each, attempts, cordons)]
 
@@ -122,12 +109,7 @@ def _device(cluster: str, node: str, device: Device, slices: Sequence[SliceView]
 def _cluster(
     live: LiveCluster, attempts: Sequence[Attempt], cordon: Cordon | None, now_ns: int, strays: tuple[str, ...]
 ) -> ClusterView:
-    told = live.cluster
-    nodes = told.nodes if told else ()
-    devices = [device for node in nodes for device in node.devices]
-    held = [(attempt, each) for attempt in attempts for each in attempt.placements if each.cluster == live.name]
-    requests = [attempt.spec.demand.request for attempt, _ in held]
-    slices = [taken for _, each in held for taken in each.slices]
+    told, sums = live.cluster, sum_up(live, attempts)
     return ClusterView(
         name=live.name,
         state=live.state,
@@ -137,12 +119,12 @@ def _cluster(
         hardware=tuple(sorted(told.hardware)) if told else (),
         microprice_per_gpu_hour=told.microprice_per_gpu_hour if told else 0,
         cordon=cordon,
-        nodes=len(nodes),
-        gpus=len(devices),
-        cpu_milli=Amount(sum(n.cpu_milli for n in nodes), sum(request.cpu_milli for request in requests)),
-        memory_mib=Amount(sum(n.memory_mib for n in nodes), sum(request.memory_mib for request in requests)),
-        gpu_milli=Amount(sum(d.core_milli for d in devices), sum(taken.core_milli for taken in slices)),
-        gpu_memory_mib=Amount(sum(d.memory_mib for d in devices), sum(taken.memory_mib for taken in slices)),
-        jobs=len({attempt.job_id for attempt in attempts if attempt.policy}),
+        nodes=sums.nodes,
+        gpus=sums.gpus,
+        cpu_milli=sums.cpu_milli,
+        memory_mib=sums.memory_mib,
+        gpu_milli=sums.gpu_milli,
+        gpu_memory_mib=sums.gpu_memory_mib,
+        jobs=sums.jobs,
         strays=strays,
     )

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from seaway.application.control.held import everyone
 from seaway.application.control.live import Live, deployment
 from seaway.application.control.loop import Controller
 from seaway.application.fleet_views import FleetViews
@@ -145,7 +146,7 @@ class Overview:
         """Count what monitoring looks at."""
         with self._controller.lock:
             live, now_ns = self._live, self._live.clock.monotonic_ns()
-            tally = self._controller.scheduler.tally
+            tally, clusters = self._controller.scheduler.tally, everyone(live)
             return Figures(
                 jobs=dict(Counter(job.state.value for job in live.jobs.values())),
                 waiting=dict(Counter(each.queue for each in live.waiting.entries())),
@@ -153,8 +154,8 @@ class Overview:
                 placed=tally.placed,
                 conflicts=tally.conflicts,
                 outgoing=dict(Counter(cluster for _, _, cluster in live.outgoing)),
-                silent_s={name: (now_ns - each.heard_ns) / 1e9 for name, each in live.fleet.clusters.items()},
-                clusters=dict(Counter(each.state.value for each in live.fleet.clusters.values())),
+                silent_s={each.name: (now_ns - each.heard_ns) / 1e9 for each in clusters},
+                clusters=dict(Counter(each.state.value for each in clusters)),
                 changes=self._writer.stored,
                 transactions=self._writer.groups,
             )

@@ -74,6 +74,8 @@ class Live:
         What attempts hold that are about to be stored.
     recent
         What was asked for lately.
+    left_ns
+        Since when clusters that hold something are not of the fleet any more, by the monotonic clock.
     """
 
     def __init__(self, dispatcher: Dispatcher, clock: Clock, settings: ControlSettings) -> None:
@@ -83,6 +85,7 @@ class Live:
         self.fleet = LiveFleet()
         self.recent: deque[Job] = deque(maxlen=MIX)
         self.taken_in = 0
+        self.left_ns: dict[str, int] = {}
         self.queues: dict[str, Queue] = {}
         self.pools: dict[str, Pool] = {}
         self.tenants: dict[str, Tenant] = {}
@@ -289,7 +292,7 @@ class Live:
             return "it is tried again after a pause"
         for number in self.by_job.get(job.id, ()):
             for cluster in self.attempts[job.id, number].clusters:
-                if self.state_of(cluster) is not ClusterState.LOST and self._told(job.id, number, cluster):
+                if not self.given_up(cluster) and self._told(job.id, number, cluster):
                     return f"attempt {number} is being removed from {cluster}"
         return ""
 
@@ -328,10 +331,13 @@ class Live:
 
     # Looking things up.
 
-    def state_of(self, cluster: str) -> ClusterState:
-        """Return whether a cluster answers; one that is not of the fleet any more is lost."""
+    def given_up(self, cluster: str) -> bool:
+        """Tell whether a cluster was silent, or not of the fleet any more, for longer than the grace period."""
         live = self.fleet.clusters.get(cluster)
-        return live.state if live else ClusterState.LOST
+        if live:
+            return live.state is ClusterState.LOST
+        now_ns = self.clock.monotonic_ns()
+        return (now_ns - self.left_ns.get(cluster, now_ns)) / 1e9 > self.settings.grace_s
 
     def current(self, job: JobRecord) -> Attempt | None:
         """Return a job's live attempt; None without one."""

@@ -8,7 +8,8 @@ from dataclasses import replace
 from seaway.application.changes import Change
 from seaway.application.control.deadlines import Due
 from seaway.application.control.deadlines import Key as DueKey
-from seaway.application.control.fleet import Key
+from seaway.application.control.fleet import Key, LiveCluster
+from seaway.application.control.held import away, everyone, holders, sum_up
 from seaway.application.control.live import Live
 from seaway.application.control.observe import ACTOR, Observer
 from seaway.application.records import ClusterSample, Event, LinkSample
@@ -41,7 +42,6 @@ class Upkeep:
         self._aged_ns = live.clock.monotonic_ns()
         self._sampled_ns: int | None = None
         self._halted = False
-        self._left_ns: dict[str, int] = {}
         self._given_up: set[str] = set()
         self._read_ns = live.clock.monotonic_ns()
 
@@ -76,7 +76,8 @@ class Upkeep:
         if deaf_ns > 0:
             for live in self._live.fleet.clusters.values():
                 live.heard_ns = min(live.heard_ns + deaf_ns, now_ns)
-            self._left_ns = {name: min(left_ns + deaf_ns, now_ns) for name, left_ns in self._left_ns.items()}
+            left = self._live.left_ns.items()
+            self._live.left_ns = {name: min(left_ns + deaf_ns, now_ns) for name, left_ns in left}
 
     def _replace(self) -> Iterator[Change]:
         """Send jobs of clusters that are lost or gone back to their queues, so many in a minute."""
@@ -93,10 +94,6 @@ class Upkeep:
         if not halted:
             why |= {name: f"{name} does not answer" for name in lost}
         yield from self._place_elsewhere(why)
-
-    def left_ns(self, cluster: str) -> int | None:
-        """Return since when a cluster is not of the fleet any more, by the monotonic clock; None where it is."""
-        return self._left_ns.get(cluster)
 
     def _holding(self, names: Iterable[str]) -> list[Key]:
         """Return the live attempts that have something in one of some clusters."""
@@ -127,16 +124,16 @@ class Upkeep:
         fleet, now_ns = self._live.fleet, self._live.clock.monotonic_ns()
         if not fleet.met or not fleet.clusters:
             return [], []
-        away = [name for name, held in self._live.by_cluster.items() if held and name not in fleet.clusters]
-        self._left_ns = {name: self._left_ns.get(name, now_ns) for name in away}
-        gone = [name for name in away if (now_ns - self._left_ns[name]) / NS > self._live.settings.grace_s]
-        told = [
-            self._told("cluster", f"{name} is not of the fleet any more and is given up")
-            for name in gone
-            if name not in self._given_up
-        ]
+        left = away(self._live)
+        self._live.left_ns = {name: self._live.left_ns.get(name, now_ns) for name in left}
+        gone = [name for name in left if self._live.given_up(name)]
+        told = []
+        for name in gone:
+            if name not in self._given_up:
+                told.append(self._told("cluster", f"{name} is not of the fleet any more and is given up"))
+                self._live.reconsider(name)
         self._given_up = set(gone)
-        return gone, told + [change for name in away for change in self._end_forgotten(name)]
+        return gone, told + [change for name in left for change in self._end_forgotten(name)]
 
     def _end_forgotten(self, cluster: str) -> Iterator[Change]:
         """End attempts of which no cluster is to remove anything any more."""
@@ -233,7 +230,7 @@ class Upkeep:
         wall_ns = self._live.clock.now_ns()
         yield Change(
             insert=[
-                *(self._cluster_sample(name, wall_ns) for name in self._live.fleet.clusters),
+                *(self._cluster_sample(each, wall_ns) for each in everyone(self._live)),
                 *(
                     LinkSample(
                         wall_ns,
@@ -250,33 +247,23 @@ class Upkeep:
             ]
         )
 
-    def _cluster_sample(self, name: str, now_ns: int) -> ClusterSample:
-        live = self._live.fleet.clusters[name]
-        nodes = live.cluster.nodes if live.cluster else ()
-        devices = [device for node in nodes for device in node.devices]
-        attempts = [self._live.attempts[key] for key in self._live.by_cluster[name]]
-        placements = [
-            (attempt.spec.demand.request, each)
-            for attempt in attempts
-            for each in attempt.placements
-            if each.cluster == name
-        ]
-        slices = [taken for _, each in placements for taken in each.slices]
+    def _cluster_sample(self, cluster: LiveCluster, now_ns: int) -> ClusterSample:
+        sums = sum_up(cluster, holders(self._live, cluster))
         return ClusterSample(
             at_ns=now_ns,
-            cluster=name,
-            state=live.state.value,
-            nodes=len(nodes),
-            gpus=len(devices),
-            gpu_milli=sum(device.core_milli for device in devices),
-            gpu_milli_used=sum(taken.core_milli for taken in slices),
-            gpu_memory_mib=sum(device.memory_mib for device in devices),
-            gpu_memory_mib_used=sum(taken.memory_mib for taken in slices),
-            cpu_milli=sum(node.cpu_milli for node in nodes),
-            cpu_milli_used=sum(request.cpu_milli for request, _ in placements),
-            memory_mib=sum(node.memory_mib for node in nodes),
-            memory_mib_used=sum(request.memory_mib for request, _ in placements),
-            jobs=len(attempts),
+            cluster=cluster.name,
+            state=cluster.state.value,
+            nodes=sums.nodes,
+            gpus=sums.gpus,
+            gpu_milli=sums.gpu_milli.total,
+            gpu_milli_used=sums.gpu_milli.used,
+            gpu_memory_mib=sums.gpu_memory_mib.total,
+            gpu_memory_mib_used=sums.gpu_memory_mib.used,
+            cpu_milli=sums.cpu_milli.total,
+            cpu_milli_used=sums.cpu_milli.used,
+            memory_mib=sums.memory_mib.total,
+            memory_mib_used=sums.memory_mib.used,
+            jobs=sums.jobs,
         )
 
     def _told(self, kind: str, reason: str) -> Change:

@@ -104,6 +104,25 @@ def test_a_fleet_without_clusters_moves_nothing() -> None:
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
 
 
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_resumed_job_waits_for_what_left_as_others_do(restart: bool) -> None:
+    """What a job had in a cluster that left may still run there: it is placed elsewhere after the grace period."""
+    made = four(grace_s=60)
+    job_id = made.submit()
+    made.plane.run(5)
+    of_fleet(made, "beta", "gamma", "delta")
+    made.plane.run(10)
+    made.plane.jobs.suspend(job_id, "ada")
+    made.plane.jobs.resume(job_id, "ada")
+    if restart:
+        made.plane.restart()
+    made.plane.run(45)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("queued", 1)
+    assert "attempt 1 is being removed from alpha" in made.plane.overview.reason(made.job(job_id)).sentence
+    made.plane.run(25)
+    assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
+
+
 def test_a_cluster_may_leave_over_a_restart() -> None:
     """The grace period of a cluster that a new process does not know begins when the process hears of the others."""
     made = four(grace_s=20)
@@ -119,15 +138,20 @@ def test_a_cluster_may_leave_over_a_restart() -> None:
 
 def test_what_is_gone_is_shown_while_it_holds_something() -> None:
     """A cluster that left is listed after the others, with what is held there, until nothing is."""
-    made = four(grace_s=20)
+    made = four(grace_s=20, sample_s=8)
     job_id = made.submit()
     made.plane.run(5)
     of_fleet(made, "beta", "gamma", "delta")
     made.plane.run(8)
+    last = made.plane.store.cluster_samples("alpha", 0, 100)[-1]
+    assert (last.state, last.jobs, last.gpu_milli_used, last.gpus) == ("gone", 1, 1000, 0)
     shown = made.plane.overview.clusters()
     assert [each.name for each in shown] == ["beta", "gamma", "delta", "alpha"]
     gone = shown[-1]
     assert (gone.state, gone.jobs, gone.gpu_milli.used, gone.gpus, gone.silent_s) == (ClusterState.GONE, 1, 1000, 0, 8)
+    figures = made.plane.overview.figures()
+    assert figures.clusters == {"up": 3, "gone": 1}
+    assert figures.silent_s == {"beta": 0, "gamma": 0, "delta": 0, "alpha": 8}
     made.plane.run(40)
     assert made.where(job_id) == "beta"
     assert made.plane.overview.clusters()[-1].state is ClusterState.GONE

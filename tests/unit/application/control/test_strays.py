@@ -50,6 +50,16 @@ def test_strays_are_booked_after_every_restart_and_change_of_the_fleet() -> None
     assert (made.state(first), made.job(first).attempt) == ("queued", 0)
 
 
+def test_what_strays_hold_is_in_the_history() -> None:
+    """Samples of a cluster count what strays hold, as its view does; a stray is no job."""
+    made, _ = with_stray(sample_s=1)
+    made.plane.run(2)
+    (view,) = made.plane.overview.clusters()
+    last = made.plane.store.cluster_samples("alpha", 0, 100)[-1]
+    assert (last.gpu_milli_used, last.cpu_milli_used) == (view.gpu_milli.used, view.cpu_milli.used) == (1000, 1000)
+    assert (last.gpu_memory_mib_used, last.jobs) == (view.gpu_memory_mib.used, 0)
+
+
 def test_what_strays_hold_is_shown_where_it_is() -> None:
     """A cluster, its nodes and its devices show what strays hold, under the stray's name."""
     made, strange = with_stray()
