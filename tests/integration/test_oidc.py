@@ -19,11 +19,11 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from seaway.adapters.oidc.bearer import OidcBearer
 from seaway.adapters.oidc.keys import BETWEEN_READS_S
 from seaway.adapters.oidc.settings import OidcSettings
-from seaway.application.access import Access, UnauthenticatedError, Who
+from seaway.application.access import Access, Who
 from seaway.application.login_limit import MOST_FAILURES, TooManyFailuresError
 from seaway.application.records import Role
 from seaway.application.writer import Writer
-from seaway.domain.errors import RejectedError
+from seaway.domain.errors import RejectedError, UnauthenticatedError
 from seaway.testing.clocks import START_NS, VirtualClock
 from seaway.testing.memory_store import MemoryStore
 

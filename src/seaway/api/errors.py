@@ -9,10 +9,17 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from seaway.api.replies import problem
-from seaway.application.access import ForbiddenError, UnauthenticatedError
-from seaway.application.jobs import StaleError
 from seaway.application.login_limit import TooManyFailuresError
-from seaway.domain.errors import ConflictError, RejectedError, SeawayError, UnavailableError, UnknownError
+from seaway.domain.errors import (
+    ConflictError,
+    ForbiddenError,
+    RejectedError,
+    SeawayError,
+    StaleError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnknownError,
+)
 
 MOST_ERRORS = 50
 

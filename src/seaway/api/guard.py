@@ -13,9 +13,9 @@ from seaway.api.desk import CHANGING, HEADERS, OPERATION, Desk
 from seaway.api.errors import BadRequestError, answer
 from seaway.api.jobs import submit
 from seaway.api.meter import Meter
-from seaway.application.access import ForbiddenError, is_loopback
+from seaway.application.access import is_loopback
 from seaway.application.records import Role
-from seaway.domain.errors import SeawayError
+from seaway.domain.errors import ForbiddenError, SeawayError
 
 SUBMIT = ("POST", "/api/v1/jobs")
 LONGEST_PATH = 8192

@@ -15,10 +15,9 @@ from seaway.api.finding import find, page_after, page_token, tenant_asked
 from seaway.api.job_query import JobQuery
 from seaway.api.replies import is_known, job_reply, json_reply, tag, tags_in
 from seaway.api.routes import IF_MATCH, IF_NONE_MATCH, MESSAGES, Header, operation, router
-from seaway.application.access import ForbiddenError
-from seaway.application.jobs import StaleError, SubmitKey
+from seaway.application.jobs import SubmitKey
 from seaway.application.records import JobRecord, Role
-from seaway.domain.errors import RejectedError
+from seaway.domain.errors import ForbiddenError, RejectedError, StaleError
 from seaway.domain.tenancy import DEFAULT
 from seaway.wire.explanations import TrialOut, trial_fields
 from seaway.wire.job_in import JobIn, JobPatch

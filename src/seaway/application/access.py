@@ -21,7 +21,7 @@ from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
 from seaway.application.records import Role, Token
 from seaway.application.writer import Writer
-from seaway.domain.errors import ConflictError, RejectedError, SeawayError, UnknownError
+from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, UnauthenticatedError, UnknownError
 from seaway.domain.tenancy import require_name
 
 PREFIX = "sw"
@@ -31,14 +31,6 @@ SECRET_BYTES = 32
 ID_BYTES = 6
 LONGEST_CREDENTIAL = 8192
 NO_DIGEST = hashlib.sha256(b"").hexdigest()
-
-
-class UnauthenticatedError(SeawayError):
-    """Nobody known asks: send a token that holds."""
-
-
-class ForbiddenError(SeawayError):
-    """Who asks may not do this."""
 
 
 @dataclass(frozen=True, slots=True)

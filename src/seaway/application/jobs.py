@@ -13,7 +13,7 @@ from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, IdempotencyKey, JobRecord
 from seaway.application.transitions import accepted, moved, respecified, stepped, stopped
 from seaway.application.writer import Writer
-from seaway.domain.errors import ConflictError, RejectedError, UnknownError
+from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
 from seaway.domain.ids import JobIds
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.lifecycle import JobState
@@ -30,10 +30,6 @@ class SubmitKey:
 
     key: str
     digest: str
-
-
-class StaleError(ConflictError):
-    """The job is not in the version that the change was meant for."""
 
 
 class Jobs:

@@ -1,7 +1,8 @@
 """What a call can end in, sorted by what its caller should do.
 
 `RejectedError`: mend the request; `where` has the field, `also` what else is wrong. `UnknownError`, a kind of
-it: what was named is not there, or not yours to see. `ConflictError`: read again, then try again.
+it: what was named is not there, or not yours to see. `UnauthenticatedError`: send a token that holds.
+`ForbiddenError`: not with this token. `ConflictError` and, a kind of it, `StaleError`: read again, then try again.
 `UnavailableError`: try again after `retry_after_s`. `InvariantError`: the server has a bug.
 """
 
@@ -9,9 +10,12 @@ from __future__ import annotations
 
 from seaway.domain.errors import (
     ConflictError,
+    ForbiddenError,
     InvariantError,
     RejectedError,
     SeawayError,
+    StaleError,
+    UnauthenticatedError,
     UnavailableError,
     UnknownError,
 )
@@ -29,18 +33,6 @@ __all__ = [
     "UnknownError",
     "WaitedTooLongError",
 ]
-
-
-class UnauthenticatedError(SeawayError):
-    """The server does not know who asks: there is no token, or it does not hold."""
-
-
-class ForbiddenError(SeawayError):
-    """Who asks may not do this."""
-
-
-class StaleError(ConflictError):
-    """The job is not in the version that the change was meant for."""
 
 
 class AnswerError(SeawayError):

@@ -35,8 +35,20 @@ class UnknownError(RejectedError):
     """What the input names is not there, or is not the asker's to see."""
 
 
+class UnauthenticatedError(SeawayError):
+    """Nobody known asks, or the token does not hold: send one that does."""
+
+
+class ForbiddenError(SeawayError):
+    """Who asks may not do this: ask somebody who may."""
+
+
 class ConflictError(SeawayError):
     """The state moved on in the meantime: read it again and try once more."""
+
+
+class StaleError(ConflictError):
+    """It is not in the version any more that the change was meant for."""
 
 
 class UnavailableError(SeawayError):

@@ -6,15 +6,7 @@ import hashlib
 
 import pytest
 
-from seaway.application.access import (
-    ANONYMOUS,
-    Access,
-    ForbiddenError,
-    UnauthenticatedError,
-    Who,
-    is_loopback,
-    require_loopback,
-)
+from seaway.application.access import ANONYMOUS, Access, Who, is_loopback, require_loopback
 from seaway.application.changes import Change
 from seaway.application.login_limit import (
     MOST_ADDRESSES,
@@ -26,7 +18,14 @@ from seaway.application.login_limit import (
 )
 from seaway.application.records import Role
 from seaway.application.writer import Writer
-from seaway.domain.errors import ConflictError, RejectedError, UnavailableError, UnknownError
+from seaway.domain.errors import (
+    ConflictError,
+    ForbiddenError,
+    RejectedError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnknownError,
+)
 from seaway.testing.clocks import VirtualClock
 from seaway.testing.memory_store import MemoryStore
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from seaway.application.jobs import TRIES, Jobs, StaleError, SubmitKey
+from seaway.application.jobs import TRIES, Jobs, SubmitKey
 from seaway.application.ports.store import Retention
 from seaway.application.records import JobRecord
-from seaway.domain.errors import ConflictError, RejectedError, UnavailableError, UnknownError
+from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnavailableError, UnknownError
 from seaway.domain.job_spec import Run
 from seaway.domain.lifecycle import FOLLOWS, AttemptState, JobState
 from tests.unit.application.scene import Scene, scene, spec

@@ -6,6 +6,8 @@ import httpx
 import pytest
 
 from seaway import AsyncClient, Client
+from seaway.api.errors import STATUSES, answer
+from seaway.application.login_limit import TooManyFailuresError
 from seaway.client.call import part
 from seaway.client.errors import (
     AnswerError,
@@ -19,6 +21,7 @@ from seaway.client.errors import (
     UnavailableError,
     UnknownError,
 )
+from seaway.client.problems import error_of
 from seaway.wire.job_in import JobIn
 from seaway.wire.job_out import JobOut
 from tests.unit.client.asking import JOB, TOKEN, Awaiting, Stub, Waiting, problem
@@ -143,6 +146,14 @@ def test_errors_are_sorted_by_what_to_do(ask: Asking, status: int, kind: type[Se
     with pytest.raises(kind, match="said why") as raised:
         ask(Stub([problem(status, "said why")]), "job", "train")
     assert type(raised.value) is kind
+
+
+@pytest.mark.parametrize("kind", [kind for kind, _ in STATUSES if kind is not TooManyFailuresError])
+def test_clients_get_the_error_that_the_server_had(kind: type[SeawayError]) -> None:
+    """An error is of the same class on both sides: a use case and a call over HTTP are caught alike."""
+    answered = answer(kind("said why"), "/")
+    error = error_of(httpx.Response(answered.status_code, content=bytes(answered.body)))
+    assert (type(error), str(error)) == (kind, "said why")
 
 
 def test_every_wrong_field_is_told(ask: Asking) -> None:

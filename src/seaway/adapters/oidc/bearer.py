@@ -17,10 +17,10 @@ from jwt.exceptions import PyJWTError
 
 from seaway.adapters.oidc.keys import ALGORITHMS, Keys
 from seaway.adapters.oidc.settings import OidcSettings
-from seaway.application.access import ANONYMOUS, RANKS, UnauthenticatedError, Who
+from seaway.application.access import ANONYMOUS, RANKS, Who
 from seaway.application.ports.clock import Clock
 from seaway.application.records import Role
-from seaway.domain.errors import RejectedError
+from seaway.domain.errors import RejectedError, UnauthenticatedError
 from seaway.domain.tenancy import require_name
 
 MOST_REMEMBERED = 10_000
