@@ -1,0 +1,63 @@
+"""Whether a cluster is heard: which of its sources fail, and since when."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from time import monotonic
+
+
+class Health:
+    """Keeps what became of each source of a cluster, for any thread.
+
+    Parameters
+    ----------
+    sources
+        All that have to be heard.
+    now_s
+        A clock, seconds.
+    """
+
+    def __init__(self, sources: Iterable[str], now_s: Callable[[], float] = monotonic) -> None:
+        self._now_s = now_s
+        self._lock = threading.Lock()
+        self._missing = set(sources)
+        self._failing: dict[str, tuple[float, str]] = {}
+
+    def heard(self, source: str) -> None:
+        """Note that a source answered; also that it said there is nothing of its kind."""
+        if source in self._failing or source in self._missing:
+            with self._lock:
+                self._missing.discard(source)
+                self._failing.pop(source, None)
+
+    def failed(self, source: str, why: str) -> None:
+        """Note that a source failed; what was heard of it before stands for a while."""
+        with self._lock:
+            since_s, _ = self._failing.get(source, (self._now_s(), ""))
+            self._failing[source] = (since_s, why)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every source was heard at least once."""
+        return not self._missing
+
+    def silence(self, patience_s: float) -> str:
+        """Say why the view of the cluster cannot be relied on; empty while it can.
+
+        Parameters
+        ----------
+        patience_s
+            How long a source may fail before what it said last is too old.
+        """
+        with self._lock:
+            for since_s, why in self._failing.values():
+                if self._missing or self._now_s() - since_s >= patience_s:
+                    return why
+            return "it is being listed for the first time" if self._missing else ""
+
+    @property
+    def failing_s(self) -> float:
+        """For how long the source that fails the longest has been failing, seconds; 0 while none does."""
+        with self._lock:
+            return max((self._now_s() - since_s for since_s, _ in self._failing.values()), default=0.0)

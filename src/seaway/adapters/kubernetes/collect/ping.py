@@ -1,0 +1,28 @@
+"""Asks an API server every so often whether it is there: a watch that is silent says nothing about that."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.connection.api import Api
+from seaway.adapters.kubernetes.connection.errors import ApiError
+from seaway.domain.errors import UnavailableError
+
+PING_S = 3.0
+SOURCE = "/readyz"
+
+
+async def ping(api: Api, health: Health, random: Random) -> None:
+    """Note in `health` whether the server answers, until cancelled; a refusal is an answer too."""
+    while True:
+        try:
+            await api.get(SOURCE)
+        except UnavailableError as error:
+            health.failed(SOURCE, str(error))
+        except ApiError:
+            health.heard(SOURCE)
+        else:
+            health.heard(SOURCE)
+        await asyncio.sleep(PING_S * random.uniform(0.75, 1.25))

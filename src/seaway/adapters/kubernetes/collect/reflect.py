@@ -1,0 +1,197 @@
+"""List once, then watch: keeps whoever asks told of every object of one kind.
+
+References
+----------
+Kubernetes documentation, "API Concepts": efficient detection of changes, bookmarks, 410 Gone, chunked lists.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.connection.api import Api
+from seaway.adapters.kubernetes.connection.backoff import Backoff
+from seaway.adapters.kubernetes.connection.errors import ApiError
+from seaway.adapters.kubernetes.objects import (
+    Broken,
+    Failure,
+    Item,
+    Part,
+    UndecodableError,
+    WatchEvent,
+    read_body,
+    read_event,
+    read_item,
+    read_page,
+)
+from seaway.domain.errors import UnavailableError
+
+log = logging.getLogger(__name__)
+
+PAGE = 500
+"""Objects in a page of a list."""
+
+WATCH_S = 290
+"""How long a watch is asked to go on."""
+
+SILENCE_S = 75.0
+"""After how long without a byte a watch is given up; servers send a bookmark about every minute."""
+
+ABSENT_S = 300.0
+"""How long until a kind that the server does not have is asked for again."""
+
+T = TypeVar("T", bound=Part)
+T_contra = TypeVar("T_contra", bound=Part, contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Source(Generic[T]):
+    """Objects to follow.
+
+    Attributes
+    ----------
+    path
+        Their collection, like ``/api/v1/nodes``.
+    kind
+        What they are decoded as.
+    selector
+        Only objects with these labels; empty for all.
+    optional
+        Whether a server may not have them at all.
+    """
+
+    path: str
+    kind: type[T]
+    selector: str = ""
+    optional: bool = False
+
+
+class Sink(Protocol[T_contra]):
+    """Who is told; on the event loop, so it may not wait."""
+
+    def replace(self, items: Sequence[T_contra]) -> None:
+        """Take these for all there are."""
+
+    def put(self, item: T_contra) -> None:
+        """Take an object as it is now."""
+
+    def drop(self, item: T_contra) -> None:
+        """Note that an object is gone."""
+
+    def broken(self, what: Broken) -> None:
+        """Note that an object cannot be read; what was known of it counts no more."""
+
+
+class _OverrunError(Exception):
+    """The version that was asked from is too old: everything has to be listed anew."""
+
+
+async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, backoff: Backoff) -> None:
+    """Keep `sink` told, until cancelled.
+
+    Whatever fails is noted in `health` and tried again, later every time; what was heard before stands meanwhile.
+    """
+    version = ""
+    while True:
+        try:
+            if not version:
+                version = await _list(api, source, sink)
+                health.heard(source.path)
+            version = await _watch(api, source, sink, version, health)
+            backoff.worked()
+        except _OverrunError:
+            version = ""
+            await asyncio.sleep(backoff.failed())
+        except ApiError as error:
+            version = ""
+            if source.optional and error.missing:
+                sink.replace(())
+                health.heard(source.path)
+                await asyncio.sleep(ABSENT_S)
+            else:
+                health.failed(source.path, str(error))
+                await asyncio.sleep(backoff.failed())
+        except UnavailableError as error:
+            health.failed(source.path, str(error))
+            await asyncio.sleep(max(backoff.failed(), error.retry_after_s if error.retry_after_s > 1 else 0))
+        except UndecodableError as error:
+            version = ""
+            health.failed(source.path, f"{api.name} answers what is no Kubernetes: {error}")
+            await asyncio.sleep(backoff.failed())
+        except Exception as error:  # a mistake of ours must not end the view of a cluster for ever
+            version = ""
+            log.exception("%s: following %s failed", api.name, source.path)
+            health.failed(source.path, str(error) or type(error).__name__)
+            await asyncio.sleep(backoff.failed())
+
+
+async def _list(api: Api, source: Source[T], sink: Sink[T]) -> str:
+    """List everything, page by page; return the version that it is of."""
+    params = {"limit": str(PAGE)}
+    if source.selector:
+        params["labelSelector"] = source.selector
+    items: list[T] = []
+    while True:
+        try:
+            page = read_page(await api.get(source.path, params), source.kind)
+        except ApiError as error:
+            if error.gone and "continue" in params:  # it took too long: from the start
+                del params["continue"]
+                items.clear()
+                continue
+            raise
+        items += page.items
+        for each in page.broken:
+            sink.broken(each)
+        if not page.metadata.next_page:
+            break
+        params["continue"] = page.metadata.next_page
+        await asyncio.sleep(0)  # others want to be heard too
+    sink.replace(items)
+    return page.metadata.resource_version
+
+
+async def _watch(api: Api, source: Source[T], sink: Sink[T], version: str, health: Health) -> str:
+    """Hand on changes for as long as the server tells of them; return the version up to which it did."""
+    params = {
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": version,
+        "timeoutSeconds": str(WATCH_S),
+    }
+    if source.selector:
+        params["labelSelector"] = source.selector
+    try:
+        async with api.stream(source.path, params, SILENCE_S) as lines:
+            async for line in lines:
+                event = read_event(line)
+                version = _hand_on(event, source, sink) or version
+                health.heard(source.path)
+    except ApiError as error:
+        raise (_OverrunError if error.gone else error) from None
+    return version
+
+
+def _hand_on(event: WatchEvent, source: Source[T], sink: Sink[T]) -> str:
+    """Hand on one change; return the version that it brought."""
+    if event.type == "ERROR":
+        said = read_body(bytes(event.object), Failure)
+        if said.code == 410:
+            raise _OverrunError
+        raise UnavailableError(said.message or said.reason or "the watch failed")
+    if event.type == "BOOKMARK":
+        return read_body(bytes(event.object), Item).metadata.resource_version
+    item = read_item(event.object, source.kind)
+    if isinstance(item, Broken):
+        sink.broken(item)
+        return item.resource_version
+    if event.type == "DELETED":
+        sink.drop(item)
+    else:
+        sink.put(item)
+    return str(item.metadata.resource_version)  # type: ignore[attr-defined]  # every kind that is followed has it

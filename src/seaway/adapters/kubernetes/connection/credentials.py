@@ -1,0 +1,150 @@
+"""Who Seaway is to an API server: read from a kubeconfig by Kubernetes' own client, and anew when it expires.
+
+References
+----------
+https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from seaway.domain.errors import RejectedError, UnavailableError
+
+log = logging.getLogger(__name__)
+
+KEY = "BearerToken"
+"""What the client calls the header with the token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """How to reach an API server, and as whom.
+
+    Attributes
+    ----------
+    server
+        Its address.
+    tls
+        Certificates to trust and to show.
+    server_name
+        What the server's certificate names instead of the address; empty for the address.
+    proxy
+        Address of a proxy on the way; empty without one.
+    """
+
+    server: str
+    tls: ssl.SSLContext
+    server_name: str
+    proxy: str
+
+
+class Credentials:
+    """What a context of a kubeconfig says, kept up to date.
+
+    Reading may run a program that somebody's cloud brings and that takes as long as it likes: call every
+    method from a thread that may wait.
+
+    Parameters
+    ----------
+    file
+        The kubeconfig; None for the service account of the pod that Seaway runs in.
+    context
+        Which of its contexts.
+    """
+
+    def __init__(self, file: Path | None, context: str = "") -> None:
+        self._file = file
+        self._context = context
+        self._reading = threading.Lock()
+        self._read: Any = None
+
+    def load(self) -> Identity:
+        """Read everything anew.
+
+        Raises
+        ------
+        RejectedError
+            When the kubeconfig is broken, or says no more who Seaway is.
+        """
+        library: Any = import_module("kubernetes")  # here, as it takes a second, and only real clusters need it
+        config, found = library.config, library.client.Configuration()
+        with self._reading, _complaints() as said:
+            try:
+                if self._file is None:
+                    config.load_incluster_config(client_configuration=found)
+                else:
+                    config.load_kube_config(
+                        str(self._file), self._context, client_configuration=found, persist_config=False
+                    )
+            except Exception as error:  # noqa: BLE001  # whatever is wrong in somebody's file
+                raise RejectedError(f"{self._where} says not how to reach it: {_short(error)}") from None
+            if said:  # the client goes on without credentials when a program of the kubeconfig fails
+                raise RejectedError(f"{self._where}: {_short(said[0])}")
+            self._read = found
+        return Identity(found.host, _tls(found, self._where), found.tls_server_name or "", found.proxy or "")
+
+    def authorization(self) -> str:
+        """Return the header ``Authorization`` as it is now; empty where a certificate says it all.
+
+        Raises
+        ------
+        UnavailableError
+            When a program that gives tokens failed.
+        """
+        with self._reading, _complaints() as said:
+            header = self._read.get_api_key_with_prefix(KEY) if self._read else ""
+            if said:
+                raise UnavailableError(f"{self._where}: {_short(said[0])}")
+        return str(header or "")
+
+    @property
+    def _where(self) -> str:
+        return f"the context {self._context!r} of {self._file}" if self._file else "the service account"
+
+
+def _tls(found: Any, where: str) -> ssl.SSLContext:  # noqa: ANN401  # the client's own settings, without types
+    """Make a TLS context of what the client found."""
+    verify = bool(found.verify_ssl)
+    try:
+        tls = ssl.create_default_context(cafile=found.ssl_ca_cert or None)
+        if not verify:
+            tls.check_hostname = False
+            tls.verify_mode = ssl.CERT_NONE
+        if found.cert_file:
+            tls.load_cert_chain(found.cert_file, found.key_file or None)
+    except (OSError, ssl.SSLError) as error:
+        raise RejectedError(f"{where}: its certificates cannot be used: {_short(error)}") from None
+    return tls
+
+
+@contextmanager
+def _complaints() -> Iterator[list[str]]:
+    """Hear what the client only writes into the log."""
+    said: list[str] = []
+    me = threading.get_ident()
+
+    def hear(record: logging.LogRecord) -> bool:
+        if record.thread == me:
+            said.append(record.getMessage())
+            return False
+        return True
+
+    root = logging.getLogger()
+    root.addFilter(hear)
+    try:
+        yield said
+    finally:
+        root.removeFilter(hear)
+
+
+def _short(error: object) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -1,0 +1,59 @@
+"""What API servers answer when they do not do what was asked."""
+
+from __future__ import annotations
+
+import httpx
+import msgspec
+
+from seaway.domain.errors import SeawayError
+
+LONGEST = 1000
+
+
+class _Status(msgspec.Struct):
+    """The part of a Kubernetes ``Status`` that Seaway reads."""
+
+    message: str = ""
+    reason: str = ""
+
+
+class ApiError(SeawayError):
+    """An API server refused: asking again in the same words will not help.
+
+    Attributes
+    ----------
+    status
+        The HTTP status.
+    reason
+        Kubernetes' own word, like ``NotFound``.
+    """
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+
+    @property
+    def missing(self) -> bool:
+        """Whether what was asked for is not there."""
+        return self.status == httpx.codes.NOT_FOUND
+
+    @property
+    def gone(self) -> bool:
+        """Whether the version that was asked for is too old."""
+        return self.status == httpx.codes.GONE or self.reason == "Expired"
+
+    @property
+    def conflict(self) -> bool:
+        """Whether somebody else changed the object, or it is there already."""
+        return self.status == httpx.codes.CONFLICT
+
+
+def refusal(status: int, body: bytes) -> ApiError:
+    """Make an error of an answer."""
+    try:
+        said = msgspec.json.decode(body, type=_Status)
+    except msgspec.MsgspecError:
+        said = _Status(message=body[:LONGEST].decode("utf-8", "replace").strip())
+    message = said.message or httpx.codes.get_reason_phrase(status) or "no reason was given"
+    return ApiError(status, said.reason, message[:LONGEST])

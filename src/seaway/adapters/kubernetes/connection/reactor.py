@@ -1,0 +1,65 @@
+"""One event loop, in a thread of its own, for all that is said to and heard from clusters."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+import uvloop
+
+from seaway.domain.errors import UnavailableError
+
+Result = TypeVar("Result")
+
+CLOSE_S = 5.0
+
+
+class Reactor:
+    """Runs coroutines for threads that wait for them, or that do not."""
+
+    def __init__(self) -> None:
+        self._loop = uvloop.new_event_loop()
+        self._end = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="kubernetes", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, Result], within_s: float) -> Result:
+        """Run something and wait for it.
+
+        Raises
+        ------
+        UnavailableError
+            When it takes longer than `within_s`; it is cancelled.
+        """
+        future = self.begin(work)
+        try:
+            return future.result(within_s)
+        except TimeoutError:
+            future.cancel()
+            raise UnavailableError(f"nothing was answered within {within_s:g} s") from None
+
+    def begin(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
+        """Have something run; cancelling the future ends it.
+
+        Raises
+        ------
+        UnavailableError
+            When the reactor was closed.
+        """
+        if self._loop.is_closed() or not self._thread.is_alive():
+            work.close()
+            raise UnavailableError("shutting down")
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def close(self) -> None:
+        """End everything that runs."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._end.set)
+            self._thread.join(CLOSE_S)
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._end.wait())

@@ -1,0 +1,286 @@
+"""Calls to an API server over real HTTP: credentials, time limits, errors."""
+
+from __future__ import annotations
+
+import json
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from seaway.adapters.kubernetes.connection.api import Api
+from seaway.adapters.kubernetes.connection.credentials import Credentials
+from seaway.adapters.kubernetes.connection.errors import ApiError
+from seaway.adapters.kubernetes.connection.reactor import Reactor
+from seaway.domain.errors import RejectedError, UnavailableError
+
+Answering = Callable[[BaseHTTPRequestHandler], None]
+Connect = Callable[..., Api]
+
+
+class Server(ThreadingHTTPServer):
+    """Answers as a test tells it to, and keeps what was asked."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        self.answering: Answering = lambda request: reply(request, 200, {})
+        self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def handle_any(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length", 0)))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                server.asked.append((self.command, self.path, headers, body))
+                server.answering(self)
+
+            do_GET = do_POST = do_PATCH = do_DELETE = handle_any  # noqa: N815  # http.server's names
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401
+                """Keep the test's output clean."""
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+def reply(request: BaseHTTPRequestHandler, status: int, body: object, **headers: str) -> None:
+    """Answer a request with JSON."""
+    content = json.dumps(body).encode()
+    request.send_response(status)
+    for name, value in {"content-length": str(len(content)), **headers}.items():
+        request.send_header(name.replace("_", "-"), value)
+    request.end_headers()
+    request.wfile.write(content)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """Start a server."""
+    started = Server()
+    yield started
+    started.shutdown()
+    started.server_close()
+
+
+@pytest.fixture
+def reactor() -> Iterator[Reactor]:
+    """Start an event loop."""
+    started = Reactor()
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def connect(reactor: Reactor) -> Iterator[Connect]:
+    """Make a connection that is closed after the test."""
+    made: list[Api] = []
+
+    def connect(credentials: Credentials, call_s: float = 10) -> Api:
+        made.append(Api("east", credentials, call_s=call_s))
+        return made[-1]
+
+    yield connect
+    for api in made:
+        reactor.run(api.close(), 10)
+
+
+def kubeconfig(folder: Path, server: str, user: dict[str, Any]) -> Credentials:
+    """Write a kubeconfig; return what Seaway reads of it."""
+    written = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": user}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    file = folder / "kubeconfig"
+    file.write_text(yaml.safe_dump(written), encoding="utf-8")
+    return Credentials(file, "x")
+
+
+def program(folder: Path, text: str) -> dict[str, Any]:
+    """Write a program that gives credentials; return the user of a kubeconfig that runs it."""
+    file = folder / "plugin"
+    file.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(file), "interactiveMode": "Never"}}
+
+
+def say_token(text: str) -> str:
+    """Return a shell command that prints a token as plugins do."""
+    status = json.dumps(
+        {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "TOKEN"}}
+    )
+    return f"echo '{status}' | sed s/TOKEN/{text}/"
+
+
+def test_a_token_is_shown_and_json_is_sent(server: Server, reactor: Reactor, connect: Connect, tmp_path: Path) -> None:
+    """A token is shown and json is sent."""
+    api = connect(kubeconfig(tmp_path, server.url, {"token": "secret"}))
+    reactor.run(api.apply("/api/v1/namespaces/seaway", {"kind": "Namespace"}), 10)
+    method, path, headers, body = server.asked[-1]
+    assert (method, path) == ("PATCH", "/api/v1/namespaces/seaway?fieldManager=seaway&force=true")
+    assert headers["authorization"] == "Bearer secret"
+    assert headers["content-type"] == "application/apply-patch+yaml"
+    assert json.loads(body) == {"kind": "Namespace"}
+
+
+def test_a_member_is_reached_through_the_proxy(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+) -> None:
+    """A member is reached through the proxy."""
+    api = connect(kubeconfig(tmp_path, server.url, {"token": "secret"})).behind("m1", "/clusters/m1/proxy")
+    reactor.run(api.get("/api/v1/nodes"), 10)
+    reactor.run(api.close(), 10)
+    assert server.asked[-1][1] == "/clusters/m1/proxy/api/v1/nodes"
+
+
+def test_a_token_file_is_read_anew_when_the_server_knows_the_old_token_no_more(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+) -> None:
+    """A token file is read anew when the server knows the old token no more."""
+    token = tmp_path / "token"
+    token.write_text("old", encoding="utf-8")
+    api = connect(kubeconfig(tmp_path, server.url, {"tokenFile": str(token)}))
+    reactor.run(api.get("/a"), 10)
+    token.write_text("new", encoding="utf-8")
+    server.answering = lambda request: reply(
+        request, 200 if request.headers["authorization"] == "Bearer new" else 401, {"message": "who are you"}
+    )
+    reactor.run(api.get("/b"), 10)
+    assert [headers["authorization"] for _, _, headers, _ in server.asked] == ["Bearer old", "Bearer old", "Bearer new"]
+
+
+def test_a_token_that_is_never_known_is_a_refusal(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+) -> None:
+    """A token that is never known is a refusal."""
+    api = connect(kubeconfig(tmp_path, server.url, {"token": "wrong"}))
+    server.answering = lambda request: reply(request, 401, {"message": "Unauthorized", "reason": "Unauthorized"})
+    with pytest.raises(ApiError, match="Unauthorized") as caught:
+        reactor.run(api.get("/a"), 10)
+    assert caught.value.status == 401
+    assert len(server.asked) == 2
+
+
+def test_a_program_of_the_kubeconfig_gives_the_token(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+) -> None:
+    """A program of the kubeconfig gives the token."""
+    api = connect(kubeconfig(tmp_path, server.url, program(tmp_path, say_token("from-cloud"))))
+    reactor.run(api.get("/a"), 10)
+    assert server.asked[-1][2]["authorization"] == "Bearer from-cloud"
+
+
+def test_a_program_that_fails_is_told_in_its_own_words(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+) -> None:
+    """A program that fails is told in its own words."""
+    credentials = kubeconfig(tmp_path, server.url, program(tmp_path, "echo log in first >&2; exit 3"))
+    with pytest.raises(UnavailableError, match="log in first"):
+        reactor.run(connect(credentials).get("/a"), 10)
+    assert server.asked == []
+
+
+def test_a_kubeconfig_without_the_context_is_rejected(server: Server, tmp_path: Path) -> None:
+    """A kubeconfig without the context is rejected."""
+    kubeconfig(tmp_path, server.url, {})
+    with pytest.raises(RejectedError, match="no-such"):
+        Credentials(tmp_path / "kubeconfig", "no-such").load()
+
+
+def test_a_server_that_hangs_is_given_up(server: Server, reactor: Reactor, connect: Connect, tmp_path: Path) -> None:
+    """A server that hangs is given up."""
+    server.answering = lambda _: time.sleep(3)
+    api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}), call_s=0.3)
+    began = time.monotonic()
+    with pytest.raises(UnavailableError, match="east did not answer"):
+        reactor.run(api.get("/a"), 10)
+    assert time.monotonic() - began < 2.5
+
+
+def test_a_server_that_hangs_holds_up_no_other(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+) -> None:
+    """A server that hangs holds up no other."""
+    server.answering = lambda request: time.sleep(2) if request.path == "/slow" else reply(request, 200, {})
+    api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}), call_s=5)
+    reactor.run(api.get("/first"), 10)
+    with ThreadPoolExecutor() as pool:
+        slow = pool.submit(reactor.run, api.get("/slow"), 10)
+        for _ in range(5):
+            reactor.run(api.get("/quick"), 1)
+        assert not slow.done()
+        slow.cancel()
+
+
+@pytest.mark.parametrize("status", [429, 500, 503, 504])
+def test_a_server_that_cannot_right_now_may_be_asked_later(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path, status: int
+) -> None:
+    """A server that cannot right now may be asked later."""
+    server.answering = lambda request: reply(request, status, {"message": "busy"}, retry_after="7")
+    with pytest.raises(UnavailableError, match="busy") as caught:
+        reactor.run(connect(kubeconfig(tmp_path, server.url, {"token": "t"})).get("/a"), 10)
+    assert caught.value.retry_after_s == 7
+
+
+def test_a_refusal_has_kubernetes_own_words(server: Server, reactor: Reactor, connect: Connect, tmp_path: Path) -> None:
+    """A refusal has kubernetes own words."""
+    server.answering = lambda request: reply(request, 409, {"message": "already there", "reason": "AlreadyExists"})
+    with pytest.raises(ApiError, match="already there") as caught:
+        reactor.run(connect(kubeconfig(tmp_path, server.url, {"token": "t"})).create("/a", {}), 10)
+    assert caught.value.conflict
+    assert caught.value.reason == "AlreadyExists"
+
+
+def test_nobody_there_is_unavailable(reactor: Reactor, connect: Connect, tmp_path: Path) -> None:
+    """Nobody there is unavailable."""
+    api = connect(kubeconfig(tmp_path, "http://127.0.0.1:1", {"token": "t"}))
+    with pytest.raises(UnavailableError, match="east cannot be reached"):
+        reactor.run(api.get("/a"), 10)
+
+
+def test_a_stream_is_cut_into_lines_and_ends_when_nothing_comes(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+) -> None:
+    """A stream is cut into lines and ends when nothing comes."""
+
+    def two_lines_then_silence(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("connection", "close")
+        request.end_headers()
+        for piece in (b'{"a":', b"1}\n{", b'"b":2}\n'):
+            request.wfile.write(piece)
+            request.wfile.flush()
+            time.sleep(0.05)
+        time.sleep(3)
+
+    server.answering = two_lines_then_silence
+    api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}))
+    heard: list[bytes] = []
+
+    async def follow() -> None:
+        async with api.stream("/watch", {"watch": "true"}, silence_s=0.5) as lines:
+            async for line in lines:
+                heard.append(line)  # noqa: PERF401  # the stream ends with an error
+
+    with pytest.raises(UnavailableError, match="in time"):
+        reactor.run(follow(), 10)
+    assert heard == [b'{"a":1}', b'{"b":2}']

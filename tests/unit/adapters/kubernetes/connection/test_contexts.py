@@ -1,0 +1,93 @@
+"""A folder of kubeconfigs: one cluster a context, broken files told of by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from seaway.adapters.kubernetes.connection.contexts import cluster_name, contexts_of, current_context, find
+from seaway.domain.errors import RejectedError
+
+
+def write(file: Path, *contexts: str, current: str = "") -> Path:
+    """Write a kubeconfig with these contexts."""
+    config = {"apiVersion": "v1", "kind": "Config", "contexts": [{"name": name, "context": {}} for name in contexts]}
+    file.write_text(yaml.safe_dump(config | ({"current-context": current} if current else {})), encoding="utf-8")
+    return file
+
+
+def test_every_context_of_every_file_is_a_cluster(tmp_path: Path) -> None:
+    """Every context of every file is a cluster."""
+    write(tmp_path / "a.yaml", "east", "west")
+    write(tmp_path / "b", "north")
+    assert [(each.name, each.file.name) for each in find(tmp_path).contexts] == [
+        ("east", "a.yaml"),
+        ("north", "b"),
+        ("west", "a.yaml"),
+    ]
+
+
+def test_equal_names_get_the_files_name(tmp_path: Path) -> None:
+    """Equal names get the files name."""
+    write(tmp_path / "one.yaml", "default", "alone")
+    write(tmp_path / "two.yaml", "default")
+    assert [each.name for each in find(tmp_path).contexts] == ["alone", "default-one", "default-two"]
+
+
+def test_names_stay_apart_even_where_the_files_name_does_not_help(tmp_path: Path) -> None:
+    """Names stay apart even where the files name does not help."""
+    write(tmp_path / "one.yaml", "default")
+    write(tmp_path / "one.conf", "default")
+    names = [each.name for each in find(tmp_path).contexts]
+    assert names == ["default-one", "default-one-2"]
+
+
+@pytest.mark.parametrize(
+    ("context", "name"),
+    [
+        ("kubernetes-admin@kubernetes", "kubernetes-admin-kubernetes"),
+        ("arn:aws:eks:eu-west-1:1234:cluster/gpu", "arn-aws-eks-eu-west-1-1234-cluster-gpu"),
+        ("gke_project_europe-west4_gpu", "gke_project_europe-west4_gpu"),
+        ("//", "cluster"),
+    ],
+)
+def test_names_have_what_an_address_can_have(context: str, name: str) -> None:
+    """Names have what an address can have."""
+    assert cluster_name(context) == name
+
+
+def test_a_broken_file_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    """A broken file is named and the others go on."""
+    write(tmp_path / "good.yaml", "good")
+    (tmp_path / "bad.yaml").write_text("{", encoding="utf-8")
+    (tmp_path / "pod.yaml").write_text("kind: Pod", encoding="utf-8")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    write(tmp_path / "empty.yaml")
+    write(tmp_path / ".hidden", "hidden")
+    (tmp_path / "folder").mkdir()
+    found = find(tmp_path)
+    assert [each.name for each in found.contexts] == ["good"]
+    assert {file.name for file in found.broken} == {"bad.yaml", "pod.yaml", "binary", "empty.yaml"}
+    assert "no context" in found.broken[tmp_path / "empty.yaml"]
+
+
+def test_a_folder_that_is_not_there_is_rejected(tmp_path: Path) -> None:
+    """A folder that is not there is rejected."""
+    with pytest.raises(RejectedError, match="no-such"):
+        find(tmp_path / "no-such")
+
+
+def test_the_current_context_is_taken_unless_the_choice_is_open(tmp_path: Path) -> None:
+    """The current context is taken unless the choice is open."""
+    assert current_context(write(tmp_path / "a", "east", "west", current="west")) == "west"
+    assert current_context(write(tmp_path / "b", "only")) == "only"
+    with pytest.raises(RejectedError, match="east, west"):
+        current_context(write(tmp_path / "c", "east", "west"))
+
+
+def test_a_file_that_is_not_there_is_rejected(tmp_path: Path) -> None:
+    """A file that is not there is rejected."""
+    with pytest.raises(RejectedError, match="cannot be read"):
+        contexts_of(tmp_path / "none")
