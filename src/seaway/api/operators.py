@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 
 from fastapi import Query, Request, Response
 
@@ -11,9 +12,11 @@ from seaway.api.desk import desk_of, who_of
 from seaway.api.job_query import Word
 from seaway.api.replies import json_reply, nothing
 from seaway.api.routes import operation, router
+from seaway.application.operations import Operations
 from seaway.application.ports.store import MOST_ROWS
 from seaway.application.records import Role
 from seaway.domain.errors import UnknownError
+from seaway.domain.tenancy import Pool, Queue, Tenant
 from seaway.wire.fleet import CordonIn, CordonList, CordonOut, cordon_fields
 from seaway.wire.tenancy import (
     PolicyList,
@@ -33,6 +36,9 @@ from seaway.wire.tenancy import (
     shadow_fields,
     tenant_fields,
 )
+
+Made = TypeVar("Made")
+Thing = TypeVar("Thing", Queue, Pool, Tenant)
 
 cordons, queues, pools, tenants, policies = map(router, ("cordons", "queues", "pools", "tenants", "policies"))
 
@@ -67,8 +73,7 @@ async def uncordon(
     node: Annotated[Word, Query(description="Empty for the whole cluster.")] = "",
 ) -> Response:
     """Let new work come again."""
-    desk = desk_of(request)
-    await desk.threads.write(desk.plane.operations.uncordon, cluster, node, who_of(request).name)
+    await _do(request, Operations.uncordon, cluster, node)
     return nothing()
 
 
@@ -83,26 +88,21 @@ async def list_queues(request: Request) -> Response:
 @operation(queues, "GET", "/queues/{name}", Role.VIEWER, {200: QueueOut}, errors=(404,))
 async def get_queue(request: Request, name: str) -> Response:
     """Look a queue up."""
-    desk, who = desk_of(request), who_of(request)
-    for row in await desk.threads.read(desk.plane.store.queues):
-        if row.name == name and who.may_see(row.tenant):
-            return json_reply(queue_fields(row))
-    raise UnknownError(f"there is no queue {name[:63]!r}")
+    store = desk_of(request).plane.store
+    return json_reply(queue_fields(await _named(request, "queue", store.queues, name, lambda row: row.tenant)))
 
 
 @operation(queues, "PUT", "/queues/{name}", Role.OPERATOR, {200: QueueOut}, errors=(409,), body=QueueIn)
 async def put_queue(request: Request, name: str) -> Response:
     """Make or change a queue: whose jobs it takes, on which pool, by which policy."""
-    desk, given = desk_of(request), await read(request, QueueIn)
-    made = await desk.threads.write(desk.plane.operations.put_queue, given.queue(name), who_of(request).name)
-    return json_reply(queue_fields(made))
+    given = await read(request, QueueIn)
+    return json_reply(queue_fields(await _do(request, Operations.put_queue, given.queue(name))))
 
 
 @operation(queues, "DELETE", "/queues/{name}", Role.OPERATOR, {204: None}, errors=(404, 409))
 async def delete_queue(request: Request, name: str) -> Response:
     """Remove a queue in which no job waits or runs."""
-    desk = desk_of(request)
-    await desk.threads.write(desk.plane.operations.delete_queue, name, who_of(request).name)
+    await _do(request, Operations.delete_queue, name)
     return nothing()
 
 
@@ -116,26 +116,21 @@ async def list_pools(request: Request) -> Response:
 @operation(pools, "GET", "/pools/{name}", Role.VIEWER, {200: PoolOut}, errors=(404,))
 async def get_pool(request: Request, name: str) -> Response:
     """Look a pool up."""
-    desk = desk_of(request)
-    for row in await desk.threads.read(desk.plane.store.pools):
-        if row.name == name:
-            return json_reply(pool_fields(row))
-    raise UnknownError(f"there is no pool {name[:63]!r}")
+    store = desk_of(request).plane.store
+    return json_reply(pool_fields(await _named(request, "pool", store.pools, name, lambda _: "")))
 
 
 @operation(pools, "PUT", "/pools/{name}", Role.OPERATOR, {200: PoolOut}, errors=(409,), body=PoolIn)
 async def put_pool(request: Request, name: str) -> Response:
     """Make or change a pool: which clusters its queues may use."""
-    desk, given = desk_of(request), await read(request, PoolIn)
-    made = await desk.threads.write(desk.plane.operations.put_pool, given.pool(name), who_of(request).name)
-    return json_reply(pool_fields(made))
+    given = await read(request, PoolIn)
+    return json_reply(pool_fields(await _do(request, Operations.put_pool, given.pool(name))))
 
 
 @operation(pools, "DELETE", "/pools/{name}", Role.OPERATOR, {204: None}, errors=(404, 409))
 async def delete_pool(request: Request, name: str) -> Response:
     """Remove a pool that no queue uses."""
-    desk = desk_of(request)
-    await desk.threads.write(desk.plane.operations.delete_pool, name, who_of(request).name)
+    await _do(request, Operations.delete_pool, name)
     return nothing()
 
 
@@ -150,26 +145,21 @@ async def list_tenants(request: Request) -> Response:
 @operation(tenants, "GET", "/tenants/{name}", Role.VIEWER, {200: TenantOut}, errors=(404,))
 async def get_tenant(request: Request, name: str) -> Response:
     """Look a tenant up."""
-    desk, who = desk_of(request), who_of(request)
-    for row in await desk.threads.read(desk.plane.store.tenants):
-        if row.name == name and who.may_see(name):
-            return json_reply(tenant_fields(row))
-    raise UnknownError(f"there is no tenant {name[:63]!r}")
+    store = desk_of(request).plane.store
+    return json_reply(tenant_fields(await _named(request, "tenant", store.tenants, name, lambda row: row.name)))
 
 
 @operation(tenants, "PUT", "/tenants/{name}", Role.ADMIN, {200: TenantOut}, errors=(409,), body=TenantIn)
 async def put_tenant(request: Request, name: str) -> Response:
     """Make or change a tenant."""
-    desk, given = desk_of(request), await read(request, TenantIn)
-    made = await desk.threads.write(desk.plane.operations.put_tenant, given.tenant(name), who_of(request).name)
-    return json_reply(tenant_fields(made))
+    given = await read(request, TenantIn)
+    return json_reply(tenant_fields(await _do(request, Operations.put_tenant, given.tenant(name))))
 
 
 @operation(tenants, "DELETE", "/tenants/{name}", Role.ADMIN, {204: None}, errors=(404, 409))
 async def delete_tenant(request: Request, name: str) -> Response:
     """Remove a tenant without queues and without jobs that are not over."""
-    desk = desk_of(request)
-    await desk.threads.write(desk.plane.operations.delete_tenant, name, who_of(request).name)
+    await _do(request, Operations.delete_tenant, name)
     return nothing()
 
 
@@ -189,3 +179,26 @@ async def list_shadows(
     desk = desk_of(request)
     rows = await desk.threads.read(desk.plane.store.shadows, queue, limit)
     return json_reply({"shadows": [shadow_fields(row) for row in rows]})
+
+
+async def _do(request: Request, act: Callable[..., Made], *given: object) -> Made:
+    """Have something done in the name of who asks; `act` is one of the `Operations`."""
+    desk = desk_of(request)
+    return await desk.threads.write(act, desk.plane.operations, *given, who_of(request).name)
+
+
+async def _named(
+    request: Request, kind: str, ask: Callable[[], list[Thing]], name: str, tenant_of: Callable[[Thing], str]
+) -> Thing:
+    """Return the thing of a name.
+
+    Raises
+    ------
+    UnknownError
+        When there is none, or it is of a tenant that who asks may not see.
+    """
+    who = who_of(request)
+    for row in await desk_of(request).threads.read(ask):
+        if row.name == name and who.may_see(tenant_of(row)):
+            return row
+    raise UnknownError(f"there is no {kind} {name[:63]!r}")

@@ -95,6 +95,15 @@ def stopped(
     return after, change
 
 
+def sent_back(
+    job: JobRecord, attempt: Attempt, reason: str, actor: str, now_ns: int, *, pause_s: float | None = None
+) -> Change:
+    """Send a job back to its queue, to be tried again after a pause, if any; its live attempt is removed."""
+    if pause_s is not None:
+        job = replace(job, not_before_ns=now_ns + int(pause_s * 1e9))
+    return stopped(job, attempt, JobState.QUEUED, reason, actor, now_ns)[1]
+
+
 def respecified(
     job: JobRecord, attempt: Attempt | None, spec: JobSpec, actor: str, now_ns: int
 ) -> tuple[JobRecord, Change]:

@@ -5,7 +5,17 @@ from dataclasses import replace
 import pytest
 
 from seaway.application.records import Attempt, Event, JobRecord, Outgoing, Verb
-from seaway.application.transitions import accepted, ended, ending, moved, placed, respecified, stepped, stopped
+from seaway.application.transitions import (
+    accepted,
+    ended,
+    ending,
+    moved,
+    placed,
+    respecified,
+    sent_back,
+    stepped,
+    stopped,
+)
 from seaway.domain.errors import ConflictError
 from seaway.domain.lifecycle import FOLLOWS, PLACED, AttemptState, JobState
 from seaway.testing.records import NOW_NS, attempt_of, job_record
@@ -77,6 +87,18 @@ def test_stopping_ends_a_live_attempt_only() -> None:
     for state in AttemptState:
         _, change = stopped(job, attempt_of(job, state=state), JobState.CANCELLED, "why", "ada", LATER_NS)
         assert any(isinstance(each, Attempt) for each in change.update) == state.live
+
+
+@pytest.mark.parametrize(("pause_s", "until_ns"), [(None, None), (2.5, LATER_NS + 2_500_000_000)])
+def test_what_is_sent_back_waits_and_its_attempt_is_removed(pause_s: float | None, until_ns: int | None) -> None:
+    """A job that goes back to its queue is tried again after the pause, if there is one, and without what it had."""
+    job = job_record(state=JobState.RUNNING, attempt=1)
+    change = sent_back(job, attempt_of(job), "why", "controller", LATER_NS, pause_s=pause_s)
+    after, attempt = change.update
+    assert isinstance(after, JobRecord)
+    assert (after.state, after.reason, after.not_before_ns) == (JobState.QUEUED, "why", until_ns)
+    assert isinstance(attempt, Attempt)
+    assert attempt.state is AttemptState.ENDING
 
 
 @pytest.mark.parametrize("state", [state for state in JobState if not state.final])

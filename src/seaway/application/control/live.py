@@ -339,10 +339,12 @@ class Live:
         now_ns = self.clock.monotonic_ns()
         return (now_ns - self.left_ns.get(cluster, now_ns)) / 1e9 > self.settings.grace_s
 
-    def current(self, job: JobRecord) -> Attempt | None:
-        """Return a job's live attempt; None without one."""
-        attempt = self.attempts.get((job.id, job.attempt))
-        return attempt if attempt and attempt.state.live else None
+    def current(self, key: Key) -> tuple[JobRecord, Attempt] | None:
+        """Return a job and its attempt while that is live and the job's latest; None for what is history."""
+        job, attempt = self.jobs.get(key[0]), self.attempts.get(key)
+        if job is None or attempt is None or not attempt.state.live or job.attempt != attempt.number:
+            return None
+        return job, attempt
 
     def unsent(self, attempt: Attempt) -> Sequence[str]:
         """Return the clusters that have not confirmed an attempt yet."""

@@ -13,7 +13,7 @@ from seaway.application.control.live import NEVER_REFUSED, Live, Refusals
 from seaway.application.control.strays import Known, Strays
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, Event, JobRecord, Outgoing, Verb
-from seaway.application.transitions import ended, ending, moved, stepped, stopped, told
+from seaway.application.transitions import ended, ending, moved, sent_back, stepped, told
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import OVER, Cause, Copy, CopyPhase
 from seaway.domain.lifecycle import AttemptState, JobState
@@ -162,10 +162,10 @@ class Observer:
     # What follows for the job.
 
     def _judge(self, key: Key, news: _News) -> Change | None:
-        attempt = self._live.attempts.get(key)
-        job = self._live.jobs.get(key[0])
-        if attempt is None or job is None or not attempt.state.live or job.attempt != attempt.number:
+        found = self._live.current(key)
+        if found is None:
             return None
+        job, attempt = found
         if news.refused:
             return self._refused(job, attempt, news.refused)
         copies = self._live.seen[key]
@@ -249,8 +249,7 @@ class Observer:
         now_ns, pause_s = self._live.clock.now_ns(), self.pause_s(times)
         nth = job.failures + 1 if of else attempt.number + 1
         text = f"{reason}; attempt {nth}{of} follows in {pause_s:.0f} s"
-        job = replace(job, not_before_ns=now_ns + int(pause_s * 1e9))
-        return stopped(job, attempt, JobState.QUEUED, text, ACTOR, now_ns)[1]
+        return sent_back(job, attempt, text, ACTOR, now_ns, pause_s=pause_s)
 
     def _setbacks(self, attempt: Attempt) -> int:
         """Count the failures of a job in a row: an attempt that ran for longer than any pause begins anew."""
@@ -262,7 +261,6 @@ class Observer:
 
     def _refused(self, job: JobRecord, attempt: Attempt, refused: dict[str, str]) -> Change:
         """Send a job back to its queue, kept from the devices where a cluster would not have it."""
-        now_ns = self._live.clock.now_ns()
         cluster, reason = next(iter(refused.items()))
         devices = {
             each.uuid for placement in attempt.placements if placement.cluster in refused for each in placement.slices
@@ -271,8 +269,8 @@ class Observer:
         self._live.refusals[job.id] = Refusals(before.times + 1, before.devices | devices)
         self._live.deadlines.in_seconds(self._live.settings.forgive_s, Due.FORGIVE, (job.id, 0, ""))
         text = f"{cluster} refused it: {reason}"
-        job = replace(job, not_before_ns=now_ns + int(self.pause_s(before.times + 1) * 1e9))
-        return stopped(job, attempt, JobState.QUEUED, text, ACTOR, now_ns)[1]
+        pause_s = self.pause_s(before.times + 1)
+        return sent_back(job, attempt, text, ACTOR, self._live.clock.now_ns(), pause_s=pause_s)
 
     def _drifted(self, job: JobRecord, attempt: Attempt, missing: set[str]) -> Change:
         """Have copies made again that somebody removed, a few times; then try anew after a pause."""
@@ -281,8 +279,7 @@ class Observer:
         times = self._live.made_again[key]
         if times > MOST_MADE_AGAIN:
             text = f"what ran in {_listed(sorted(missing))} is gone for the {times}th time"
-            job = replace(job, not_before_ns=now_ns + int(self.pause_s(attempt.number) * 1e9))
-            return stopped(job, attempt, JobState.QUEUED, text, ACTOR, now_ns)[1]
+            return sent_back(job, attempt, text, ACTOR, now_ns, pause_s=self.pause_s(attempt.number))
         reason = f"what ran in {_listed(sorted(missing))} is gone; it is made again"
         change = Change()
         for cluster in sorted(missing):

@@ -12,8 +12,8 @@ from seaway.application.control.fleet import Key, LiveCluster
 from seaway.application.control.held import away, everyone, holders, sum_up
 from seaway.application.control.live import Live
 from seaway.application.control.observe import ACTOR, Observer
-from seaway.application.records import ClusterSample, Event, LinkSample
-from seaway.application.transitions import ended, ending, moved, stepped, stopped
+from seaway.application.records import Attempt, ClusterSample, Event, JobRecord, LinkSample
+from seaway.application.transitions import ended, ending, moved, sent_back, stepped
 from seaway.application.views import ClusterState
 from seaway.domain.lifecycle import AttemptState, JobState
 
@@ -108,13 +108,10 @@ class Upkeep:
         for key in affected:
             if self._allowed < 1:
                 return
-            attempt, job = self._live.attempts[key], self._live.jobs.get(key[0])
-            if job is None or job.attempt != attempt.number:
-                continue
-            self._allowed -= 1
-            reason = next(why[cluster] for cluster in attempt.clusters if cluster in why)
-            text = f"{reason}; it is placed elsewhere"
-            yield stopped(job, attempt, JobState.QUEUED, text, ACTOR, self._live.clock.now_ns())[1]
+            if found := self._live.current(key):
+                self._allowed -= 1
+                reason = next(why[cluster] for cluster in found[1].clusters if cluster in why)
+                yield self._sent_back(*found, f"{reason}; it is placed elsewhere")
 
     def _gone(self) -> tuple[list[str], list[Change]]:
         """Return the clusters that left the fleet a grace period ago and hold something, and what is to be told.
@@ -154,15 +151,11 @@ class Upkeep:
         drained = {(each.cluster, each.node) for each in self._live.fleet.cordons() if each.drain}
         for cluster in {name for name, _ in drained}:
             for key in sorted(self._live.by_cluster[cluster]):
-                attempt, job = self._live.attempts[key], self._live.jobs.get(key[0])
-                if job is None or not attempt.state.live or job.attempt != attempt.number:
-                    continue
-                for each in attempt.placements:
-                    where = {(each.cluster, ""), (each.cluster, each.node)} & drained
-                    if where:
-                        reason = f"{each.cluster}/{each.node} is drained"
-                        yield stopped(job, attempt, JobState.QUEUED, reason, ACTOR, self._live.clock.now_ns())[1]
-                        break
+                if found := self._live.current(key):
+                    places = ((each.cluster, each.node) for each in found[1].placements)
+                    left = next((f"{at}/{node}" for at, node in places if {(at, ""), (at, node)} & drained), "")
+                    if left:
+                        yield self._sent_back(*found, f"{left} is drained")
 
     # Deadlines.
 
@@ -181,24 +174,23 @@ class Upkeep:
                     self._forgive(key[0])
 
     def _expire(self, key: DueKey) -> Iterator[Change]:
-        attempt, job = self._live.attempts.get(key[:2]), self._live.jobs.get(key[0])
-        if attempt is None or job is None or attempt.state is not AttemptState.ASSUMED:
+        found = self._live.current(key[:2])
+        if found is None or found[1].state is not AttemptState.ASSUMED:
             return
         left_s = self._live.settings.assume_s - (self._live.clock.monotonic_ns() - self._read_ns) / NS
         if left_s > 0:
             self._live.deadlines.in_seconds(left_s, Due.EXPIRY, key)
             return
         self._look_again(Due.EXPIRY, key)
-        silent = ", ".join(self._live.unsent(attempt))
-        reason = f"{silent} did not confirm it within {self._live.settings.assume_s:.0f} s"
-        yield stopped(job, attempt, JobState.QUEUED, reason, ACTOR, self._live.clock.now_ns())[1]
+        silent = ", ".join(self._live.unsent(found[1]))
+        yield self._sent_back(*found, f"{silent} did not confirm it within {self._live.settings.assume_s:.0f} s")
 
     def _limit(self, key: DueKey) -> Iterator[Change]:
-        attempt, job = self._live.attempts.get(key[:2]), self._live.jobs.get(key[0])
-        if attempt is None or job is None or not attempt.state.live or job.attempt != attempt.number:
+        found = self._live.current(key[:2])
+        if found is None:
             return
         self._look_again(Due.LIMIT, key)
-        now_ns = self._live.clock.now_ns()
+        (job, attempt), now_ns = found, self._live.clock.now_ns()
         reason = f"it ran for longer than its limit of {attempt.spec.time_limit_s} s"
         change = stepped(moved(job, JobState.FAILED, reason, now_ns), ACTOR)
         change.add(ending(attempt, reason, now_ns))
@@ -265,6 +257,9 @@ class Upkeep:
             memory_mib_used=sums.memory_mib.used,
             jobs=sums.jobs,
         )
+
+    def _sent_back(self, job: JobRecord, attempt: Attempt, reason: str) -> Change:
+        return sent_back(job, attempt, reason, ACTOR, self._live.clock.now_ns())
 
     def _told(self, kind: str, reason: str) -> Change:
         return Change(insert=[Event(self._live.clock.now_ns(), kind, reason, ACTOR)])
