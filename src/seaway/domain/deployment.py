@@ -123,3 +123,26 @@ class Copy:
     def name(self) -> str:
         """Name of its objects."""
         return deployment_name(self.job_id, self.attempt)
+
+
+@dataclass(frozen=True, slots=True)
+class Occupant:
+    """A pod that is nobody's copy: what it holds of its node is kept from jobs.
+
+    Attributes
+    ----------
+    name
+        Unique in its cluster, like ``namespace/pod``.
+    node
+        Where it is; empty once it is gone, or holds nothing any more.
+    slices
+        The shares of devices that it holds.
+    cpu_milli, memory_mib
+        What it takes of its node besides.
+    """
+
+    name: str
+    node: str
+    slices: tuple[DeviceSlice, ...] = ()
+    cpu_milli: int = 0
+    memory_mib: int = 0

@@ -6,10 +6,11 @@ import logging
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 
+from seaway.application.control.occupied import Occupied
 from seaway.application.records import Attempt, Cordon
 from seaway.application.views import ClusterState
 from seaway.domain.cluster import Cluster, Fleet
-from seaway.domain.deployment import OVER, Copy, deployment_name
+from seaway.domain.deployment import OVER, Copy, Occupant, deployment_name
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, Job, ResourceRequest
 from seaway.domain.network import Gateway, Link
@@ -48,6 +49,8 @@ class LiveCluster:
         When it answered last, by the monotonic clock.
     strays
         Copies there that no job known to Seaway accounts for, by name.
+    occupied
+        What pods hold there that are no copies at all.
     """
 
     name: str
@@ -55,6 +58,11 @@ class LiveCluster:
     cluster: Cluster | None = None
     state: ClusterState = ClusterState.STALE
     strays: dict[str, Stray] = field(default_factory=dict)
+    occupied: Occupied = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin without occupants."""
+        self.occupied = Occupied(self.name)
 
 
 class LiveFleet:
@@ -234,6 +242,12 @@ class LiveFleet:
         for name in self.clusters[cluster].strays.keys() - names:
             self.drop_stray(cluster, name)
 
+    def occupy(self, cluster: str, occupants: Iterable[Occupant], *, complete: bool) -> None:
+        """Keep what pods hold that are nobody's copies, as a cluster tells of them; all of them when `complete`."""
+        changed = self.clusters[cluster].occupied.take(occupants, self.snapshot, complete=complete)
+        self._note_unknown(cluster, changed)
+        self.version += bool(changed)
+
     def empty(self) -> None:
         """Give back everything that attempts hold, also what was booked and never held."""
         self._held.clear()
@@ -256,6 +270,8 @@ class LiveFleet:
         for live in self.clusters.values():
             for stray in live.strays.values():
                 stray.bookings = self._book_stray(stray.copy)
+            live.occupied.book_anew(self.snapshot)
+            self._note_unknown(live.name, live.occupied.nodes)
         self.version += 1
 
     def _book_stray(self, copy: Copy) -> list[Booking]:
@@ -270,8 +286,10 @@ class LiveFleet:
     def _note_homeless(self, placements: Iterable[Placement]) -> None:
         """Note the nodes that something is on and that no cluster tells of, to book them when one does."""
         for placement in placements:
-            if (placement.cluster, placement.node) not in self.snapshot.node_index:
-                self._homeless.add((placement.cluster, placement.node))
+            self._note_unknown(placement.cluster, (placement.node,))
+
+    def _note_unknown(self, cluster: str, nodes: Iterable[str]) -> None:
+        self._homeless |= {(cluster, node) for node in nodes if (cluster, node) not in self.snapshot.node_index}
 
     def _put(self, cluster: str, node: Node) -> None:
         put_node(self.snapshot, cluster, self._offered(cluster, node))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from seaway.domain.cluster import Cluster
-from seaway.domain.deployment import Copy, Deployment
+from seaway.domain.deployment import Copy, Deployment, Occupant
 from seaway.domain.network import Gateway, Link
 
 
@@ -55,12 +55,15 @@ class Changes:
         Copies as they are now.
     inventory
         The cluster with its nodes and devices as they are now; None when nothing about them changed.
+    occupants
+        What else is there and holds something, as it is now.
     """
 
     cursor: str
     complete: bool
     copies: tuple[Copy, ...] = ()
     inventory: Cluster | None = None
+    occupants: tuple[Occupant, ...] = ()
 
 
 class Backend(Protocol):

@@ -1,0 +1,96 @@
+"""What pods that are nobody's copies hold of a cluster, summed up by node."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from seaway.domain.deployment import Occupant
+from seaway.domain.job import Demand, Job, ResourceRequest
+from seaway.domain.placement import Placement
+from seaway.scheduling.booking import Booking, book
+from seaway.scheduling.snapshot import Snapshot
+
+
+class Occupied:
+    """Keeps the occupants of one cluster, and a booking for each node that has some.
+
+    One booking a node, not a pod: a cluster has tens of thousands of pods, and one that comes or goes costs
+    no more than its node.
+
+    Parameters
+    ----------
+    cluster
+        Its name.
+    """
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+        self._where: dict[str, str] = {}
+        self._by_node: defaultdict[str, dict[str, Occupant]] = defaultdict(dict)
+        self._bookings: dict[str, Booking] = {}
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+    def __iter__(self) -> Iterator[Occupant]:
+        for there in self._by_node.values():
+            yield from there.values()
+
+    @property
+    def nodes(self) -> Iterable[str]:
+        """The nodes that have some."""
+        return self._by_node.keys()
+
+    def on(self, node: str) -> Iterable[Occupant]:
+        """Return what is on a node."""
+        return self._by_node[node].values() if node in self._by_node else ()
+
+    def take(self, occupants: Iterable[Occupant], snapshot: Snapshot, *, complete: bool) -> set[str]:
+        """Take occupants over as they are now; return the nodes on which something changed.
+
+        Parameters
+        ----------
+        complete
+            Whether these are all there are.
+        """
+        told = {each.name: each for each in occupants}
+        if complete:
+            told = {name: Occupant(name, "") for name in self._where if name not in told} | told
+        changed: set[str] = set()
+        for occupant in told.values():
+            changed |= self._put(occupant)
+        for node in changed:
+            self._book(node, snapshot)
+        return changed
+
+    def book_anew(self, snapshot: Snapshot) -> None:
+        """Book everything on a snapshot that has nothing of it."""
+        self._bookings.clear()
+        for node in self._by_node:
+            self._book(node, snapshot)
+
+    def _put(self, occupant: Occupant) -> set[str]:
+        """Note where an occupant is now; return the nodes that this concerns."""
+        before = self._where.get(occupant.name, "")
+        if before and self._by_node[before][occupant.name] == occupant:
+            return set()
+        if before:
+            del self._by_node[before][occupant.name], self._where[occupant.name]
+        if occupant.node:
+            self._where[occupant.name] = occupant.node
+            self._by_node[occupant.node][occupant.name] = occupant
+        return {before, occupant.node} - {""}
+
+    def _book(self, node: str, snapshot: Snapshot) -> None:
+        """Have what is on a node booked as it is now."""
+        if booked := self._bookings.pop(node, None):
+            booked.release(snapshot)
+        there = self._by_node[node].values()
+        if not there:
+            del self._by_node[node]
+            return
+        request = ResourceRequest(sum(each.cpu_milli for each in there), sum(each.memory_mib for each in there))
+        slices = tuple(taken for each in there for taken in each.slices)
+        place = Placement(f"{self._cluster}/{node}", 0, self._cluster, node, slices)
+        self._bookings[node] = book(snapshot, Job(place.job, Demand(request)), (place,))

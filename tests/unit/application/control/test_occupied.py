@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seaway.domain.deployment import Occupant
+from seaway.domain.placement import DeviceSlice
+from seaway.scheduling.snapshot import Snapshot
+from tests.unit.application.control.test_fleet import ALPHA, BETA, fits, live
+
+GPU = "GPU-beta-node-0-0"
+
+
+def pod(name: str, node: str = "node-0", uuid: str = GPU, core_milli: int = 500) -> Occupant:
+    """Make a pod that holds half a GPU, a CPU core and a GiB."""
+    taken = (DeviceSlice(uuid, 40_960, core_milli),) if node else ()
+    return Occupant(name, node, taken, 1000, 1024)
+
+
+def test_what_pods_of_others_hold_is_kept_from_jobs_until_they_are_gone() -> None:
+    """A job that wants a whole GPU waits for both halves to be given back."""
+    made = live(BETA)
+    made.occupy("beta", [pod("a"), pod("b")], complete=True)
+    assert not fits(made)
+    made.occupy("beta", [pod("a", node="")], complete=False)
+    assert not fits(made)
+    made.occupy("beta", [], complete=True)
+    assert fits(made) == "beta/node-0"
+
+
+def test_a_pod_told_twice_is_booked_once() -> None:
+    """What is told again unchanged changes nothing."""
+    made = live(BETA)
+    made.occupy("beta", [pod("a")], complete=False)
+    version, before = made.version, made.snapshot.arrays.devices.copy()
+    made.occupy("beta", [pod("a")], complete=False)
+    assert made.version == version
+    np.testing.assert_array_equal(made.snapshot.arrays.devices, before)
+
+
+def test_pods_on_a_node_that_nobody_told_of_are_booked_when_it_is() -> None:
+    """A cluster may tell of its pods before its nodes."""
+    made = live()
+    made.know(["beta"], 0)
+    made.occupy("beta", [pod("a"), pod("b")], complete=True)
+    made.tell(BETA)
+    assert not fits(made)
+    made.occupy("beta", [], complete=True)
+    assert made.clusters["beta"].occupied.nodes == set()
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from("abc"),
+        st.sampled_from(["", "node-0", "node-1", "elsewhere"]),
+        st.integers(0, 1),
+        st.integers(0, 700),
+        st.booleans(),
+    ),
+    max_size=12,
+)
+
+
+@given(STEPS)
+@settings(deadline=None)
+def test_bookings_are_those_of_the_pods_that_are_there_now(steps: list[tuple[str, str, int, int, bool]]) -> None:
+    """Whatever was told in between, what is booked is what a fresh look would book."""
+    made, there = live(ALPHA), {}
+    for name, node, device, core_milli, complete in steps:
+        each = pod(name, node, f"GPU-alpha-{node}-{device}", core_milli)
+        there = {name: each} if complete else there | {name: each}
+        made.occupy("alpha", [each], complete=complete)
+    fresh = live(ALPHA)
+    fresh.occupy("alpha", there.values(), complete=True)
+    for table in ("nodes", "devices", "blocks", "clusters"):
+        np.testing.assert_array_equal(
+            getattr(made.snapshot.arrays, table), getattr(fresh.snapshot.arrays, table), table
+        )
+    anew = Snapshot(made.fleet())
+    made.empty()
+    assert made.snapshot.fleet == anew.fleet
+    np.testing.assert_array_equal(made.snapshot.arrays.devices, fresh.snapshot.arrays.devices)
