@@ -6,17 +6,21 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from socket import create_server
+from threading import Event
 
 import httpx
 import pytest
 
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.client import RemoteSimulatedBackends, RemoteSimulatedCluster
+from seaway.adapters.simulated.cluster import SimulatedCluster
 from seaway.adapters.simulated.options import Options
 from seaway.adapters.simulated.server import Server
+from seaway.application.ports.backend import Changes
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.testing.builders import cluster, fleet, node
 from seaway.testing.clocks import VirtualClock
@@ -52,6 +56,29 @@ def test_a_client_waits_for_its_server() -> None:
     with pytest.raises(UnavailableError, match="cluster 'alpha' does not answer"):
         alpha.changes("", 0)
     remote.close()
+
+
+def test_who_waits_is_answered_when_the_server_ends(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A server that is told to end answers those who wait for changes, in order, and has nothing to complain of."""
+    waits, until_due_s = Event(), SimulatedCluster._until_due_s  # noqa: SLF001  # asked just before a call waits
+
+    def note(cluster: SimulatedCluster) -> float:
+        waits.set()
+        return until_due_s(cluster)
+
+    monkeypatch.setattr(SimulatedCluster, "_until_due_s", note)
+    server = Server(SimulatedBackends(small(), VirtualClock()))
+    server.start()
+    with ThreadPoolExecutor(1) as pool, closing(RemoteSimulatedBackends(server.url)) as remote:
+        alpha = remote.cluster("alpha")
+        cursor = alpha.changes("", 0).cursor
+        waiting = pool.submit(alpha.changes, cursor, 50)
+        assert waits.wait(50)
+        server.stop()
+        assert waiting.result() == Changes(cursor, complete=False)
+    assert capfd.readouterr().err == ""
 
 
 def test_everything_comes_through_as_it_was(url: str) -> None:

@@ -69,6 +69,11 @@ class SimulatedBackends:
             raise RejectedError(f"there is no cluster {name!r}; there are: {', '.join(self._clusters)}")
         return self._clusters[name]
 
+    def stop_waiting(self) -> None:
+        """Let waiting calls return; from now on none waits."""
+        for each in self._clusters.values():
+            each.stop_waiting()
+
     def close(self) -> None:
         """Let waiting calls return, and let go of the journals."""
         for each in self._clusters.values():

@@ -201,11 +201,16 @@ class SimulatedCluster:
                 for device in node.devices.values():
                     self._state.set_device(node, device, now_ns, healthy=device.device.healthy)
 
-    def close(self) -> None:
-        """Let waiting calls return, and let go of the journal."""
+    def stop_waiting(self) -> None:
+        """Let waiting calls return; from now on none waits."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+
+    def close(self) -> None:
+        """Let waiting calls return, and let go of the journal: what happens from now on is not kept."""
+        self.stop_waiting()
+        with self._changed:
             self._journal.close()
 
     # Details

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from socket import create_server
+from socket import create_server, socket
 from threading import Thread
 from typing import Any
 
@@ -100,7 +100,7 @@ class Server:
         config = uvicorn.Config(
             application(backends), log_level="warning", access_log=False, timeout_graceful_shutdown=LIVELINESS_S
         )
-        self._server = uvicorn.Server(config)
+        self._server = _Uvicorn(config, backends)
         self._thread: Thread | None = None
 
     @property
@@ -124,11 +124,24 @@ class Server:
     def stop(self) -> None:
         """End what `start` began."""
         self._server.should_exit = True
-        self._backends.close()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
+        self._backends.close()
         self._socket.close()
+
+
+class _Uvicorn(uvicorn.Server):
+    """Has long polls answered before it waits for requests to end, so that none has to be cut off."""
+
+    def __init__(self, config: uvicorn.Config, backends: SimulatedBackends) -> None:
+        super().__init__(config)
+        self._backends = backends
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        """End what would not end by itself, then everything."""
+        self._backends.stop_waiting()
+        await super().shutdown(sockets)
 
 
 def _changes(cluster: SimulatedCluster, request: Request, _: bytes) -> bytes:
