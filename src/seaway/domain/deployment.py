@@ -64,6 +64,8 @@ class Cause(Enum):
     """What ran: it crashed, or never could start."""
     INFRASTRUCTURE = "infrastructure"
     """What it ran on: its node or device failed, or the cluster evicted it."""
+    REFUSED = "refused"
+    """The cluster's own scheduler would not have it where Seaway put it."""
 
 
 @dataclass(frozen=True, slots=True)

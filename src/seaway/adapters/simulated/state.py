@@ -14,7 +14,6 @@ from itertools import count
 from typing import Any
 
 from seaway.adapters.simulated.books import Books, DeviceBook, Key, NodeBook
-from seaway.adapters.simulated.change_log import ChangeLog
 from seaway.adapters.simulated.faults import Fate, Faults, draw_fate
 from seaway.adapters.simulated.journal import (
     Created,
@@ -29,6 +28,7 @@ from seaway.adapters.simulated.journal import (
     Started,
 )
 from seaway.adapters.simulated.record import LIVE, Record
+from seaway.application.change_log import ChangeLog
 from seaway.application.ports.backend import Answer
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Cause, CopyPhase, Deployment
@@ -86,7 +86,7 @@ class ClusterState:
     def __init__(self, cluster: Cluster, faults: Faults, journal: Journal, orders: Orders, kept: int) -> None:
         self.name = cluster.name
         self.books = Books(cluster)
-        self.log = ChangeLog(kept)
+        self.log: ChangeLog[Key | None] = ChangeLog(kept)  # None stands for the nodes and devices
         self.records: dict[Key, Record] = {}
         self.orders = orders
         self._faults = faults

@@ -66,7 +66,8 @@ STEPS = st.lists(
 @settings(deadline=None)
 def test_bookings_are_those_of_the_pods_that_are_there_now(steps: list[tuple[str, str, int, int, bool]]) -> None:
     """Whatever was told in between, what is booked is what a fresh look would book."""
-    made, there = live(ALPHA), {}
+    made = live(ALPHA)
+    there: dict[str, Occupant] = {}
     for name, node, device, core_milli, complete in steps:
         each = pod(name, node, f"GPU-alpha-{node}-{device}", core_milli)
         there = {name: each} if complete else there | {name: each}

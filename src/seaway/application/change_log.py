@@ -1,13 +1,15 @@
-"""Which copies changed last: a bounded log that cursors point into."""
+"""What changed last in a cluster: a bounded log of names that backends let cursors point into."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from secrets import token_hex
+from typing import Generic, TypeVar
 
-from seaway.adapters.simulated.books import Key
+Key = TypeVar("Key", bound=Hashable)
 
 
-class ChangeLog:
+class ChangeLog(Generic[Key]):
     """Names what changed, in order.
 
     Parameters
@@ -24,7 +26,7 @@ class ChangeLog:
     def __init__(self, kept: int) -> None:
         self.count = 0
         self._kept = kept
-        self._keys: list[Key | None] = []
+        self._keys: list[Key] = []
         self._run = token_hex(4)  # a log that began anew knows the cursors of another as too old
 
     @property
@@ -32,14 +34,14 @@ class ChangeLog:
         """Where the log is now."""
         return f"{self._run}-{self.count}"
 
-    def add(self, key: Key | None) -> None:
-        """Note that a copy changed; None stands for the nodes and devices."""
+    def add(self, key: Key) -> None:
+        """Note that something changed."""
         self._keys.append(key)
         self.count += 1
         if len(self._keys) > 2 * self._kept:
             del self._keys[: self._kept]
 
-    def since(self, cursor: str) -> dict[Key | None, None] | None:
+    def since(self, cursor: str) -> dict[Key, None] | None:
         """Return what changed since `cursor`, each once; None when that is not known any more."""
         run, _, number = cursor.partition("-")
         if run != self._run or not number.isdecimal():

@@ -1,0 +1,103 @@
+"""Copies, put together from an attempt's workloads and pods."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Set
+
+from seaway.adapters.kubernetes.collect.feedback import Verdict
+from seaway.adapters.kubernetes.collect.pods import Seen
+from seaway.adapters.kubernetes.collect.workloads import Workload
+from seaway.domain.deployment import Cause, Copy, CopyPhase, ReplicaStatus
+
+STARTED = frozenset({CopyPhase.RUNNING, CopyPhase.SUCCEEDED})
+NOT_YET = Verdict(CopyPhase.STARTING)
+
+
+def assemble(
+    key: tuple[str, int],
+    cluster: str,
+    workloads: Iterable[Workload],
+    pods: Iterable[Seen],
+    *,
+    refused: Set[str],
+    address: str = "",
+) -> Copy | None:
+    """Put an attempt's copy in a cluster together; None when nothing of it is there.
+
+    Parameters
+    ----------
+    refused
+        Pods, by uid, that no node has taken for so long that none will.
+    address
+        Where a service of it answers.
+    """
+    workloads, pods = tuple(workloads), tuple(pods)
+    if not workloads and not pods:
+        return None
+    parts: dict[str, tuple[int, ...]] = {each.part: each.replicas for each in workloads}
+    parts |= {each.part: each.replicas for each in pods if each.part not in parts}
+    by_part: defaultdict[str, list[Seen]] = defaultdict(list)
+    for pod in pods:
+        by_part[pod.part].append(pod)
+    troubles = {each.part: each.trouble for each in workloads if each.trouble}
+    found = [
+        (replica, pod, _verdict(pod, refused, troubles.get(part, "")))
+        for part, replicas in parts.items()
+        for replica, pod in _seats(replicas, by_part[part])
+    ]
+    replicas = tuple(
+        _status(replica, pod, verdict) for replica, pod, verdict in sorted(found, key=lambda each: each[0])
+    )
+    phase, reason, cause = _sum_up([verdict for _, _, verdict in found])
+    return Copy(*key, cluster, phase, replicas, reason, address, cause)
+
+
+def _seats(replicas: tuple[int, ...], pods: list[Seen]) -> Iterator[tuple[int, Seen | None]]:
+    """Say which pod is which replica: by its index where it has one, else in the order in which they were made.
+
+    Of several pods for one replica the latest that is not leaving counts: a controller made it for the others.
+    """
+    seats: dict[int, Seen | None] = dict.fromkeys(replicas)
+    rest: list[Seen] = []
+    for pod in sorted(pods, key=lambda each: (not each.leaves, each.created_at, each.name)):
+        if 0 <= pod.index < len(replicas):
+            seats[replicas[pod.index]] = pod
+        else:
+            rest.append(pod)
+    free = [replica for replica, pod in seats.items() if pod is None]
+    latest = rest[-len(free) :] if free else []
+    latest.sort(key=lambda each: (each.created_at, each.name))
+    seats.update(zip(free, latest, strict=False))
+    return iter(seats.items())
+
+
+def _verdict(pod: Seen | None, refused: Set[str], trouble: str) -> Verdict:
+    if pod is None or pod.verdict is None:
+        return Verdict(CopyPhase.STARTING, trouble) if trouble else NOT_YET
+    if pod.verdict.refused and pod.uid in refused:
+        return Verdict(CopyPhase.FAILED, pod.verdict.reason, Cause.REFUSED)
+    return pod.verdict
+
+
+def _status(replica: int, pod: Seen | None, verdict: Verdict) -> ReplicaStatus:
+    if pod is None:
+        return ReplicaStatus(replica, verdict.phase, "", (), verdict.reason)
+    taken = (pod.slices, verdict.reason, pod.cpu_milli, pod.memory_mib)
+    return ReplicaStatus(replica, verdict.phase, pod.node, *taken)
+
+
+def _sum_up(verdicts: list[Verdict]) -> tuple[CopyPhase, str, Cause]:
+    """Say how a copy does as a whole."""
+    failed = [each for each in verdicts if each.phase is CopyPhase.FAILED]
+    if failed:
+        by_weight = {Cause.REFUSED: 0, Cause.INFRASTRUCTURE: 1, Cause.WORKLOAD: 2}
+        first = min(failed, key=lambda each: by_weight[each.cause])
+        return CopyPhase.FAILED, first.reason, first.cause
+    phases = {each.phase for each in verdicts}
+    if phases == {CopyPhase.SUCCEEDED}:
+        return CopyPhase.SUCCEEDED, "", Cause.WORKLOAD
+    if phases <= STARTED:
+        return CopyPhase.RUNNING, "", Cause.WORKLOAD
+    reason = next((each.reason for each in verdicts if each.phase is CopyPhase.STARTING and each.reason), "")
+    return CopyPhase.STARTING, reason, Cause.WORKLOAD

@@ -1,0 +1,158 @@
+"""What a pod's status means for the replica that it is: how it does, why, and whose fault that is.
+
+References
+----------
+Kubernetes documentation, "Pod Lifecycle" and "Disruptions" (the condition ``DisruptionTarget``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from seaway.adapters.kubernetes.objects import Condition, ContainerStatus, PodObject
+from seaway.domain.deployment import Cause, CopyPhase
+
+LONGEST = 500
+
+PULLING = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"})
+STARTS = frozenset({"", "ContainerCreating", "PodInitializing"})
+"""Why a container waits when nothing is wrong."""
+
+INFRASTRUCTURE = frozenset(
+    {
+        "Evicted",
+        "NodeAffinity",
+        "NodeLost",
+        "NodeShutdown",
+        "OutOfcpu",
+        "OutOfmemory",
+        "OutOfpods",
+        "Preempting",
+        "Shutdown",
+        "Terminated",
+        "UnexpectedAdmissionError",
+    }
+)
+"""Why kubelets end pods, or turn them away, that did nothing wrong; ``OutOf`` anything is added to these."""
+
+SIGNALS = {9: "SIGKILL", 15: "SIGTERM", 11: "SIGSEGV", 6: "SIGABRT"}
+SIGNALLED = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a replica is doing.
+
+    Attributes
+    ----------
+    refused
+        Whether no node takes it: its cluster's own scheduler decides otherwise than Seaway did.
+    """
+
+    phase: CopyPhase
+    reason: str = ""
+    cause: Cause = Cause.WORKLOAD
+    refused: bool = False
+
+
+def judge(pod: PodObject) -> Verdict:
+    """Say how the replica does that a pod is."""
+    status = pod.status
+    if status.phase == "Succeeded":
+        return Verdict(CopyPhase.SUCCEEDED)
+    if status.phase == "Failed":
+        return _failed(pod)
+    if status.phase == "Pending" and not pod.spec.node_name:
+        return _unbound(pod)
+    if status.phase == "Unknown":
+        return Verdict(CopyPhase.STARTING, f"node {pod.spec.node_name} does not say how it is", Cause.INFRASTRUCTURE)
+    return _bound(pod)
+
+
+def _bound(pod: PodObject) -> Verdict:
+    """Say how a pod does that has a node."""
+    status = pod.status
+    waits = _waits((*status.init_container_statuses, *status.container_statuses))
+    if waits:
+        return Verdict(CopyPhase.STARTING, waits)
+    containers = status.container_statuses
+    up = status.phase == "Running" and containers and all(each.state.running or _done(each) for each in containers)
+    return Verdict(CopyPhase.RUNNING if up else CopyPhase.STARTING)
+
+
+def _failed(pod: PodObject) -> Verdict:
+    status = pod.status
+    disrupted = _condition(status.conditions, "DisruptionTarget")
+    if disrupted:
+        why = disrupted.message or disrupted.reason or status.message
+        return Verdict(CopyPhase.FAILED, _short(f"disrupted: {why}"), Cause.INFRASTRUCTURE)
+    if status.reason in INFRASTRUCTURE or status.reason.startswith("OutOf"):
+        why = f"{_plain(status.reason)}: {status.message}" if status.message else _plain(status.reason)
+        return Verdict(CopyPhase.FAILED, _short(why), Cause.INFRASTRUCTURE)
+    ended = _ended((*status.init_container_statuses, *status.container_statuses))
+    said = ended or status.message or status.reason or "its pod failed and says not why"
+    return Verdict(CopyPhase.FAILED, _short(said))
+
+
+def _unbound(pod: PodObject) -> Verdict:
+    """Say why a pod has no node yet."""
+    scheduled = _condition(pod.status.conditions, "PodScheduled", "False")
+    if scheduled is None:
+        return Verdict(CopyPhase.STARTING, "waits for its cluster's scheduler")
+    if scheduled.reason == "SchedulingGated":
+        return Verdict(CopyPhase.STARTING, "held back by a gate of its cluster")
+    why = _short(f"no node takes it: {scheduled.message or scheduled.reason}")
+    return Verdict(CopyPhase.STARTING, why, Cause.INFRASTRUCTURE, refused=scheduled.reason == "Unschedulable")
+
+
+def _waits(containers: Iterable[ContainerStatus]) -> str:
+    """Say what keeps a container from running; empty when nothing is wrong."""
+    for each in containers:
+        waiting = each.state.waiting
+        if waiting is None or waiting.reason in STARTS:
+            continue
+        if waiting.reason in PULLING:
+            return _short(f"the image of container {each.name} cannot be pulled: {waiting.message or waiting.reason}")
+        if waiting.reason == "CrashLoopBackOff":
+            last = _ending(each.name, each)
+            return _short(f"keeps crashing, {each.restart_count} times so far: {last or waiting.message}")
+        return _short(f"container {each.name} cannot start, {_plain(waiting.reason)}: {waiting.message}")
+    return ""
+
+
+def _ended(containers: Iterable[ContainerStatus]) -> str:
+    """Say how the first container ended that did not end well."""
+    return next(filter(None, (_ending(each.name, each) for each in containers)), "")
+
+
+def _ending(name: str, status: ContainerStatus) -> str:
+    ended = status.state.terminated or status.last_state.terminated
+    if ended is None or (ended.exit_code == 0 and ended.reason in {"", "Completed"}):
+        return ""
+    if ended.reason == "OOMKilled":
+        return f"container {name} ran out of memory and was killed"
+    number = ended.signal or (ended.exit_code - SIGNALLED if ended.exit_code > SIGNALLED else 0)
+    how = f"was ended by {SIGNALS.get(number, f'signal {number}')}" if number else f"exited with {ended.exit_code}"
+    said = ended.message or (ended.reason if ended.reason not in {"", "Error", "Completed"} else "")
+    return f"container {name} {how}" + (f": {said}" if said else "")
+
+
+def _done(status: ContainerStatus) -> bool:
+    return status.state.terminated is not None and status.state.terminated.exit_code == 0
+
+
+def _condition(conditions: Iterable[Condition], kind: str, status: str = "True") -> Condition | None:
+    return next((each for each in conditions if each.type == kind and each.status == status), None)
+
+
+def _plain(word: str) -> str:
+    """Turn Kubernetes' CamelCase into words."""
+    text = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in word)
+    return text.strip()
+
+
+def _short(text: str) -> str:
+    """Put a text on one line that is not too long."""
+    line = " ".join(text.split()).rstrip(": ")
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"

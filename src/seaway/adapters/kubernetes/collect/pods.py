@@ -1,0 +1,109 @@
+"""Pods as Seaway keeps them: a few figures each, whatever their objects weigh."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from seaway.adapters.kubernetes.collect.feedback import Verdict, judge
+from seaway.adapters.kubernetes.dialects.views import PodView
+from seaway.adapters.kubernetes.labels import PART, REPLICAS, attempt_of
+from seaway.adapters.kubernetes.objects import PodObject
+from seaway.adapters.kubernetes.templates.names import numbers_of
+from seaway.domain.placement import DeviceSlice
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A pod.
+
+    Attributes
+    ----------
+    namespace, name, uid, created_at
+        Which one, and since when.
+    node
+        Where it is; empty before it is bound.
+    slices
+        The shares of devices that it holds, or held before it ended.
+    holds
+        Whether it still does.
+    mine
+        Job and attempt; None for a pod that is not Seaway's.
+    part, replicas, index
+        Of Seaway's own: its part, the replicas of that, and which of these it is, -1 where any will do.
+    verdict
+        Of Seaway's own: how the replica does.
+    containers
+        Of Seaway's own: names of containers, and the ports they name.
+    leaves
+        Whether it is being deleted.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    created_at: str
+    node: str
+    slices: tuple[DeviceSlice, ...]
+    cpu_milli: int
+    memory_mib: int
+    holds: bool
+    mine: tuple[str, int] | None = None
+    part: str = ""
+    replicas: tuple[int, ...] = ()
+    index: int = -1
+    verdict: Verdict | None = None
+    containers: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    leaves: bool = False
+
+    @property
+    def full_name(self) -> str:
+        """Its name in its cluster."""
+        return f"{self.namespace}/{self.name}"
+
+
+def see(pod: PodObject, view: PodView) -> Seen:
+    """Keep what matters of a pod.
+
+    Parameters
+    ----------
+    view
+        What it takes of its node.
+    """
+    meta = pod.metadata
+    held = view.held if view.alive else view.holding
+    slices = tuple(each.slice for each in held if each.uuid)
+    mine = attempt_of(meta)
+    if mine is None:
+        alive = view.alive and bool(view.node)
+        cpu, memory = (view.cpu_milli, view.memory_mib) if alive else (0, 0)
+        return Seen(
+            meta.namespace, meta.name, meta.uid, "", view.node, slices, cpu, memory, alive or bool(view.holding)
+        )
+    index = meta.annotations.get(INDEX, "")
+    return Seen(
+        meta.namespace,
+        meta.name,
+        meta.uid,
+        meta.creation_timestamp,
+        view.node,
+        tuple(each.slice for each in view.held if each.uuid),
+        view.cpu_milli,
+        view.memory_mib,
+        view.alive,
+        mine,
+        meta.labels.get(PART, ""),
+        _numbers(meta.annotations.get(REPLICAS, "")),
+        int(index) if index.isascii() and index.isdigit() else -1,
+        judge(pod),
+        tuple((each.name, tuple(port.container_port for port in each.ports)) for each in pod.spec.containers),
+        bool(meta.deletion_timestamp),
+    )
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return numbers_of(text)
+    except ValueError:
+        return ()

@@ -1,0 +1,301 @@
+"""What is in one cluster, as the control loop asks for it: changes since a cursor."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from threading import Condition
+from time import monotonic
+
+from seaway.adapters.kubernetes.collect.copies import assemble
+from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.pods import Seen, see
+from seaway.adapters.kubernetes.collect.workloads import Workload, WorkloadObject, read_workload
+from seaway.adapters.kubernetes.dialects.nodes import read_node
+from seaway.adapters.kubernetes.dialects.pods import read_pod
+from seaway.adapters.kubernetes.dialects.views import NodeView, Trouble
+from seaway.adapters.kubernetes.objects import Broken, NodeObject, PodObject
+from seaway.application.change_log import ChangeLog
+from seaway.application.ports.backend import Changes
+from seaway.domain.cluster import Cluster
+from seaway.domain.deployment import Copy, CopyPhase, Occupant
+from seaway.domain.errors import UnavailableError
+
+log = logging.getLogger(__name__)
+
+Attempt = tuple[str, int]
+
+KEPT = 20_000
+"""Changes that cursors may point back over."""
+
+PATIENCE_S = 10.0
+"""How long something of a cluster may not answer before nothing that it said counts any more."""
+
+REFUSED_S = 5.0
+"""How long no node takes a pod before it is taken for refused: its cluster's scheduler may only be slow."""
+
+
+class ClusterView:
+    """The view of one cluster: told by its sources on the event loop, asked by the control loop's threads.
+
+    Parameters
+    ----------
+    described
+        The cluster without its nodes: what configuration says of it.
+    health
+        Whether its sources answer.
+    later
+        Has something called after so many seconds, on the event loop.
+    """
+
+    def __init__(
+        self,
+        described: Cluster,
+        health: Health,
+        later: Callable[[float, Callable[[], None]], object],
+        refused_s: float = REFUSED_S,
+    ) -> None:
+        self._described = described
+        self._health = health
+        self._later = later
+        self._refused_s = refused_s
+        self._changed = Condition()
+        self._closed = False
+        self._log: ChangeLog[Attempt | str | None] = ChangeLog(KEPT)
+        """Attempts by their key, other pods by their name, None for the nodes."""
+        self._nodes: dict[str, NodeView] = {}
+        self._pods: dict[str, Seen] = {}
+        self._pods_of: defaultdict[Attempt, dict[str, Seen]] = defaultdict(dict)
+        self._workloads: dict[tuple[str, str], Workload] = {}
+        self._workloads_of: defaultdict[Attempt, dict[tuple[str, str], Workload]] = defaultdict(dict)
+        self._addresses: dict[Attempt, str] = {}
+        self._refused: set[str] = set()
+        self._cluster: Cluster | None = None
+        self._troubles: dict[str, tuple[Trouble, ...]] = {}
+
+    @property
+    def name(self) -> str:
+        """The cluster's name."""
+        return self._described.name
+
+    # What the control loop asks.
+
+    def changes(self, cursor: str, wait_s: float) -> Changes:
+        """Return what changed since `cursor`; see the port `Backend`."""
+        give_up_s = monotonic() + wait_s
+        with self._changed:
+            while True:
+                if why := self._health.silence(PATIENCE_S):
+                    raise UnavailableError(f"{self.name}: {why}")
+                found = self._log.since(cursor)
+                left_s = give_up_s - monotonic()
+                if found is None or found or left_s <= 0 or self._closed:
+                    return self._told(found)
+                self._changed.wait(min(left_s, PATIENCE_S / 10))
+
+    def node(self, name: str) -> NodeView | None:
+        """Return a node with what is known of its dialects."""
+        with self._changed:
+            return self._nodes.get(name)
+
+    def pods_of(self, attempt: Attempt) -> tuple[Seen, ...]:
+        """Return the pods of an attempt."""
+        with self._changed:
+            return tuple(self._pods_of[attempt].values()) if attempt in self._pods_of else ()
+
+    def troubles(self) -> dict[str, tuple[Trouble, ...]]:
+        """Return what is wrong with nodes and pods, by ``node/NAME`` and ``pod/NAMESPACE/NAME``."""
+        with self._changed:
+            return dict(self._troubles)
+
+    def close(self) -> None:
+        """Let waiting calls return."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def stir(self) -> None:
+        """Have waiting calls look whether the cluster is still heard."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def _told(self, found: dict[Attempt | str | None, None] | None) -> Changes:
+        if found is None:
+            keys = [*self._pods_of.keys() | self._workloads_of.keys()]
+            copies = [copy for key in keys if (copy := self._copy(key))]
+            occupants = [_occupant(pod) for pod in self._pods.values() if pod.mine is None and pod.holds]
+            return Changes(self._log.cursor, True, tuple(copies), self._inventory(), tuple(occupants))
+        inventory = self._inventory() if None in found else None
+        attempts = [key for key in found if isinstance(key, tuple)]
+        names = [key for key in found if isinstance(key, str)]
+        copies = [self._copy(key) or Copy(*key, self.name, CopyPhase.GONE) for key in attempts]
+        return Changes(
+            self._log.cursor, False, tuple(copies), inventory, tuple(self._occupant_named(name) for name in names)
+        )
+
+    def _inventory(self) -> Cluster:
+        if self._cluster is None:
+            nodes = tuple(self._nodes[name].node for name in sorted(self._nodes))
+            self._cluster = replace(self._described, nodes=nodes)
+        return self._cluster
+
+    def _copy(self, key: Attempt) -> Copy | None:
+        workloads = self._workloads_of.get(key, {})
+        pods = self._pods_of.get(key, {})
+        address = self._addresses.get(key, "")
+        return assemble(key, self.name, workloads.values(), pods.values(), refused=self._refused, address=address)
+
+    def _occupant_named(self, name: str) -> Occupant:
+        pod = self._pods.get(name)
+        return _occupant(pod) if pod and pod.holds else Occupant(name, "")
+
+    # What the sources tell.
+
+    def put_node(self, written: NodeObject) -> None:
+        """Take a node as it is now."""
+        view = read_node(self.name, written)
+        name = view.node.name
+        with self._changed:
+            if self._nodes.get(name) != view:
+                self._nodes[name] = view
+                self._trouble(f"node/{name}", view.troubles)
+                self._note(None)
+
+    def drop_node(self, name: str) -> None:
+        """Note that a node is gone."""
+        with self._changed:
+            if self._nodes.pop(name, None):
+                self._trouble(f"node/{name}", ())
+                self._note(None)
+
+    def replace_nodes(self, written: Sequence[NodeObject]) -> None:
+        """Take these for all nodes."""
+        for name in self._nodes.keys() - {each.metadata.name for each in written}:
+            self.drop_node(name)
+        for each in written:
+            self.put_node(each)
+
+    def put_pod(self, written: PodObject) -> None:
+        """Take a pod as it is now."""
+        with self._changed:
+            view = read_pod(written, self._nodes.get(written.spec.node_name))
+            seen = see(written, view)
+            before = self._pods.get(seen.full_name)
+            if before != seen:
+                self._forget(before)
+                self._pods[seen.full_name] = seen
+                self._trouble(f"pod/{seen.full_name}", view.troubles)
+                if seen.mine:
+                    self._pods_of[seen.mine][seen.full_name] = seen
+                    self._watch_refusal(seen)
+                self._note_pods(before, seen)
+
+    def drop_pod(self, full_name: str) -> None:
+        """Note that a pod is gone."""
+        with self._changed:
+            before = self._pods.pop(full_name, None)
+            if before:
+                self._forget(before)
+                self._refused.discard(before.uid)
+                self._trouble(f"pod/{full_name}", ())
+                self._note_pods(before)
+
+    def replace_pods(self, written: Sequence[PodObject]) -> None:
+        """Take these for all pods."""
+        there = {f"{each.metadata.namespace}/{each.metadata.name}" for each in written}
+        for name in self._pods.keys() - there:
+            self.drop_pod(name)
+        for each in written:
+            self.put_pod(each)
+
+    def put_workload(self, kind: str, written: WorkloadObject) -> None:
+        """Take a workload as it is now."""
+        place = (kind, f"{written.metadata.namespace}/{written.metadata.name}")
+        self._set_workload(place, read_workload(written))
+
+    def drop_workload(self, kind: str, full_name: str) -> None:
+        """Note that a workload is gone."""
+        self._set_workload((kind, full_name), None)
+
+    def replace_workloads(self, kind: str, written: Sequence[WorkloadObject]) -> None:
+        """Take these for all workloads of a kind."""
+        there = {f"{each.metadata.namespace}/{each.metadata.name}" for each in written}
+        for place in [each for each in self._workloads if each[0] == kind and each[1] not in there]:
+            self._set_workload(place, None)
+        for each in written:
+            self.put_workload(kind, each)
+
+    def put_address(self, key: Attempt, address: str) -> None:
+        """Take where a service of an attempt answers; empty for nowhere."""
+        with self._changed:
+            if self._addresses.get(key, "") != address:
+                self._addresses.pop(key, None)
+                if address:
+                    self._addresses[key] = address
+                self._note(key)
+
+    def broken(self, what: str, found: Broken) -> None:
+        """Note an object that cannot be read."""
+        log.warning("%s: %s %s cannot be read: %s", self.name, what, found.name or "without a name", found.text)
+
+    # Keeping the books.
+
+    def _set_workload(self, place: tuple[str, str], after: Workload | None) -> None:
+        with self._changed:
+            before = self._workloads.pop(place, None)
+            if before:
+                key = (before.job_id, before.attempt)
+                self._workloads_of[key].pop(place, None)
+                if not self._workloads_of[key]:
+                    del self._workloads_of[key]
+            if after:
+                self._workloads[place] = after
+                self._workloads_of[after.job_id, after.attempt][place] = after
+            if before != after:
+                for each in (before, after):
+                    if each:
+                        self._note((each.job_id, each.attempt))
+
+    def _forget(self, pod: Seen | None) -> None:
+        if pod and pod.mine and pod.mine in self._pods_of:
+            self._pods_of[pod.mine].pop(pod.full_name, None)
+            if not self._pods_of[pod.mine]:
+                del self._pods_of[pod.mine]
+
+    def _watch_refusal(self, pod: Seen) -> None:
+        """Look again in a while at a pod that no node takes."""
+        if pod.verdict is None or not pod.verdict.refused:
+            self._refused.discard(pod.uid)
+        elif pod.uid not in self._refused:
+            self._later(self._refused_s, lambda: self._refuse(pod))
+
+    def _refuse(self, pod: Seen) -> None:
+        with self._changed:
+            now = self._pods.get(pod.full_name)
+            if now and now.mine and now.uid == pod.uid and now.verdict and now.verdict.refused:
+                self._refused.add(pod.uid)
+                self._note(now.mine)
+
+    def _trouble(self, where: str, troubles: tuple[Trouble, ...]) -> None:
+        """Note what is wrong with something, and say what was not said before."""
+        before = self._troubles.pop(where, ())
+        if troubles:
+            self._troubles[where] = troubles
+        for each in troubles:
+            if each not in before:
+                log.warning("%s: %s, %s: %s", self.name, where, each.where, each.text)
+
+    def _note_pods(self, *pods: Seen | None) -> None:
+        for each in pods:
+            if each:
+                self._note(each.mine or each.full_name)
+
+    def _note(self, key: Attempt | str | None) -> None:
+        self._log.add(key)
+        self._changed.notify_all()
+
+
+def _occupant(pod: Seen) -> Occupant:
+    return Occupant(pod.full_name, pod.node, pod.slices, pod.cpu_milli, pod.memory_mib)
