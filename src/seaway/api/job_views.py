@@ -99,9 +99,8 @@ async def get_logs(
 @operation(routes, "GET", "/jobs/{job}/normalised", Role.VIEWER, {200: NormalisedJob}, errors=(404,))
 async def get_normalised(request: Request, job: JobRef) -> Response:
     """Show a job exactly as the scheduler sees it."""
-    desk, found = desk_of(request), await find(request, job)
-    clusters = await desk.threads.read(_pool_clusters, desk, found)
-    return json_reply(normalised_fields(found, clusters))
+    found = await find(request, job)
+    return json_reply(normalised_fields(found, desk_of(request).plane.overview.clusters_of(found)))
 
 
 class _Dumper(yaml.SafeDumper):
@@ -119,10 +118,3 @@ def _yaml(objects: list[dict[str, Any]]) -> str:
 def _lines(desk: Desk, job: JobRecord, replica: int, tail: int) -> str:
     lines = islice(desk.plane.overview.logs(job, replica, tail), tail)
     return "".join(line.rstrip("\n") + "\n" for line in lines)
-
-
-def _pool_clusters(desk: Desk, job: JobRecord) -> frozenset[str]:
-    """Return the clusters of the pool that a job's queue may use; empty for all."""
-    queues = {queue.name: queue.pool for queue in desk.plane.store.queues()}
-    pools = {pool.name: pool.clusters for pool in desk.plane.store.pools()}
-    return pools.get(queues.get(job.spec.queue, ""), frozenset())

@@ -82,6 +82,16 @@ class Overview:
         attempts = self._store.attempts(job.id) if job.attempt else []
         return self._tries.reason(job, attempts[-1] if attempts else None)
 
+    def clusters_of(self, job: JobRecord) -> frozenset[str]:
+        """Return the clusters that a job's queue allows it; empty for all.
+
+        Raises
+        ------
+        UnavailableError
+            When it is not known yet which queues there are.
+        """
+        return self._live.clusters_of(job.spec.queue)
+
     def policies(self) -> list[PolicyView]:
         """Return the policies that a queue may have."""
         queues = list(self._live.queues.values())

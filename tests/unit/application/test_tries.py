@@ -5,10 +5,12 @@ import pytest
 from seaway.application.changes import Change
 from seaway.application.tries import free_slices
 from seaway.application.whatif import Question, WhatIf
-from seaway.domain.errors import RejectedError
+from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.job_spec import NOWHERE
 from seaway.domain.network import Link
 from seaway.domain.tenancy import Queue
 from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.planes import SmallPlane
 from tests.unit.application.scene import scene, spec
 
 
@@ -62,6 +64,17 @@ def test_nobody_promises_a_job_a_place_without_queue_or_pool() -> None:
         assert not reason.explanation.fits
         answer = WhatIf(made.plane.controller).ask(Question(jobs=(spec(queue="lost"),)))
         assert not answer.started
+        assert made.plane.overview.clusters_of(made.job(job_id)) == NOWHERE
+
+
+def test_before_queues_are_known_nothing_is_promised_nor_denied() -> None:
+    """A control plane that has not read its queues yet says so, and not that they are gone."""
+    made = scene()
+    job_id = made.submit(gpus=2, replicas=3)
+    fresh = SmallPlane(made.clusters, made.plane.store, made.clock)
+    for ask in (lambda: fresh.overview.trial(spec()), lambda: fresh.overview.reason(made.job(job_id))):
+        with pytest.raises(UnavailableError, match="starting"):
+            ask()
 
 
 def test_reasons_follow_a_job() -> None:

@@ -22,6 +22,7 @@ from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, Cordon, JobRecord, Outgoing, Verb
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import Copy, Deployment
+from seaway.domain.errors import UnavailableError
 from seaway.domain.job import Job
 from seaway.domain.job_spec import NOWHERE
 from seaway.domain.lifecycle import AttemptState, JobState
@@ -307,7 +308,15 @@ class Live:
         return entry(job, self.clusters_of(job.spec.queue), refused.devices)
 
     def clusters_of(self, queue: str) -> frozenset[str]:
-        """Return the clusters of a queue's pool; empty for all, `NOWHERE` when either is gone. Asked by any thread."""
+        """Return the clusters of a queue's pool; empty for all, `NOWHERE` when either is gone. Asked by any thread.
+
+        Raises
+        ------
+        UnavailableError
+            When it is not known yet which queues there are; one is always there.
+        """
+        if not self.queues:
+            raise UnavailableError("the control plane is starting", retry_after_s=1)
         known = self.queues.get(queue)
         pool = self.pools.get(known.pool) if known else None
         return pool.clusters if pool else NOWHERE
