@@ -32,7 +32,7 @@ def assemble(
     address
         Where a service of it answers.
     """
-    workloads, pods = tuple(workloads), tuple(pods)
+    workloads, pods = tuple(each for each in workloads if each.replicas), tuple(pods)
     if not workloads and not pods:
         return None
     parts: dict[str, tuple[int, ...]] = {each.part: each.replicas for each in workloads}

@@ -148,6 +148,8 @@ def _condition(conditions: Iterable[Condition], kind: str, status: str = "True")
 
 def _plain(word: str) -> str:
     """Turn Kubernetes' CamelCase into words."""
+    if word.startswith("OutOf"):
+        return f"out of {word.removeprefix('OutOf')}"
     text = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in word)
     return text.strip()
 

@@ -37,6 +37,10 @@ class Health:
             since_s, _ = self._failing.get(source, (self._now_s(), ""))
             self._failing[source] = (since_s, why)
 
+    def has(self, source: str) -> bool:
+        """Tell whether a source was heard at least once."""
+        return source not in self._missing
+
     @property
     def complete(self) -> bool:
         """Whether every source was heard at least once."""

@@ -93,7 +93,7 @@ class ClusterView:
                 left_s = give_up_s - monotonic()
                 if found is None or found or left_s <= 0 or self._closed:
                     return self._told(found)
-                self._changed.wait(min(left_s, PATIENCE_S / 10))
+                self._changed.wait(left_s)
 
     def node(self, name: str) -> NodeView | None:
         """Return a node with what is known of its dialects."""
@@ -104,6 +104,11 @@ class ClusterView:
         """Return the pods of an attempt."""
         with self._changed:
             return tuple(self._pods_of[attempt].values()) if attempt in self._pods_of else ()
+
+    def objects_of(self, attempt: Attempt) -> set[tuple[str, str]]:
+        """Return the objects of an attempt: the path of all of their kind, and ``namespace/name``."""
+        with self._changed:
+            return set(self._workloads_of[attempt]) if attempt in self._workloads_of else set()
 
     def troubles(self) -> dict[str, tuple[Trouble, ...]]:
         """Return what is wrong with nodes and pods, by ``node/NAME`` and ``pod/NAMESPACE/NAME``."""
@@ -211,7 +216,7 @@ class ClusterView:
             self.put_pod(each)
 
     def put_workload(self, kind: str, written: WorkloadObject) -> None:
-        """Take a workload as it is now."""
+        """Take a workload, or another object of an attempt, as it is now."""
         place = (kind, f"{written.metadata.namespace}/{written.metadata.name}")
         self._set_workload(place, read_workload(written))
 
@@ -235,6 +240,10 @@ class ClusterView:
                 if address:
                     self._addresses[key] = address
                 self._note(key)
+
+    def addressed(self) -> set[Attempt]:
+        """Return the attempts of which a service answers."""
+        return set(self._addresses)
 
     def broken(self, what: str, found: Broken) -> None:
         """Note an object that cannot be read."""

@@ -45,7 +45,7 @@ class Workload:
     job_id, attempt, part
         What it is of.
     replicas
-        The numbers of its replicas.
+        The numbers of its replicas; empty for what runs nothing, like a service.
     trouble
         Why it has not all its pods; empty when nothing is known to be wrong.
     """
@@ -58,13 +58,13 @@ class Workload:
 
 
 def read_workload(written: WorkloadObject) -> Workload | None:
-    """Read a workload; None for one that is not Seaway's, or runs nothing."""
+    """Read a workload, or another object of an attempt; None for one that is not Seaway's."""
     owner = attempt_of(written.metadata)
     try:
         replicas = numbers_of(written.metadata.annotations.get(REPLICAS, ""))
     except ValueError:
         replicas = ()
-    if owner is None or not replicas:
+    if owner is None:
         return None
     return Workload(*owner, written.metadata.labels.get(PART, ""), replicas, _trouble(written.status.conditions))
 

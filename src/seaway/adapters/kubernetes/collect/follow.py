@@ -1,0 +1,112 @@
+"""Follows everything in one cluster that Seaway looks at, and keeps its view told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Generic, TypeVar
+
+from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.ping import SOURCE, ping
+from seaway.adapters.kubernetes.collect.reflect import Source, reflect
+from seaway.adapters.kubernetes.collect.services import ServiceObject, address
+from seaway.adapters.kubernetes.collect.view import ClusterView
+from seaway.adapters.kubernetes.collect.workloads import KINDS, WorkloadObject
+from seaway.adapters.kubernetes.connection.api import Api
+from seaway.adapters.kubernetes.connection.backoff import Backoff
+from seaway.adapters.kubernetes.labels import SELECTOR, attempt_of
+from seaway.adapters.kubernetes.objects import Broken, Meta, NodeObject, Part, PodObject
+
+NODES = Source("/api/v1/nodes", NodeObject)
+PODS = Source("/api/v1/pods", PodObject)
+SERVICES = Source("/api/v1/services", ServiceObject, SELECTOR)
+WORKLOADS = tuple(Source(path, WorkloadObject, SELECTOR, optional) for path, optional in KINDS.items())
+SOURCES = (SOURCE, NODES.path, PODS.path, SERVICES.path, *KINDS)
+"""What has to be heard before a cluster's view can be relied on."""
+
+T = TypeVar("T", bound=Part)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sink(Generic[T]):
+    """Hands objects on to functions."""
+
+    what: str
+    replace: Callable[[Sequence[T]], None]
+    put: Callable[[T], None]
+    drop: Callable[[T], None]
+    said: Callable[[str, Broken], None]
+
+    def broken(self, what: Broken) -> None:
+        """Tell of an object that cannot be read."""
+        self.said(self.what, what)
+
+
+async def follow(api: Api, view: ClusterView, health: Health, random: Random) -> None:
+    """Keep a cluster's view told, until cancelled; pods after nodes, which say what pods' annotations mean."""
+    nodes = _Sink[NodeObject](
+        "node", view.replace_nodes, view.put_node, lambda each: view.drop_node(each.metadata.name), view.broken
+    )
+    pods = _Sink[PodObject](
+        "pod", view.replace_pods, view.put_pod, lambda each: view.drop_pod(_full_name(each.metadata)), view.broken
+    )
+
+    def tried() -> Backoff:
+        return Backoff(random)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(ping(api, health, random))
+        tasks.create_task(_stir(view))
+        tasks.create_task(reflect(api, NODES, nodes, health, tried()))
+        tasks.create_task(reflect(api, SERVICES, _services(view), health, tried()))
+        for source in WORKLOADS:
+            tasks.create_task(reflect(api, source, _workloads(view, source.path), health, tried()))
+        while not health.has(NODES.path):
+            await asyncio.sleep(0.01)
+        tasks.create_task(reflect(api, PODS, pods, health, tried()))
+
+
+def _workloads(view: ClusterView, kind: str) -> _Sink[WorkloadObject]:
+    return _Sink[WorkloadObject](
+        "workload",
+        lambda items: view.replace_workloads(kind, items),
+        lambda each: view.put_workload(kind, each),
+        lambda each: view.drop_workload(kind, _full_name(each.metadata)),
+        view.broken,
+    )
+
+
+def _services(view: ClusterView) -> _Sink[ServiceObject]:
+    kind = SERVICES.path
+
+    def put(service: ServiceObject) -> None:
+        view.put_workload(kind, WorkloadObject(service.metadata))
+        if key := attempt_of(service.metadata):
+            view.put_address(key, address(service))
+
+    def drop(service: ServiceObject) -> None:
+        view.drop_workload(kind, _full_name(service.metadata))
+        if key := attempt_of(service.metadata):
+            view.put_address(key, "")
+
+    def replace(items: Sequence[ServiceObject]) -> None:
+        view.replace_workloads(kind, ())
+        for key in view.addressed() - {attempt_of(each.metadata) for each in items}:
+            view.put_address(key, "")
+        for each in items:
+            put(each)
+
+    return _Sink[ServiceObject]("service", replace, put, drop, view.broken)
+
+
+async def _stir(view: ClusterView) -> None:
+    """Have who waits for changes look once a second whether the cluster is still heard."""
+    while True:
+        await asyncio.sleep(1)
+        view.stir()
+
+
+def _full_name(meta: Meta) -> str:
+    return f"{meta.namespace}/{meta.name}"

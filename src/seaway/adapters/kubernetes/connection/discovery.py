@@ -1,0 +1,82 @@
+"""Where objects of a kind are in an API server: asked of it once, and again when it does not know a kind yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from seaway.adapters.kubernetes.connection.api import Api
+from seaway.adapters.kubernetes.connection.errors import ApiError
+from seaway.adapters.kubernetes.objects import Part, read_body
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of objects.
+
+    Attributes
+    ----------
+    prefix
+        Path of its group and version, like ``/apis/apps/v1``.
+    plural
+        Its name in paths, like ``deployments``.
+    namespaced
+        Whether its objects are in namespaces.
+    """
+
+    prefix: str
+    plural: str
+    namespaced: bool
+
+    def collection(self, namespace: str) -> str:
+        """Return the path of its objects in a namespace, or of all when they are in none."""
+        return (
+            f"{self.prefix}/namespaces/{namespace}/{self.plural}" if self.namespaced else f"{self.prefix}/{self.plural}"
+        )
+
+
+class _Resource(Part, frozen=True):
+    name: str = ""
+    kind: str = ""
+    namespaced: bool = False
+
+
+class _Resources(Part, frozen=True):
+    resources: tuple[_Resource, ...] = ()
+
+
+class Discovery:
+    """Knows the kinds of one API server.
+
+    Parameters
+    ----------
+    api
+        The server.
+    """
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._kinds: dict[tuple[str, str], Kind] = {}
+
+    async def kind(self, version: str, name: str) -> Kind | None:
+        """Return a kind by its ``apiVersion`` and ``kind``; None when the server does not have it.
+
+        Raises
+        ------
+        UnavailableError
+            When the server does not answer.
+        """
+        if (version, name) not in self._kinds:
+            await self._ask(version)
+        return self._kinds.get((version, name))
+
+    async def _ask(self, version: str) -> None:
+        prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        try:
+            told = read_body(await self._api.get(prefix), _Resources)
+        except ApiError as error:
+            if error.missing:
+                return
+            raise
+        for each in told.resources:
+            if "/" not in each.name:  # the others are subresources
+                self._kinds[version, each.kind] = Kind(prefix, each.name, each.namespaced)

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from seaway.adapters.kubernetes.collect.copies import assemble
+from seaway.adapters.kubernetes.collect.feedback import Verdict
+from seaway.adapters.kubernetes.collect.pods import Seen
+from seaway.adapters.kubernetes.collect.workloads import Workload
+from seaway.domain.deployment import Cause, Copy, CopyPhase
+
+KEY = ("0123456789abc", 2)
+RUNS = Verdict(CopyPhase.RUNNING)
+DONE = Verdict(CopyPhase.SUCCEEDED)
+
+
+def workload(part: str = "a", replicas: tuple[int, ...] = (0, 1), trouble: str = "") -> Workload:
+    """Make a workload of the attempt."""
+    return Workload(*KEY, part, replicas, trouble)
+
+
+def pod(name: str, verdict: Verdict = RUNS, part: str = "a", replicas: tuple[int, ...] = (0, 1)) -> Seen:
+    """Make a pod of the attempt; those with later names were made later."""
+    return Seen("seaway", name, name, name, f"node-{name}", (), 0, 0, True, KEY, part, replicas, verdict=verdict)
+
+
+def copy(workloads: list[Workload], pods: list[Seen], refused: frozenset[str] = frozenset()) -> Copy:
+    """Put a copy together that is there."""
+    made = assemble(KEY, "east", workloads, pods, refused=refused)
+    assert made is not None
+    return made
+
+
+def test_nothing_there_is_no_copy() -> None:
+    """Objects that run nothing, like a service that is left, do not make one."""
+    assert assemble(KEY, "east", [], [], refused=set()) is None
+    assert assemble(KEY, "east", [workload(replicas=())], [], refused=set()) is None
+
+
+def test_a_workload_without_pods_is_starting_and_says_why() -> None:
+    """A quota that forbids pods shows up on the workload only."""
+    made = copy([workload(trouble="exceeded quota")], [])
+    assert (made.phase, made.reason) == (CopyPhase.STARTING, "exceeded quota")
+    assert [each.replica for each in made.replicas] == [0, 1]
+
+
+def test_pods_without_a_workload_are_still_a_copy() -> None:
+    """What is left after somebody deleted the workload runs on all the same."""
+    assert [each.replica for each in copy([], [pod("p1"), pod("p2")]).replicas] == [0, 1]
+
+
+def test_a_copy_runs_when_all_its_replicas_do() -> None:
+    """Also those of other parts, and those that are over."""
+    other = workload("b", (2,))
+    assert copy([workload(), other], [pod("p1"), pod("p2")]).phase is CopyPhase.STARTING
+    third = pod("p3", DONE, "b", (2,))
+    assert copy([workload(), other], [pod("p1"), pod("p2"), third]).phase is CopyPhase.RUNNING
+    all_done = [pod("p1", DONE), pod("p2", DONE), third]
+    assert copy([workload(), other], all_done).phase is CopyPhase.SUCCEEDED
+
+
+def test_one_failure_fails_the_copy_and_a_refusal_leads() -> None:
+    """Of several failures the one tells that says most about where to go next."""
+    bad = pod("p1", Verdict(CopyPhase.FAILED, "exited with 1"))
+    evicted = pod("p2", Verdict(CopyPhase.FAILED, "evicted", Cause.INFRASTRUCTURE))
+    assert copy([workload()], [bad, pod("p2")]).cause is Cause.WORKLOAD
+    made = copy([workload()], [bad, evicted])
+    assert (made.phase, made.cause, made.reason) == (CopyPhase.FAILED, Cause.INFRASTRUCTURE, "evicted")
+
+
+def test_a_pod_that_no_node_takes_fails_the_copy_once_that_has_lasted() -> None:
+    """Until then its scheduler may only be slow."""
+    turned_away = pod("p1", Verdict(CopyPhase.STARTING, "no node takes it", Cause.INFRASTRUCTURE, refused=True))
+    assert copy([workload()], [turned_away]).phase is CopyPhase.STARTING
+    made = copy([workload()], [turned_away], frozenset({"p1"}))
+    assert (made.phase, made.cause) == (CopyPhase.FAILED, Cause.REFUSED)
+
+
+def test_pods_are_told_apart_by_their_index_where_they_have_one() -> None:
+    """The index counts within the part."""
+    second = replace(pod("p1"), index=1, replicas=(4, 7))
+    made = copy([workload(replicas=(4, 7))], [second])
+    assert [(each.replica, each.node) for each in made.replicas] == [(4, ""), (7, "node-p1")]
+
+
+def test_a_pod_that_leaves_gives_its_seat_to_the_one_made_for_it() -> None:
+    """A controller makes the next one while the old one is still ending."""
+    leaving = replace(pod("p1"), leaves=True)
+    made = copy([workload(replicas=(0,))], [leaving, pod("p2", Verdict(CopyPhase.STARTING))])
+    assert made.phase is CopyPhase.STARTING
+    assert [each.node for each in made.replicas] == ["node-p2"]
+    assert copy([workload(replicas=(0,))], [leaving]).replicas[0].node == "node-p1"

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from seaway.adapters.kubernetes.collect.feedback import judge
+from seaway.adapters.kubernetes.objects import PodObject
+from seaway.domain.deployment import Cause, CopyPhase
+
+
+def pod(node: str = "node-1", **status: Any) -> PodObject:  # noqa: ANN401  # whatever a kubelet writes
+    """Make a pod with this status."""
+    written = {"metadata": {"name": "p"}, "spec": {"nodeName": node, "containers": [{"name": "main"}]}}
+    return msgspec.convert(written | {"status": status}, PodObject)
+
+
+def ended(reason: str = "Error", code: int = 1, message: str = "") -> list[dict[str, Any]]:
+    """Write the status of a container that ended."""
+    state = {"terminated": {"reason": reason, "exitCode": code, "message": message}}
+    return [{"name": "main", "state": state}]
+
+
+def waits(reason: str, message: str = "", times: int = 0, last: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+    """Write the status of a container that waits."""
+    state = {"waiting": {"reason": reason, "message": message}}
+    return [{"name": "main", "state": state, "restartCount": times, "lastState": last or {}}]
+
+
+RUNS = [{"name": "main", "ready": True, "state": {"running": {"startedAt": "2026-11-21T00:00:00Z"}}}]
+
+
+@pytest.mark.parametrize(
+    ("status", "phase"),
+    [
+        ({"phase": "Pending"}, CopyPhase.STARTING),
+        ({"phase": "Pending", "containerStatuses": waits("ContainerCreating")}, CopyPhase.STARTING),
+        ({"phase": "Running", "containerStatuses": RUNS}, CopyPhase.RUNNING),
+        ({"phase": "Running"}, CopyPhase.STARTING),
+        ({"phase": "Running", "containerStatuses": RUNS + ended("Completed", 0)}, CopyPhase.RUNNING),
+        ({"phase": "Running", "containerStatuses": RUNS + ended()}, CopyPhase.STARTING),
+        ({"phase": "Succeeded"}, CopyPhase.SUCCEEDED),
+        ({"phase": "Failed"}, CopyPhase.FAILED),
+        ({"phase": "Unknown"}, CopyPhase.STARTING),
+    ],
+)
+def test_a_pods_phase_is_its_replicas(status: dict[str, Any], phase: CopyPhase) -> None:
+    """A replica runs when every container of it runs or ended well."""
+    assert judge(pod(**status)).phase is phase
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        ({"containerStatuses": ended(code=3)}, "container main exited with 3"),
+        ({"containerStatuses": ended(code=3, message="no data")}, "container main exited with 3: no data"),
+        ({"containerStatuses": ended("OOMKilled", 137)}, "container main ran out of memory and was killed"),
+        ({"containerStatuses": ended(code=143)}, "container main was ended by SIGTERM"),
+        ({"containerStatuses": ended(code=137)}, "container main was ended by SIGKILL"),
+        ({"initContainerStatuses": ended(code=2)}, "container main exited with 2"),
+        ({"reason": "DeadlineExceeded", "message": "too slow"}, "too slow"),
+        ({}, "its pod failed and says not why"),
+    ],
+)
+def test_a_failure_of_what_ran_is_told_in_plain_words(status: dict[str, Any], reason: str) -> None:
+    """How its container ended says more than Kubernetes' own word."""
+    verdict = judge(pod(phase="Failed", **status))
+    assert (verdict.reason, verdict.cause) == (reason, Cause.WORKLOAD)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        ({"reason": "Evicted", "message": "The node was low on memory."}, "evicted: The node was low on memory."),
+        ({"reason": "UnexpectedAdmissionError", "message": "Allocate failed"}, "unexpected admission error: Allocate"),
+        ({"reason": "OutOfnvidia.com/gpu"}, "out of nvidia.com/gpu"),
+        ({"reason": "NodeLost"}, "node lost"),
+        (
+            {
+                "containerStatuses": ended(code=137),
+                "conditions": [{"type": "DisruptionTarget", "status": "True", "message": "preempted by web-0"}],
+            },
+            "disrupted: preempted by web-0",
+        ),
+    ],
+)
+def test_what_its_cluster_did_to_a_pod_is_not_the_jobs_fault(status: dict[str, Any], reason: str) -> None:
+    """Evictions, lost nodes and refusals at admission count as the cluster's."""
+    verdict = judge(pod(phase="Failed", **status))
+    assert verdict.cause is Cause.INFRASTRUCTURE
+    assert verdict.reason.startswith(reason)
+
+
+def test_a_pod_that_no_node_takes_is_refused() -> None:
+    """The scheduler's own sentence is passed on."""
+    conditions = [
+        {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": "0/3 nodes are available: 1 CardInsufficientMemory.",
+        }
+    ]
+    verdict = judge(pod(node="", phase="Pending", conditions=conditions))
+    assert verdict.refused
+    assert verdict.phase is CopyPhase.STARTING
+    assert verdict.reason == "no node takes it: 0/3 nodes are available: 1 CardInsufficientMemory."
+
+
+def test_a_gated_pod_and_one_that_nobody_looked_at_yet_are_not_refused() -> None:
+    """Admission by a queue of the cluster, or a slow scheduler, takes as long as it takes."""
+    gated = [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]
+    assert not judge(pod(node="", phase="Pending", conditions=gated)).refused
+    assert not judge(pod(node="", phase="Pending")).refused
+
+
+@pytest.mark.parametrize(
+    ("containers", "reason"),
+    [
+        (waits("ImagePullBackOff", "manifest unknown"), "the image of container main cannot be pulled: manifest unk"),
+        (waits("ErrImagePull"), "the image of container main cannot be pulled: ErrImagePull"),
+        (
+            waits("CreateContainerConfigError", 'secret "x" not found'),
+            'container main cannot start, create container config error: secret "x" not found',
+        ),
+        (
+            waits("CrashLoopBackOff", times=4, last=ended(code=2)[0]["state"]),
+            "keeps crashing, 4 times so far: container main exited with 2",
+        ),
+    ],
+)
+def test_what_keeps_a_container_from_starting_is_told(containers: list[dict[str, Any]], reason: str) -> None:
+    """Such a replica is still starting: its cluster goes on trying."""
+    verdict = judge(pod(phase="Pending", containerStatuses=containers))
+    assert verdict.phase is CopyPhase.STARTING
+    assert verdict.reason.startswith(reason)
+
+
+def test_a_reason_is_one_line_that_is_not_too_long() -> None:
+    """Whatever a cluster writes, a table can show it."""
+    verdict = judge(pod(phase="Failed", reason="Evicted", message="a\nb " * 1000))
+    assert "\n" not in verdict.reason
+    assert len(verdict.reason) <= 501
