@@ -1,0 +1,132 @@
+"""HAMi: cards that their device plugins register in annotations of the node."""
+
+from __future__ import annotations
+
+import re
+
+from seaway.adapters.kubernetes.dialects import metax
+from seaway.adapters.kubernetes.dialects.findings import Findings
+from seaway.adapters.kubernetes.dialects.mig import read_profiles
+from seaway.adapters.kubernetes.dialects.models import nvidia_model
+from seaway.adapters.kubernetes.dialects.registers import HAMI_CORE, Entry, read_register
+from seaway.adapters.kubernetes.dialects.status import Amounts
+from seaway.adapters.kubernetes.dialects.vendors import (
+    CORDON_KEY,
+    METAX_KEY,
+    METAX_SLICES,
+    NVIDIA_KEY,
+    Vendor,
+    registered,
+)
+from seaway.adapters.kubernetes.dialects.views import Access, CoreUnit
+from seaway.adapters.kubernetes.objects import NodeObject
+from seaway.domain.device import MILLI_PER_PERCENT_POINT, WHOLE_DEVICE_MILLI, Device, DeviceMode, MigProfile
+from seaway.domain.errors import RejectedError
+
+_ONE_OF_A_KIND = re.compile(r"(?:[0-9A-Fa-f]-?){16}")
+"""An id with so many hexadecimal digits was made to be unique."""
+
+
+def read(node: NodeObject, findings: Findings, *, nvidia: bool = True) -> None:
+    """Find the cards of every register on a node, or of every one but NVIDIA's."""
+    annotations = node.metadata.annotations
+    cordoned = frozenset(uuid.strip() for uuid in annotations.get(CORDON_KEY, "").split(","))
+    for vendor in registered(annotations, findings.options):
+        if nvidia or not vendor.nvidia:
+            _read_vendor(vendor, list(read_register(annotations[vendor.key])), node, cordoned, findings)
+    if METAX_KEY in annotations:
+        vendor = Vendor(METAX_KEY, "", METAX_SLICES)
+        _read_vendor(vendor, list(metax.read_register(annotations[METAX_KEY])), node, cordoned, findings)
+
+
+def has_nvidia(node: NodeObject) -> bool:
+    """Tell whether HAMi registers NVIDIA's cards on a node."""
+    return NVIDIA_KEY in node.metadata.annotations
+
+
+def _read_vendor(
+    vendor: Vendor,
+    entries: list[Entry | RejectedError],
+    node: NodeObject,
+    cordoned: frozenset[str],
+    findings: Findings,
+) -> None:
+    known = [entry for entry in entries if isinstance(entry, Entry)]
+    served = _served(vendor, node, known, findings)
+    for entry in entries:
+        if isinstance(entry, RejectedError):
+            findings.broken(vendor.key, str(entry))
+        else:
+            _add(vendor, entry, served, entry.id in cordoned, findings)
+    if node.metadata.annotations.get(vendor.handshake, "").startswith("Deleted"):
+        findings.uncertain(vendor.handshake, "HAMi's scheduler gave this node's plugin up; it may not place pods here")
+
+
+def _served(vendor: Vendor, node: NodeObject, entries: list[Entry], findings: Findings) -> bool:
+    """Tell whether kubelet still knows the plugin that wrote a register, as the register itself outlives it."""
+    amounts = Amounts(node, findings)
+    name = vendor.terms.count
+    if not vendor.nvidia and not amounts.mentions(name):
+        if entries:
+            findings.uncertain(vendor.key, f"the node has no {name}; whether the plugin still runs cannot be told")
+        return True
+    if not entries:
+        return True
+    if amounts.allocatable(name) <= 0:
+        findings.unusable(vendor.key, f"registered, but allocatable {name} is 0: the plugin does not run")
+        return False
+    shares = sum(entry.count for entry in entries)
+    if vendor.nvidia and amounts.capacity(name) == len(entries) < shares:
+        text = f"{shares} shares are registered, but {name} is {len(entries)}: another plugin may count whole cards"
+        findings.uncertain(vendor.key, text)
+    return True
+
+
+def _add(vendor: Vendor, entry: Entry, served: bool, cordoned: bool, findings: Findings) -> None:
+    terms = vendor.terms
+    where = f"{vendor.key}: {entry.id}"
+    mode, profiles = _mode(vendor, entry, where, findings)
+    if mode is None:
+        cordoned = True
+    unique = vendor.nvidia or _ONE_OF_A_KIND.search(entry.id)
+    device = Device(
+        entry.id if unique else findings.own(entry.id),
+        entry.index,
+        nvidia_model(entry.type) if vendor.nvidia else entry.type or terms.vendor,
+        entry.memory,
+        terms.vendor,
+        entry.cores * MILLI_PER_PERCENT_POINT if vendor.core_unit is CoreUnit.PERCENT else WHOLE_DEVICE_MILLI,
+        entry.count,
+        entry.numa,
+        entry.healthy and served,
+        cordoned,
+        mode or DeviceMode.HAMI_CORE,
+        profiles,
+    )
+    access = Access(device.uuid, entry.id, terms, vendor.whole_cores or entry.cores or 100, vendor.core_unit)
+    findings.add(where, device, access)
+
+
+def _mode(
+    vendor: Vendor, entry: Entry, where: str, findings: Findings
+) -> tuple[DeviceMode | None, tuple[MigProfile, ...]]:
+    """Return how a card is shared out; None when nothing can be placed on it by Seaway."""
+    if not vendor.nvidia or entry.mode in {"", HAMI_CORE}:
+        return DeviceMode.HAMI_CORE, ()
+    if entry.mode == DeviceMode.MPS.value:
+        return DeviceMode.MPS, ()
+    if entry.mode != DeviceMode.MIG.value:
+        findings.unusable(where, f"the mode {entry.mode[:60]!r} is not known; no new work is placed on the card")
+        return None, ()
+    profiles: dict[str, MigProfile] = {}
+    for profile in read_profiles(entry.profiles):
+        if isinstance(profile, RejectedError):
+            findings.broken(where, str(profile))
+        else:
+            profiles.setdefault(profile.name, profile)
+    if not profiles:
+        findings.unusable(
+            where, "in MIG mode without profiles, as before HAMi v2.10; no new work is placed on the card"
+        )
+        return None, ()
+    return DeviceMode.MIG, tuple(profiles.values())

@@ -1,0 +1,93 @@
+"""Reading a node: which dialects it speaks, and what each says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from seaway.adapters.kubernetes.dialects import dra, hami, hami_status, nvidia_plugin, volcano
+from seaway.adapters.kubernetes.dialects.findings import Findings
+from seaway.adapters.kubernetes.dialects.status import Amounts
+from seaway.adapters.kubernetes.dialects.vendors import NVIDIA_KEY
+from seaway.adapters.kubernetes.dialects.views import Dialect, NodeView, Options
+from seaway.adapters.kubernetes.objects import NodeObject, ResourceSlice, TaintMark
+from seaway.domain.node import Node, Taint, TaintEffect
+
+_EFFECTS = {effect.value: effect for effect in TaintEffect}
+DEFAULTS = Options()
+
+
+def read_node(
+    cluster: str, node: NodeObject, slices: Iterable[ResourceSlice] = (), options: Options = DEFAULTS
+) -> NodeView:
+    """Read a node with its devices.
+
+    A card that is known by its id comes first: HAMi's register, Volcano's, resource slices. Cards that NVIDIA's
+    plugin counts are read where none of these has NVIDIA's.
+
+    Parameters
+    ----------
+    cluster
+        Its name; part of the ids of devices that have none of their own.
+    slices
+        Resource slices; those of other nodes are passed over, and pools have to be complete among them.
+    options
+        What the cluster has named otherwise.
+
+    Returns
+    -------
+    NodeView
+        What could be read; what could not be, or may be otherwise, is among its troubles.
+    """
+    findings = Findings(cluster, node.metadata.name, options)
+    _cards(node, tuple(slices), findings)
+    hami_status.read(node, findings)
+    amounts = Amounts(node, findings)
+    return findings.close(
+        Node(
+            node.metadata.name,
+            amounts.cpu_milli(),
+            amounts.memory_mib(),
+            labels=node.metadata.labels,
+            taints=tuple(taint for mark in node.spec.taints if (taint := _taint(mark, findings))),
+            ready=_ready(node),
+        )
+    )
+
+
+def _cards(node: NodeObject, slices: tuple[ResourceSlice, ...], findings: Findings) -> None:
+    by_volcano = volcano.speaks(node) and not (hami.has_nvidia(node) and not _moved_to_volcano(node, findings))
+    hami.read(node, findings, nvidia=not by_volcano)
+    if by_volcano:
+        volcano.read(node, findings)
+    dra.read(node, slices, findings)
+    if by_volcano or hami.has_nvidia(node):
+        return
+    if any(access.terms.dialect is Dialect.DRA for access in findings.accesses):
+        if Amounts(node, findings).allocatable(nvidia_plugin.WHOLE[0]):
+            text = "cards are counted that resource slices list, too; the slices are believed"
+            findings.uncertain(nvidia_plugin.WHOLE[0], text)
+        return
+    nvidia_plugin.read(node, findings)
+
+
+def _moved_to_volcano(node: NodeObject, findings: Findings) -> bool:
+    """Tell whether, of the two registers that a node has, HAMi's is the one that was left behind."""
+    amounts = Amounts(node, findings)
+    moved = not amounts.allocatable(findings.options.nvidia_count) and amounts.allocatable(volcano.COUNT) > 0
+    stale = NVIDIA_KEY if moved else volcano.REGISTER_KEY
+    findings.uncertain(stale, "HAMi's and Volcano's registers are both there; this one is taken for left behind")
+    return moved
+
+
+def _ready(node: NodeObject) -> bool:
+    """Tell whether a node answers and takes new work."""
+    ready = any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
+    return ready and not node.spec.unschedulable
+
+
+def _taint(mark: TaintMark, findings: Findings) -> Taint | None:
+    effect = _EFFECTS.get(mark.effect)
+    if effect is None or not mark.key:
+        findings.broken("spec.taints", f"the taint {mark.key[:60]!r} has the unknown effect {mark.effect[:60]!r}")
+        return None
+    return Taint(mark.key, mark.value, effect)

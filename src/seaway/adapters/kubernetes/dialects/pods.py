@@ -1,0 +1,88 @@
+"""Reading a pod: what it takes of its node, and whether it still does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from seaway.adapters.kubernetes.dialects import requests
+from seaway.adapters.kubernetes.dialects.books import held_by_records
+from seaway.adapters.kubernetes.dialects.claims import read_claim
+from seaway.adapters.kubernetes.dialects.records import HAMI_NODE, VOLCANO_NODE, records
+from seaway.adapters.kubernetes.dialects.views import Dialect, Held, NodeView, PodView, Trouble
+from seaway.adapters.kubernetes.objects import PodObject, ResourceClaim
+from seaway.domain.device import Device
+
+OVER = frozenset({"Succeeded", "Failed"})
+_COUNTED = frozenset({Dialect.NVIDIA_PLUGIN, Dialect.HAMI_STATUS})
+"""Dialects in which devices may be taken by number alone."""
+
+MOST_COUNTED = 1024
+"""More devices than that no pod gets; a larger number must not fill the memory."""
+
+
+def node_of(pod: PodObject) -> str:
+    """Return where a pod is, or will be as its vGPU layer decided; empty while nobody has."""
+    annotations = pod.metadata.annotations
+    return pod.spec.node_name or annotations.get(HAMI_NODE, "") or annotations.get(VOLCANO_NODE, "")
+
+
+def read_pod(pod: PodObject, view: NodeView | None, claims: Iterable[ResourceClaim] = ()) -> PodView:
+    """Read what a pod takes.
+
+    A pod holds its devices from the moment that the vGPU layer decided, before it is bound, until it has ended or is
+    gone; that it is being deleted changes nothing.
+
+    Parameters
+    ----------
+    view
+        Its node; None when that is not known, which leaves ids as they stand in the records.
+    claims
+        Its resource claims. One that several pods use is held by the first that it is reserved for.
+    """
+    troubles: list[Trouble] = []
+    found = records(pod.metadata.annotations)
+    held = held_by_records(pod, found, view, troubles)
+    if view is not None:
+        if pod.spec.node_name and not found:
+            held += _by_number(pod, view, troubles)
+        for claim in claims:
+            claimed = read_claim(claim, view)
+            troubles += claimed.troubles
+            if claimed.users[:1] == (pod.metadata.uid,):
+                held += claimed.held
+    return PodView(
+        node_of(pod),
+        pod.status.phase not in OVER,
+        tuple(held),
+        requests.cpu_milli(pod.spec, troubles),
+        requests.memory_mib(pod.spec, troubles),
+        tuple(dict.fromkeys(troubles)),
+    )
+
+
+def _by_number(pod: PodObject, view: NodeView, troubles: list[Trouble]) -> list[Held]:
+    """Return what a pod takes of devices of which it is not said which one."""
+    samples: dict[str, Device] = {}
+    for access in view.accesses:
+        if access.terms.dialect in _COUNTED:
+            samples.setdefault(access.terms.count, view.devices[access.uuid])
+    return [
+        _share(device, resource)
+        for resource, device in samples.items()
+        for _ in range(min(requests.devices(pod.spec, resource, troubles), MOST_COUNTED))
+    ]
+
+
+def _share(device: Device, resource: str) -> Held:
+    """Return an even share of a device like this one."""
+    profile = device.mig_profiles[0].name if device.mig_profiles else ""
+    shares = max(device.share_limit, 1)
+    return Held(
+        -1,
+        "",
+        device.memory_mib // shares,
+        device.core_milli // shares,
+        profile,
+        0 if profile else -1,
+        resource,
+    )

@@ -1,0 +1,144 @@
+"""HAMi's registers: the text in which a device plugin lists the cards of its node.
+
+Since v2.8 NVIDIA's is a JSON list, before it was lines of 7 or 9 fields; other vendors have either. Fields of the
+JSON that are zero or false are not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from seaway.adapters.kubernetes.dialects.findings import bounded, bounded_text, named
+from seaway.domain.errors import RejectedError
+
+HAMI_CORE = "hami-core"
+_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A card as its register has it; memory in MiB, cores in the vendor's unit.
+
+    Attributes
+    ----------
+    profiles
+        MIG profiles as they stand in the JSON.
+    """
+
+    id: str
+    index: int
+    count: int
+    memory: int
+    cores: int
+    type: str
+    numa: int
+    healthy: bool
+    mode: str = HAMI_CORE
+    profiles: tuple[object, ...] = ()
+
+
+def read_register(text: str) -> Iterator[Entry | RejectedError]:
+    """Yield each card of a register, or why it cannot be understood."""
+    text = text.strip()
+    yield from _json_entries(text) if text.startswith("[") else _line_entries(text)
+
+
+def json_list(text: str) -> list[object]:
+    """Decode a JSON list.
+
+    Raises
+    ------
+    RejectedError
+        When it is none.
+    """
+    try:
+        found = msgspec.json.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise RejectedError(f"not JSON: {error}") from error
+    if not isinstance(found, list):
+        raise RejectedError("not a JSON list")
+    return found
+
+
+def truth(text: str, what: str) -> bool:
+    """Read a truth value as Go does.
+
+    Raises
+    ------
+    RejectedError
+        When it is none.
+    """
+    if text not in _TRUE | _FALSE:
+        raise RejectedError(f"{what} is {text[:60]!r}, but has to be true or false")
+    return text in _TRUE
+
+
+def _json_entries(text: str) -> Iterator[Entry | RejectedError]:
+    try:
+        found = json_list(text)
+    except RejectedError as error:
+        yield error
+        return
+    for at, fields in enumerate(found):
+        try:
+            yield _json_entry(fields)
+        except RejectedError as error:
+            yield RejectedError(f"card {at}: {error}")
+
+
+def _json_entry(fields: object) -> Entry:
+    if not isinstance(fields, dict):
+        raise RejectedError("not a JSON object")
+    kind, mode, healthy, profiles = (
+        fields.get("type", ""),
+        fields.get("mode", ""),
+        fields.get("health", False),
+        fields.get("migProfiles") or [],
+    )
+    if not isinstance(kind, str) or not isinstance(mode, str) or not isinstance(healthy, bool):
+        raise RejectedError("type and mode have to be texts, and health true or false")
+    if not isinstance(profiles, list):
+        raise RejectedError("migProfiles has to be a list")
+    return Entry(
+        named(fields.get("id"), "id"),
+        bounded(fields.get("index", 0), "index"),
+        bounded(fields.get("count", 0), "count"),
+        bounded(fields.get("devmem", 0), "devmem"),
+        bounded(fields.get("devcore", 0), "devcore"),
+        kind,
+        max(bounded(fields.get("numa", 0), "numa", least=-1), 0),
+        healthy,
+        mode,
+        tuple(profiles),
+    )
+
+
+def _line_entries(text: str) -> Iterator[Entry | RejectedError]:
+    if text and ":" not in text:
+        yield RejectedError("neither a JSON list nor cards that end with a colon")
+        return
+    for at, line in enumerate(part for part in text.split(":") if part.strip()):
+        try:
+            yield _line_entry(at, line.strip().split(","))
+        except RejectedError as error:
+            yield RejectedError(f"card {at}: {error}")
+
+
+def _line_entry(at: int, fields: list[str]) -> Entry:
+    if len(fields) not in {7, 9}:
+        raise RejectedError(f"{len(fields)} fields, but there have to be 7 or 9")
+    return Entry(
+        named(fields[0], "uuid"),
+        bounded_text(fields[7], "index") if len(fields) == 9 else at,
+        bounded_text(fields[1], "count"),
+        bounded_text(fields[2], "devmem"),
+        bounded_text(fields[3], "devcore"),
+        fields[4],
+        max(bounded_text(fields[5], "numa", least=-1), 0),
+        truth(fields[6], "health"),
+        fields[8] if len(fields) == 9 else HAMI_CORE,
+    )

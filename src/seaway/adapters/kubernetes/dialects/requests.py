@@ -1,0 +1,73 @@
+"""What a pod asks for of a resource, all its containers together.
+
+Init containers run before the others and one after another, so the pod needs the larger of the two; sidecars start
+among the init containers and stay.
+
+References
+----------
+Kubernetes, "Sidecar Containers": resource sharing within containers; "Pod Overhead".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from seaway.adapters.kubernetes import quantities
+from seaway.adapters.kubernetes.dialects.views import Trouble, TroubleKind
+from seaway.adapters.kubernetes.objects import Container, PodSpec, Quantity, Resources
+from seaway.domain.errors import RejectedError
+
+MOST = (1 << 53) - 1
+Reader = Callable[[Quantity], int]
+
+
+def cpu_milli(spec: PodSpec, troubles: list[Trouble]) -> int:
+    """Return the CPU that a pod takes, thousandths of a core."""
+    return _effective(spec, "cpu", quantities.milli, troubles)
+
+
+def memory_mib(spec: PodSpec, troubles: list[Trouble]) -> int:
+    """Return the memory that a pod takes, MiB."""
+    return _effective(spec, "memory", quantities.mebibytes, troubles)
+
+
+def devices(spec: PodSpec, resource: str, troubles: list[Trouble]) -> int:
+    """Return how many devices a pod takes that only their number is known of."""
+    return _over_containers(spec, lambda resources: _asked(resources, resource, quantities.integer, troubles))
+
+
+def _effective(spec: PodSpec, resource: str, read: Reader, troubles: list[Trouble]) -> int:
+    overhead = _read(spec.overhead, resource, read, troubles)
+    if resource in spec.resources.requests or resource in spec.resources.limits:
+        return _asked(spec.resources, resource, read, troubles) + overhead
+    return _over_containers(spec, lambda resources: _asked(resources, resource, read, troubles)) + overhead
+
+
+def _over_containers(spec: PodSpec, asked: Callable[[Resources], int]) -> int:
+    sidecars, peak = 0, 0
+    for container in spec.init_containers:
+        amount = asked(container.resources)
+        if container.sidecar:
+            sidecars += amount
+        peak = max(peak, sidecars if container.sidecar else sidecars + amount)
+    return max(peak, sidecars + _sum(spec.containers, asked))
+
+
+def _sum(containers: Iterable[Container], asked: Callable[[Resources], int]) -> int:
+    return sum(asked(container.resources) for container in containers)
+
+
+def _asked(resources: Resources, resource: str, read: Reader, troubles: list[Trouble]) -> int:
+    """Return what one container asks for; without a request, its limit is one."""
+    amounts = resources.requests if resource in resources.requests else resources.limits
+    return _read(amounts, resource, read, troubles)
+
+
+def _read(amounts: Mapping[str, Quantity], resource: str, read: Reader, troubles: list[Trouble]) -> int:
+    if resource not in amounts:
+        return 0
+    try:
+        return min(read(amounts[resource]), MOST)
+    except RejectedError as error:
+        troubles.append(Trouble(TroubleKind.BROKEN, resource, str(error)))
+        return 0

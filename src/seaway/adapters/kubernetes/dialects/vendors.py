@@ -1,0 +1,129 @@
+"""The vendors that HAMi knows: where each registers its cards, and how these are asked for.
+
+The names of resources are those of HAMi's chart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from seaway.adapters.kubernetes.dialects.views import CoreUnit, Dialect, Options, Terms
+
+NVIDIA_KEY = "hami.io/node-nvidia-register"
+METAX_KEY = "metax-tech.com/node-gpu-devices"
+ENFLAME_KEY = "enflame.com/gcu-drs-capacity"
+CORDON_KEY = "hami.io/device-cordon"
+
+_BY_CHIP = re.compile(r"hami\.io/node-register-(.+)")
+_BY_NAME = re.compile(r"hami\.io/node-(.+)-register")
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """Whose cards a register lists.
+
+    Attributes
+    ----------
+    key
+        The annotation.
+    handshake
+        The annotation of the handshake; empty when there is none.
+    core_unit
+        What the figures for cores mean.
+    whole_cores
+        Cores of a card when the register's figure means nothing; 0 when it does.
+    """
+
+    key: str
+    handshake: str
+    terms: Terms
+    core_unit: CoreUnit = CoreUnit.SHARE
+    whole_cores: int = 0
+
+    @property
+    def nvidia(self) -> bool:
+        """Whether the cards are NVIDIA's."""
+        return self.key == NVIDIA_KEY
+
+
+_HAMI = Dialect.HAMI
+DCU = Terms(_HAMI, "DCU", "hygon.com/dcunum", "hygon.com/dcumem", "hygon.com/dcucores", pin="hygon.com/use-gpuuuid")
+AMD = Terms(_HAMI, "AMD", "amd.com/gpu", "amd.com/gpumem", "amd.com/gpucores", pin="amd.com/use-gpu-uuid")
+BIREN = Terms(_HAMI, "Biren", "birentech.com/gpu", pin="birentech.com/use-gpuuuid")
+VASTAI = Terms(_HAMI, "Vastai", "vastaitech.com/va", pin="vastaitech.com/use-gpuuuid")
+XPU = Terms(_HAMI, "XPU", "kunlunxin.com/vxpu", "kunlunxin.com/vxpu-memory", pin="baidu.com/use-gpuuuid")
+METAX_SLICES = Terms(
+    _HAMI,
+    "Metax-SGPU",
+    "metax-tech.com/sgpu",
+    "metax-tech.com/vmemory",
+    "metax-tech.com/vcore",
+    memory_unit_mib=1024,
+    pin="metax-tech.com/use-gpuuuid",
+)
+ENFLAME_SLICES = Terms(
+    _HAMI,
+    "Enflame",
+    "enflame.com/drs-gcu",
+    "enflame.com/gcu-memory",
+    "enflame.com/gcu-core",
+    memory_unit_mib=1024,
+    pin="enflame.com/use-gpuuuid",
+)
+
+
+def nvidia(options: Options) -> Terms:
+    """Return how NVIDIA's cards are asked for under HAMi."""
+    return Terms(
+        _HAMI,
+        "NVIDIA",
+        options.nvidia_count,
+        options.nvidia_memory,
+        options.nvidia_cores,
+        pin="nvidia.com/use-gpuuuid",
+    )
+
+
+def ascend(chip: str) -> Terms:
+    """Return how Huawei's cards of one chip are asked for."""
+    name = f"huawei.com/{chip}"
+    return Terms(_HAMI, chip, name, f"{name}-memory", f"{name}-core", pin=f"hami.io/use-{chip}-uuid")
+
+
+def iluvatar(chip: str) -> Terms:
+    """Return how Iluvatar's cards of one chip are asked for."""
+    name = f"iluvatar.ai/{chip}"
+    pin = f"hami.io/use-{chip}-uuid"
+    return Terms(_HAMI, chip, f"{name}-vgpu", f"{name}.vMem", f"{name}.vCore", memory_unit_mib=256, pin=pin)
+
+
+def registered(keys: Iterable[str], options: Options) -> list[Vendor]:
+    """Return the vendors whose registers are among a node's annotations, NVIDIA first, else by name."""
+    found = [vendor for key in sorted(keys) if (vendor := _vendor(key, options)) is not None]
+    return sorted(found, key=lambda vendor: not vendor.nvidia)
+
+
+def _vendor(key: str, options: Options) -> Vendor | None:
+    if by_chip := _BY_CHIP.fullmatch(key):
+        return _chip_first(key, by_chip[1])
+    if by_name := _BY_NAME.fullmatch(key):
+        return _chip_last(key, by_name[1], options)
+    return None
+
+
+def _chip_first(key: str, chip: str) -> Vendor:
+    handshake = f"hami.io/node-handshake-{chip}"
+    return Vendor(key, handshake, XPU if chip == "xpu" else ascend(chip))
+
+
+def _chip_last(key: str, name: str, options: Options) -> Vendor:
+    handshake = f"hami.io/node-handshake-{name}"
+    if name == "nvidia":
+        return Vendor(key, "hami.io/node-handshake", nvidia(options), CoreUnit.PERCENT)
+    if name == "amd":
+        return Vendor(key, "", AMD)
+    if name in {"biren", "va"}:  # what they register as cores is not read by HAMi
+        return Vendor(key, handshake, BIREN if name == "biren" else VASTAI, whole_cores=100)
+    return Vendor(key, handshake, DCU if name == "dcu" else iluvatar(name))
