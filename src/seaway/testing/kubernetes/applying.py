@@ -1,0 +1,166 @@
+"""Server-side apply, and the bookkeeping of who wrote which field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import orjson
+
+from seaway.testing.kubernetes.failures import FailureError
+from seaway.testing.kubernetes.fields import ITSELF, Path, combine, decode, drop, encode, fields_of
+from seaway.testing.kubernetes.kinds import Json
+
+MISSING = object()
+Owners = dict[tuple[str, str, str], set[Path]]
+"""Manager, operation (``Apply`` or ``Update``) and subresource, and the fields they own."""
+
+
+def track(body: Json, before: Json | None, manager: str, part: str, moment: str) -> None:
+    """Note in a new state which fields a write that is no apply has set; others no longer own those.
+
+    A write by nobody (an empty manager) only takes from others what is no longer there.
+    """
+    meta = body["metadata"]
+    if before is None:
+        if meta.get("managedFields"):
+            return  # made by an apply, which has noted it
+        if manager:
+            _write(body, {(manager, "Update", part): set(fields_of(body))}, {}, moment)
+        return
+    entries = before["metadata"].get("managedFields", [])
+    if meta.get("managedFields") == [] or not (entries or manager):
+        meta.pop("managedFields", None)
+        return
+    if body == before:
+        return
+    old, new = fields_of(before), fields_of(body)
+    changed = {path for path, value in new.items() if old.get(path, MISSING) != value}
+    touched = changed | {path for path in old if path not in new}
+    meta["managedFields"] = entries
+    if not touched:
+        return
+    owners = _read(entries)
+    owners = {who: fields if manager == "" else fields - touched for who, fields in owners.items()}
+    if manager and changed:
+        owners.setdefault((manager, "Update", part), set()).update(changed)
+    elif not manager:
+        owners = {who: fields & _kept(fields, new) for who, fields in owners.items()}
+    _write(body, owners, _times(entries), moment)
+
+
+def _kept(fields: Iterable[Path], new: Iterable[Path]) -> set[Path]:
+    there = set(new)
+    return {path for path in fields if path in there}
+
+
+def apply_to(live: Json | None, applied: Json, manager: str, part: str, moment: str, *, force: bool) -> Json:
+    """Return what becomes of an object (None if there is none) when a configuration is applied to it.
+
+    Raises
+    ------
+    FailureError
+        409 if others own fields that would get another value, unless it is forced.
+    """
+    meta = {key: value for key, value in applied["metadata"].items() if key not in ("resourceVersion", "uid")}
+    applied = {**applied, "metadata": meta}
+    if part == "status":
+        applied = {key: value for key, value in applied.items() if key in ("kind", "apiVersion", "metadata", "status")}
+    wanted = fields_of(applied)
+    me = (manager, "Apply", part)
+    if live is None:
+        _write(applied, {me: set(wanted)}, {}, moment)
+        return applied
+    entries = live["metadata"].get("managedFields", [])
+    owners = _read(entries)
+    there = fields_of(live)
+    fought = {path for path, value in wanted.items() if path[-1] != ITSELF and _differs(there, path, value)}
+    disputes = [(who, fields & fought) for who, fields in owners.items() if who != me and fields & fought]
+    if disputes and not force:
+        raise _refusal(disputes)
+    owners = {who: fields if who == me else fields - fought for who, fields in owners.items()}
+    mine = owners.get(me, set())
+    owners[me] = set(wanted)
+    others = set().union(*(fields for who, fields in owners.items() if who != me))
+    given_up = [path for path in mine if path not in wanted and path not in others]
+    kept = {path[:-1] for path in others if path[-1] == ITSELF}
+    for path in sorted(given_up, key=_items_last):
+        if path[-1] != ITSELF or path[:-1] not in kept:
+            drop(live, path)
+    body: Json = combine(live, applied)
+    _write(body, owners, _times(entries), moment)
+    return body
+
+
+def _items_last(path: Path) -> tuple[bool, int, Path]:
+    return path[-1] == ITSELF, -len(path), path
+
+
+def _differs(there: dict[Path, object], path: Path, value: object) -> bool:
+    found = there.get(path, MISSING)
+    return found != value if found is not MISSING else False
+
+
+def _refusal(disputes: list[tuple[tuple[str, str, str], set[Path]]]) -> FailureError:
+    causes = []
+    for (manager, operation, _), fields in disputes:
+        who = f'conflict with "{manager}"' + (" using " + operation if operation == "Update" else "")
+        causes += [
+            {"reason": "FieldManagerConflict", "message": who, "field": _dotted(path)} for path in sorted(fields)
+        ]
+    count = len(causes)
+    said = f"{count} conflict{'s' if count > 1 else ''}"
+    if count == 1:
+        message = f"Apply failed with {said}: {causes[0]['message']}: {causes[0]['field']}"
+    else:
+        listed = "\n".join(f"- {cause['field']}" for cause in causes)
+        message = f"Apply failed with {said}: {causes[0]['message']}:\n{listed}"
+    return FailureError(409, "Conflict", message, {"causes": causes})
+
+
+def _dotted(path: Path) -> str:
+    parts = []
+    for element in path:
+        if element.startswith("f:"):
+            parts.append(f".{element[2:]}")
+        elif element.startswith("k:"):
+            named = orjson.loads(element[2:])
+            parts.append("[" + ",".join(f"{key}={orjson.dumps(value).decode()}" for key, value in named.items()) + "]")
+    return "".join(parts)
+
+
+def _read(entries: Iterable[Json]) -> Owners:
+    return {
+        (entry.get("manager", ""), entry.get("operation", ""), entry.get("subresource", "")): decode(
+            entry.get("fieldsV1") or {}
+        )
+        for entry in entries
+    }
+
+
+def _times(entries: Iterable[Json]) -> dict[tuple[str, str, str], tuple[str, Json]]:
+    return {
+        (entry.get("manager", ""), entry.get("operation", ""), entry.get("subresource", "")): (
+            entry.get("time", ""),
+            entry.get("fieldsV1") or {},
+        )
+        for entry in entries
+    }
+
+
+def _write(body: Json, owners: Owners, before: dict[tuple[str, str, str], tuple[str, Json]], moment: str) -> None:
+    entries = []
+    for (manager, operation, part), fields in owners.items():
+        if not fields:
+            continue
+        coded = encode(sorted(fields))
+        time, old = before.get((manager, operation, part), ("", None))
+        entry = {
+            "manager": manager,
+            "operation": operation,
+            "apiVersion": body["apiVersion"],
+            "time": time if old == coded else moment,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": coded,
+        }
+        entries.append({**entry, "subresource": part} if part else entry)
+    body["metadata"]["managedFields"] = entries

@@ -1,0 +1,74 @@
+"""The thread that all servers of a process share, with one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import TypeVar
+
+import uvloop
+
+T = TypeVar("T")
+
+
+class Hall:
+    """An event loop on a thread of its own, which lives while somebody holds it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holders = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop, while it is held."""
+        assert self._loop is not None
+        return self._loop
+
+    def hold(self) -> None:
+        """Keep the thread alive, starting it if need be."""
+        with self._lock:
+            self._holders += 1
+            if self._thread is None:
+                self._loop = uvloop.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name="kubernetes", daemon=True)
+                self._thread.start()
+
+    def release(self) -> None:
+        """Let the thread end when nobody holds it."""
+        with self._lock:
+            self._holders -= 1
+            if self._holders or self._thread is None or self._loop is None:
+                return
+            asyncio.run_coroutine_threadsafe(_end_tasks(), self._loop).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            self._loop = self._thread = None
+
+    def run(self, work: Coroutine[object, object, T]) -> T:
+        """Have something awaited on the thread and return what comes of it."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+
+    def call(self, work: Callable[[], T]) -> T:
+        """Have something called on the thread and return what comes of it."""
+        if threading.current_thread() is self._thread:
+            return work()
+
+        async def carry_out() -> T:
+            return work()
+
+        return self.run(carry_out())
+
+
+async def _end_tasks() -> None:
+    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()
+
+
+HALL = Hall()

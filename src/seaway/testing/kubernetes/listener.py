@@ -1,0 +1,97 @@
+"""A port that a server answers at: uvicorn, which can be stopped in the middle of everything and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from seaway.testing.kubernetes.app import TRANSPORT, Application
+
+
+class _Protocol(HttpToolsProtocol):
+    """uvicorn's, which lets a request reach its connection, so that it can be dropped."""
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.scope["extensions"] = {TRANSPORT: {"transport": self.transport}}
+
+
+class Listener:
+    """One port on loopback.
+
+    Parameters
+    ----------
+    app
+        What answers.
+    port
+        Which port; 0 for a free one, which is kept over stops.
+    certificate, key, authority
+        Files, for TLS; with an authority, clients need a certificate of it.
+    """
+
+    def __init__(
+        self,
+        app: Application,
+        port: int = 0,
+        certificate: Path | None = None,
+        key: Path | None = None,
+        authority: Path | None = None,
+    ) -> None:
+        self._app = app
+        self.port = port
+        self._files = (certificate, key, authority)
+        self._server: uvicorn.Server | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether it answers."""
+        return self._server is not None
+
+    async def start(self) -> None:
+        """Begin to answer."""
+        if self._server is not None:
+            return
+        opened = socket.socket()
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind(("127.0.0.1", self.port))
+        self.port = opened.getsockname()[1]
+        certificate, key, authority = self._files
+        config = uvicorn.Config(
+            self._app,
+            http=_Protocol,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=120,
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+            ssl_ca_certs=str(authority) if authority else None,
+            ssl_cert_reqs=2 if authority else 0,
+        )
+        config.load()
+        server = uvicorn.Server(config)
+        server.lifespan = config.lifespan_class(config)
+        await server.startup([opened])
+        self._server = server
+
+    async def stop(self) -> None:
+        """Answer no more: the port is closed and every connection dropped, whatever was going on.
+
+        uvicorn's own end waits for a while; a server that fails does not.
+        """
+        server, self._server = self._server, None
+        if server is None:
+            return
+        for port in server.servers:
+            port.close()
+        for connection in list(server.server_state.connections):
+            connection.transport.abort()
+        await asyncio.gather(*(port.wait_closed() for port in server.servers))

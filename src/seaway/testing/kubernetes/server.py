@@ -1,0 +1,306 @@
+"""A Kubernetes API server in memory, behind real HTTP on loopback: the face that tests use."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from seaway.testing.kubernetes.app import Application
+from seaway.testing.kubernetes.faults import Fault, FaultList
+from seaway.testing.kubernetes.hall import HALL
+from seaway.testing.kubernetes.kinds import KUBERNETES, NAMESPACES, OPERATORS, Json, Kind, Kinds
+from seaway.testing.kubernetes.kubeconfig import Entry, write_kubeconfig
+from seaway.testing.kubernetes.listener import Listener
+from seaway.testing.kubernetes.listing import Lister, Selection
+from seaway.testing.kubernetes.parts import Parts
+from seaway.testing.kubernetes.store import Store, Stored
+from seaway.testing.kubernetes.verbs import APPLY_PATCH, MERGE_PATCH, DeleteOptions, Verbs, WriteOptions, stamp
+from seaway.testing.kubernetes.watching import Watches
+
+T = TypeVar("T")
+FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+
+class Faults:
+    """What a test has a server do wrong, from any thread; every method returns the fault, which `end` ends."""
+
+    def __init__(self, faults: FaultList) -> None:
+        self._faults = faults
+
+    def hang(self, path: str = "*", method: str = "*", times: int | None = None) -> Fault:
+        """Answer nothing until the fault ends; open watches that match fall silent."""
+        return self._add(Fault("hang", path, method, left=times))
+
+    def slow(self, seconds: float, path: str = "*", method: str = "*", times: int | None = None) -> Fault:
+        """Answer late."""
+        return self._add(Fault("slow", path, method, seconds=seconds, left=times))
+
+    def error(self, code: int = 500, path: str = "*", method: str = "*", times: int | None = None) -> Fault:
+        """Answer with an error: 401, 403, 500, 503 or another."""
+        return self._add(Fault("error", path, method, code, left=times))
+
+    def throttle(self, retry_after_s: int = 1, path: str = "*", method: str = "*", times: int | None = None) -> Fault:
+        """Answer 429 with Retry-After."""
+        return self._add(Fault("error", path, method, 429, float(retry_after_s), times))
+
+    def drop(self, path: str = "*", method: str = "*", times: int | None = None) -> Fault:
+        """Close the connection without an answer."""
+        return self._add(Fault("drop", path, method, left=times))
+
+    def cut_watches(self, path: str = "*") -> int:
+        """Drop the connections of open watches in the middle of a chunk; return how many."""
+        return HALL.call(lambda: self._faults.cut_watches(path))
+
+    def end(self, fault: Fault) -> None:
+        """End a fault; what hung goes on."""
+        HALL.call(lambda: self._faults.remove(fault))
+
+    def clear(self) -> None:
+        """End all faults."""
+        HALL.call(self._faults.clear)
+
+    @contextmanager
+    def during(self, fault: Fault) -> Iterator[Fault]:
+        """End a fault at the end of a block: ``with server.faults.during(server.faults.hang()): ...``."""
+        try:
+            yield fault
+        finally:
+            self.end(fault)
+
+    def _add(self, fault: Fault) -> Fault:
+        return HALL.call(lambda: self._faults.add(fault))
+
+
+class ApiServer:
+    """One API server.
+
+    Parameters
+    ----------
+    name
+        What its cluster is called in kubeconfigs.
+    kinds
+        What it serves; by default Kubernetes and the operators of Kubeflow, Ray, Volcano and Kueue.
+    without
+        Groups to leave out.
+    port
+        Which port on loopback; 0 for a free one.
+    history
+        How many changes of each kind watches can go back.
+    bookmark_s
+        How often bookmarks are sent, seconds.
+    seed
+        Of uids and generated names.
+
+    Attributes
+    ----------
+    token
+        The first token that lets in.
+    faults
+        What it does wrong.
+    store, verbs, lister, watches
+        Its inside, for code on the thread of its loop (see `call`).
+
+    Examples
+    --------
+    >>> import httpx
+    >>> with ApiServer() as server:
+    ...     _ = server.create({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"b": "c"}})
+    ...     url = f"{server.url}/api/v1/namespaces/default/configmaps/a"
+    ...     httpx.get(url, headers=server.headers).json()["data"]
+    {'b': 'c'}
+    """
+
+    def __init__(
+        self,
+        name: str = "member1",
+        *,
+        kinds: Iterable[Kind] = (*KUBERNETES, *OPERATORS),
+        without: Sequence[str] = (),
+        port: int = 0,
+        history: int = 5000,
+        bookmark_s: float = 60.0,
+        seed: int = 0,
+    ) -> None:
+        self.name = name
+        self.token = secrets.token_hex(16)
+        self.kinds = Kinds(kinds, without)
+        self.store = Store(self.kinds, seed, history)
+        self.verbs = Verbs(self.store)
+        self.lister = Lister(self.store)
+        self.watches = Watches(self.store, self.lister, bookmark_s)
+        self.parts = Parts(self.store, self.verbs)
+        self._faults = FaultList(lambda: self.watches.open)
+        self.faults = Faults(self._faults)
+        self.app = Application(self.store, self.verbs, self.lister, self.watches, self._faults, self.parts)
+        self.app.tokens = {self.token}
+        self._listener = Listener(self.app, port)
+        self._open = False
+
+    # Life ------------------------------------------------------------------------------------------------------------
+
+    def open(self) -> Self:
+        """Begin to serve."""
+        HALL.hold()
+        self._open = True
+        HALL.call(self._furnish)
+        self.start()
+        return self
+
+    def close(self) -> None:
+        """End for good."""
+        if self._open:
+            self._open = False
+            self.faults.clear()
+            self.stop()
+            HALL.release()
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Serve again after `stop`, at the same port, with the same objects."""
+        HALL.run(self._listener.start())
+
+    def stop(self) -> None:
+        """Refuse connections and drop those there are; objects stay, and so do the controllers' plans."""
+        HALL.run(self._listener.stop())
+
+    @property
+    def running(self) -> bool:
+        """Whether it answers."""
+        return self._listener.running
+
+    # Where it is -----------------------------------------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        """Where it serves."""
+        return f"http://127.0.0.1:{self._listener.port}"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What a client has to send along."""
+        return {"Authorization": f"Bearer {self.token}"}
+
+    def entry(self) -> Entry:
+        """Return how a kubeconfig names this server and who comes to it."""
+        return Entry(self.name, self.url, self.token)
+
+    def kubeconfig(self, path: Path, *others: ApiServer) -> Path:
+        """Write a kubeconfig with a context for this server, the current one, and for others."""
+        return write_kubeconfig(path, [one.entry() for one in (self, *others)])
+
+    def new_token(self, *, only: bool = False) -> str:
+        """Return another token that lets in; with `only`, earlier ones no longer do."""
+        token = secrets.token_hex(16)
+        if only or self.app.tokens is None:
+            self.app.tokens = {token}
+            self.token = token
+        else:
+            self.app.tokens.add(token)
+        return token
+
+    # Objects ---------------------------------------------------------------------------------------------------------
+
+    def create(self, body: Json, namespace: str = "default") -> Json:
+        """Create an object as a client would; its namespace, if it says none, is `namespace`."""
+        kind = self._kind(body)
+        return self.call(lambda: self.verbs.create(kind, self._namespace(kind, body, namespace), body).read())
+
+    def put(self, body: Json, namespace: str = "default") -> Json:
+        """Store an object as it is, status and all, past the rules: created or replaced."""
+        kind = self._kind(body)
+        return self.call(lambda: self._put(kind, self._namespace(kind, body, namespace), body).read())
+
+    def apply(self, body: Json, namespace: str = "default", *, manager: str = "test", force: bool = True) -> Json:
+        """Apply a configuration, as server-side apply does."""
+        kind = self._kind(body)
+        within = self._namespace(kind, body, namespace)
+        options = WriteOptions(manager, force=force)
+        name = body["metadata"]["name"]
+
+        def apply() -> Json:
+            return self.verbs.patch(kind, within, name, APPLY_PATCH, body, options=options)[0].read()
+
+        return self.call(apply)
+
+    def patch(self, kind: Kind, namespace: str, name: str, change: Json, part: str = "") -> Json:
+        """Change an object (or its ``status``) by a merge patch."""
+
+        def patch() -> Json:
+            return self.verbs.patch(kind, namespace, name, MERGE_PATCH, change, part)[0].read()
+
+        return self.call(patch)
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
+        """Return an object, or None."""
+        found = self.call(lambda: self.store.find(kind, namespace, name))
+        return found.read() if found else None
+
+    def list(self, kind: Kind, namespace: str = "", labels: str = "", fields: str = "") -> list[Json]:
+        """Return the objects of a kind that selectors pick."""
+        query: Mapping[str, str] = {"labelSelector": labels, "fieldSelector": fields}
+        selection = Selection.read(kind, namespace, query)
+        return [one.read() for one in self.call(lambda: self.lister.select(kind, selection))]
+
+    def delete(
+        self, kind: Kind, namespace: str, name: str, *, grace_s: int | None = None, propagation: str = ""
+    ) -> None:
+        """Delete an object as a client would."""
+        options = DeleteOptions(grace_s, propagation)
+        self.call(lambda: self.verbs.delete(kind, namespace, name, options))
+
+    def load(self, objects: Iterable[Stored]) -> int:
+        """Take many new objects at once, past rules and watches; return how many."""
+        return HALL.call(lambda: self.store.load(objects))
+
+    def forget_history(self) -> None:
+        """Forget all changes: watches and pages from older versions get 410."""
+        HALL.call(self.store.forget)
+        HALL.call(self.lister.expire)
+
+    def stale_reads(self, *, stale: bool = True) -> None:
+        """Answer lists at version 0 from now as things are now, like a cache that is cut off; or no longer."""
+        HALL.call(self.lister.freeze if stale else self.lister.thaw)
+
+    @property
+    def version(self) -> int:
+        """The latest resourceVersion."""
+        return self.store.version
+
+    def call(self, work: Callable[[], T]) -> T:
+        """Have something called on the server's thread, where its inside may be touched."""
+        return HALL.call(work)
+
+    def _furnish(self) -> None:
+        for name in FIRST_NAMESPACES:
+            if not self.store.find(NAMESPACES, "", name):
+                self.verbs.create(NAMESPACES, "", {"metadata": {"name": name}})
+
+    def _kind(self, body: Json) -> Kind:
+        kind = self.kinds.named(body["apiVersion"], body["kind"])
+        if kind is None:
+            raise LookupError(f"{self.name} does not serve {body['apiVersion']} {body['kind']}")
+        return kind
+
+    @staticmethod
+    def _namespace(kind: Kind, body: Json, namespace: str) -> str:
+        return str(body["metadata"].get("namespace", namespace)) if kind.namespaced else ""
+
+    def _put(self, kind: Kind, namespace: str, body: Json) -> Stored:
+        meta = body["metadata"]
+        if kind.namespaced:
+            meta["namespace"] = namespace
+        found = self.store.find(kind, namespace, meta["name"])
+        meta["uid"] = found.uid if found else meta.get("uid") or self.store.new_uid()
+        meta.setdefault("creationTimestamp", stamp(self.verbs.now()))
+        return self.store.put(kind, body)

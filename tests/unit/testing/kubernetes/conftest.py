@@ -1,0 +1,24 @@
+"""A server and a client that speaks HTTP to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from seaway.testing.kubernetes import ApiServer
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    """Return a server without objects but its namespaces."""
+    with ApiServer() as server:
+        yield server
+
+
+@pytest.fixture
+def api(server: ApiServer) -> Iterator[httpx.Client]:
+    """Return a client of the server."""
+    with httpx.Client(base_url=server.url, headers=server.headers, timeout=10) as client:
+        yield client
