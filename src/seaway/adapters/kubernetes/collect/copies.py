@@ -32,25 +32,27 @@ def assemble(
     address
         Where a service of it answers.
     """
-    workloads, pods = tuple(each for each in workloads if each.replicas), tuple(pods)
-    if not workloads and not pods:
+    workloads = tuple(each for each in workloads if each.replicas)
+    seated = list(seats(workloads, pods))
+    if not seated:
         return None
-    parts: dict[str, tuple[int, ...]] = {each.part: each.replicas for each in workloads}
-    parts |= {each.part: each.replicas for each in pods if each.part not in parts}
+    troubles = {each.part: each.trouble for each in workloads if each.trouble}
+    found = [(replica, pod, _verdict(pod, refused, troubles.get(part, ""))) for part, replica, pod in seated]
+    replicas = tuple(_status(*each) for each in sorted(found, key=lambda each: each[0]))
+    phase, reason, cause = _sum_up([verdict for _, _, verdict in found])
+    return Copy(*key, cluster, phase, replicas, reason, address, cause)
+
+
+def seats(workloads: Iterable[Workload], pods: Iterable[Seen]) -> Iterator[tuple[str, int, Seen | None]]:
+    """Say which pod is which replica: yield the part, the replica's number, and its pod or None."""
+    parts = {each.part: each.replicas for each in workloads if each.replicas}
     by_part: defaultdict[str, list[Seen]] = defaultdict(list)
     for pod in pods:
         by_part[pod.part].append(pod)
-    troubles = {each.part: each.trouble for each in workloads if each.trouble}
-    found = [
-        (replica, pod, _verdict(pod, refused, troubles.get(part, "")))
-        for part, replicas in parts.items()
-        for replica, pod in _seats(replicas, by_part[part])
-    ]
-    replicas = tuple(
-        _status(replica, pod, verdict) for replica, pod, verdict in sorted(found, key=lambda each: each[0])
-    )
-    phase, reason, cause = _sum_up([verdict for _, _, verdict in found])
-    return Copy(*key, cluster, phase, replicas, reason, address, cause)
+        parts.setdefault(pod.part, pod.replicas)
+    for part, replicas in parts.items():
+        for replica, seated in _seats(replicas, by_part[part]):
+            yield part, replica, seated
 
 
 def _seats(replicas: tuple[int, ...], pods: list[Seen]) -> Iterator[tuple[int, Seen | None]]:

@@ -9,6 +9,7 @@ from random import Random
 from typing import Generic, TypeVar
 
 from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.ours import SELECTOR, attempt_of
 from seaway.adapters.kubernetes.collect.ping import SOURCE, ping
 from seaway.adapters.kubernetes.collect.reflect import Source, reflect
 from seaway.adapters.kubernetes.collect.services import ServiceObject, address
@@ -16,7 +17,6 @@ from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import KINDS, WorkloadObject
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff
-from seaway.adapters.kubernetes.labels import SELECTOR, attempt_of
 from seaway.adapters.kubernetes.objects import Broken, Meta, NodeObject, Part, PodObject
 
 NODES = Source("/api/v1/nodes", NodeObject)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from seaway.adapters.kubernetes.collect.feedback import Verdict, judge
+from seaway.adapters.kubernetes.collect.ours import attempt_of
 from seaway.adapters.kubernetes.dialects.views import PodView
-from seaway.adapters.kubernetes.labels import PART, REPLICAS, attempt_of
 from seaway.adapters.kubernetes.objects import PodObject
+from seaway.adapters.kubernetes.templates.labels import PART, REPLICAS
 from seaway.adapters.kubernetes.templates.names import numbers_of
 from seaway.domain.placement import DeviceSlice
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from threading import Condition
 from time import monotonic
 
-from seaway.adapters.kubernetes.collect.copies import assemble
+from seaway.adapters.kubernetes.collect.copies import assemble, seats
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.pods import Seen, see
 from seaway.adapters.kubernetes.collect.workloads import Workload, WorkloadObject, read_workload
@@ -29,6 +29,8 @@ Attempt = tuple[str, int]
 
 KEPT = 20_000
 """Changes that cursors may point back over."""
+
+HOSTNAME = "kubernetes.io/hostname"
 
 PATIENCE_S = 10.0
 """How long something of a cluster may not answer before nothing that it said counts any more."""
@@ -100,10 +102,16 @@ class ClusterView:
         with self._changed:
             return self._nodes.get(name)
 
-    def pods_of(self, attempt: Attempt) -> tuple[Seen, ...]:
-        """Return the pods of an attempt."""
+    def hostname(self, node: str) -> str:
+        """Return the label by which pods choose a node."""
+        known = self.node(node)
+        return known.node.labels.get(HOSTNAME, node) if known else node
+
+    def seats(self, attempt: Attempt) -> dict[int, Seen]:
+        """Return the pod of each replica of an attempt that has one."""
         with self._changed:
-            return tuple(self._pods_of[attempt].values()) if attempt in self._pods_of else ()
+            found = seats(self._workloads_of.get(attempt, {}).values(), self._pods_of.get(attempt, {}).values())
+            return {replica: pod for _, replica, pod in found if pod}
 
     def objects_of(self, attempt: Attempt) -> set[tuple[str, str]]:
         """Return the objects of an attempt: the path of all of their kind, and ``namespace/name``."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from seaway.adapters.kubernetes.labels import PART, REPLICAS, SELECTOR, attempt_of
+from seaway.adapters.kubernetes.collect.ours import attempt_of
 from seaway.adapters.kubernetes.objects import Condition, Meta, Part
+from seaway.adapters.kubernetes.templates.labels import PART, REPLICAS
 from seaway.adapters.kubernetes.templates.names import numbers_of
 
 
@@ -72,6 +73,3 @@ def read_workload(written: WorkloadObject) -> Workload | None:
 def _trouble(conditions: tuple[Condition, ...]) -> str:
     failed = next((each for each in conditions if each.type in FAILURES and each.status == "True"), None)
     return " ".join((failed.message or failed.reason).split())[:500] if failed else ""
-
-
-__all__ = ["KINDS", "SELECTOR", "Workload", "WorkloadObject", "read_workload"]

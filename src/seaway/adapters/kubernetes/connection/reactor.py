@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -53,6 +53,10 @@ class Reactor:
             work.close()
             raise UnavailableError("shutting down")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def later(self, seconds: float, call: Callable[[], None]) -> None:
+        """Have something called on the event loop, which is where this is called, after so many seconds."""
+        self._loop.call_later(seconds, call)
 
     def close(self) -> None:
         """End everything that runs."""

@@ -1,0 +1,144 @@
+"""All clusters of a folder of kubeconfigs: joined when a file appears there, left when it goes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+
+from seaway.adapters.kubernetes.cluster import KubernetesCluster
+from seaway.adapters.kubernetes.collect.follow import SOURCES
+from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.view import ClusterView
+from seaway.adapters.kubernetes.connection.api import CALL_S, Api
+from seaway.adapters.kubernetes.connection.contexts import Context, find
+from seaway.adapters.kubernetes.connection.credentials import Credentials
+from seaway.adapters.kubernetes.connection.reactor import Reactor
+from seaway.adapters.kubernetes.deploy.direct import Direct
+from seaway.adapters.kubernetes.deploy.writing import Objects
+from seaway.adapters.kubernetes.dialects.views import Access
+from seaway.adapters.kubernetes.templates.options import Options
+from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Templates
+from seaway.domain.cluster import Cluster
+from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.network import Gateway, Link
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How clusters are to be used.
+
+    Attributes
+    ----------
+    namespace
+        Where Seaway's objects go.
+    call_s
+        How long a call to an API server may take.
+    described
+        What is known of clusters that they do not say themselves, by name: gateway, region, price.
+    templates
+        What jobs can become.
+    """
+
+    namespace: str = "seaway"
+    call_s: float = CALL_S
+    described: Mapping[str, Cluster] = field(default_factory=dict)
+    templates: Templates = field(default_factory=lambda: BUILT_IN)
+
+
+class KubernetesBackends:
+    """`Backends` over the clusters that a folder's kubeconfigs reach.
+
+    Parameters
+    ----------
+    folder
+        Its files are looked at every time when somebody asks for the clusters.
+
+    Raises
+    ------
+    RejectedError
+        When the folder cannot be read.
+    """
+
+    def __init__(self, folder: Path, wishes: Wishes | None = None, seed: int | None = None) -> None:
+        self._folder = folder
+        self._wishes = wishes or Wishes()
+        self._random = Random(seed)  # spreads retries; nothing secret
+        find(folder)
+        self._reactor = Reactor()
+        self._clusters: dict[Context, tuple[float, KubernetesCluster]] = {}
+        self._told: dict[Path, str] = {}
+
+    def clusters(self) -> Sequence[KubernetesCluster]:
+        """Return the clusters by name, as the folder has them now.
+
+        Raises
+        ------
+        UnavailableError
+            When the folder cannot be read right now.
+        """
+        try:
+            found = find(self._folder)
+        except RejectedError as error:
+            raise UnavailableError(error.message) from None
+        self._tell(found.broken)
+        there: dict[Context, tuple[float, KubernetesCluster]] = {}
+        for context in found.contexts:
+            written_s = _written_s(context.file)
+            before = self._clusters.pop(context, None)
+            if before and before[0] != written_s:
+                before[1].close()
+                before = None
+            there[context] = before or (written_s, self._join(context))
+        for _, left in self._clusters.values():
+            left.close()
+        self._clusters = there
+        return tuple(cluster for _, cluster in there.values())
+
+    def gateways(self) -> Sequence[Gateway]:
+        """Return the gateways; nothing tells of any yet."""
+        return ()
+
+    def links(self) -> Sequence[Link]:
+        """Return the links; nothing measures any yet."""
+        return ()
+
+    def close(self) -> None:
+        """Leave all clusters."""
+        for _, cluster in self._clusters.values():
+            cluster.close()
+        self._reactor.close()
+
+    def _join(self, context: Context) -> KubernetesCluster:
+        """Begin to follow a cluster."""
+        wishes = self._wishes
+        described = replace(wishes.described.get(context.name, Cluster(context.name)), name=context.name)
+        api = Api(context.name, Credentials(context.file, context.context), call_s=wishes.call_s)
+        health = Health(SOURCES)
+        view = ClusterView(described, health, self._reactor.later)
+
+        def access(node: str, uuid: str) -> Access | None:
+            known = view.node(node)
+            return known.by_uuid.get(uuid) if known else None
+
+        options = Options(access, namespace=wishes.namespace, hostname=view.hostname)
+        deployer = Direct(Objects(api, wishes.namespace), view, options, wishes.templates)
+        return KubernetesCluster(self._reactor, api, view, health, deployer, self._random)
+
+    def _tell(self, broken: Mapping[Path, str]) -> None:
+        """Say once of every file that it is no kubeconfig."""
+        for file, why in broken.items():
+            if self._told.get(file) != why:
+                log.warning("%s", why)
+        self._told = dict(broken)
+
+
+def _written_s(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return 0

@@ -1,0 +1,101 @@
+"""One real cluster, as the control loop's port has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any, Protocol
+
+from seaway.adapters.kubernetes.collect.follow import follow
+from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.view import ClusterView
+from seaway.adapters.kubernetes.connection.api import Api
+from seaway.adapters.kubernetes.connection.errors import ApiError
+from seaway.adapters.kubernetes.connection.reactor import Reactor
+from seaway.adapters.kubernetes.templates.manifest import Manifest
+from seaway.application.ports.backend import Answer, Changes, Command
+from seaway.domain.deployment import Deployment
+from seaway.domain.errors import RejectedError
+
+SEND_S = 60.0
+"""How long a batch of commands may take; each call in it has a limit of its own."""
+
+LOGS_S = 20.0
+MOST_LINES = 10_000
+CLOSE_S = 5.0
+
+
+class Deployer(Protocol):
+    """Carries commands out; on the event loop."""
+
+    async def send(self, commands: Sequence[Command]) -> list[Answer]:
+        """Carry out commands, each for itself; return an answer for each."""
+
+    def manifests(self, deployment: Deployment) -> list[Manifest]:
+        """Return what a deployment becomes."""
+
+
+class KubernetesCluster:
+    """A `Backend`: a view that is kept told, and a deployer.
+
+    Parameters
+    ----------
+    reactor
+        Where all of it runs.
+    api
+        The cluster's API server.
+    """
+
+    def __init__(
+        self, reactor: Reactor, api: Api, view: ClusterView, health: Health, deployer: Deployer, random: Random
+    ) -> None:
+        self._reactor = reactor
+        self._api = api
+        self._view = view
+        self._deployer = deployer
+        self._following = reactor.begin(follow(api, view, health, random))
+
+    @property
+    def cluster(self) -> str:
+        """Its name."""
+        return self._view.name
+
+    @property
+    def view(self) -> ClusterView:
+        """What is there."""
+        return self._view
+
+    def changes(self, cursor: str, wait_s: float) -> Changes:
+        """Return what changed since `cursor`."""
+        return self._view.changes(cursor, wait_s)
+
+    def send(self, commands: Sequence[Command]) -> list[Answer]:
+        """Carry out commands, each for itself."""
+        return self._reactor.run(self._deployer.send(commands), SEND_S)
+
+    def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
+        """Return the objects that a deployment becomes, pins and all."""
+        return [each.pinned() for each in self._deployer.manifests(deployment)]
+
+    def logs(self, copy: str, replica: int, tail: int) -> Iterator[str]:
+        """Return the last lines of a replica's containers."""
+        job_id, _, attempt = copy.removeprefix("sw-").rpartition("-")
+        seats = self._view.seats((job_id, int(attempt) if attempt.isdecimal() else 0))
+        pod = seats.get(replica)
+        if pod is None:
+            raise RejectedError(f"copy {copy!r} has no pod for replica {replica} in {self.cluster}")
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/log"
+        params = {"tailLines": str(max(0, min(tail, MOST_LINES)))}
+        if pod.containers:
+            params["container"] = pod.containers[0][0]
+        try:
+            said = self._reactor.run(self._api.get(path, params), LOGS_S)
+        except ApiError as error:
+            raise RejectedError(f"{self.cluster}: {error}") from None
+        return iter(said.decode("utf-8", "replace").splitlines())
+
+    def close(self) -> None:
+        """End following it."""
+        self._view.close()
+        self._following.cancel()
+        self._reactor.run(self._api.close(), CLOSE_S)
