@@ -52,6 +52,11 @@ class Booking:
     lines: Int64
     slices: Int32
 
+    @property
+    def holds(self) -> bool:
+        """Whether it holds anything."""
+        return bool((self.lines[:, PLAN_NODE] >= 0).any())
+
     def copy(self) -> Booking:
         """Return a booking that can be released on a copy of the snapshot."""
         return Booking(self.lines.copy(), self.slices)

@@ -34,7 +34,7 @@ OVERDUE_NS = 10_000_000_000
 """How long a job may be late for its place before another is looked for."""
 
 MOST_LOOKED_AT = 3
-"""Jobs for which a place is looked for in one pass; it takes far longer than to try them."""
+"""Jobs for which a place is looked for in one go; it takes far longer than to try them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +103,13 @@ class Reservations:
             if reservation.entry.record.id == job_id:
                 self._lift(queue)
 
+    def begin(self) -> None:
+        """Begin a round: so many jobs may be looked at again."""
+        self._looked_at = 0
+
     def review(self) -> None:
         """Lift what is kept for jobs that wait no more, where nothing will come free, or behind a better claim."""
         now_ns = self._live.clock.monotonic_ns()
-        self._looked_at = 0
         self._hopeless = {kind: until_ns for kind, until_ns in self._hopeless.items() if until_ns > now_ns}
         for queue, reservation in list(self._made.items()):
             if reservation.starts_ns is None and now_ns > reservation.until_ns:
@@ -142,7 +145,7 @@ class Reservations:
 
     def lets_pass(self, ends_within_s: int | None, job_id: str = "") -> bool:
         """Tell whether a job that is gone in so many seconds, None for who knows, may use what is kept for others."""
-        now_ns = self._live.clock.monotonic_ns()
+        now_ns = self._live.clock.monotonic_ns() if self._made else 0
         for reservation in self._made.values():
             if reservation.entry.record.id == job_id:
                 continue
@@ -171,12 +174,11 @@ class Reservations:
 
     def head_of(self, batch: Sequence[Entry], fits: Sequence[bool]) -> int | None:
         """Find the first job of a batch that does not fit and is to get a reservation; None without one."""
-        if not self._live.settings.reserve:
-            return None
-        for at, entry in enumerate(batch):
-            if not fits[at] and entry.queue not in self._made and self._has_hope(entry):
-                return at
-        return None
+        return next((at for at, entry in enumerate(batch) if not fits[at] and self.awaits(entry)), None)
+
+    def awaits(self, entry: Entry) -> bool:
+        """Tell whether a job is to get a reservation once it was tried and does not fit."""
+        return self._live.settings.reserve and entry.queue not in self._made and self._has_hope(entry)
 
     def make(self, entry: Entry) -> None:
         """Work out where a job will fit first, and keep what is free there."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from seaway.application.changes import Change, Outcome
@@ -19,7 +19,9 @@ from seaway.domain.job import Job
 from seaway.domain.lifecycle import AttemptState, JobState
 from seaway.scheduling.booking import Booking, bookings
 from seaway.scheduling.engine import decide
+from seaway.scheduling.least import Least
 from seaway.scheduling.plan import Plan
+from seaway.scheduling.plugins import RULES_OF_FIT
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queue import JobQueue
 
@@ -35,6 +37,9 @@ STAND_IN = "bestfit"
 
 FEWEST_TO_LEARN = 20
 """Jobs of the past from which on a policy learns from them anew, each time that they have doubled."""
+
+LONGEST_NS = 25_000_000
+"""How long jobs are tried before others may look at the memory; the batch that has begun is decided to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,15 @@ class Tally:
     conflicts: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Learnt:
+    """A policy, the lesson it learnt last, and whether nothing but the rules of fit decides what fits."""
+
+    lesson: int
+    profile: Profile
+    by_rules: bool
+
+
 class Scheduler:
     """Takes jobs that wait, batch by batch, and finds places for them.
 
@@ -71,24 +85,32 @@ class Scheduler:
     def __init__(self, live: Live, make: ProfileFactory) -> None:
         self._live = live
         self._make = make
-        self._profiles: dict[str, tuple[int, Profile]] = {}
+        self._profiles: dict[str, _Learnt] = {}
+        self._refused = Refused(live)
         self.reservations = Reservations(live, self.profile)
         self.shadows = Shadows(live)
         self.tally = Tally()
 
     def profile(self, queue: str) -> Profile:
         """Return the policy by which a queue's jobs are placed."""
-        known = self._live.queues.get(queue)
-        return self.policy(known.policy if known else STAND_IN)
+        return self.policy(self._policy_of(queue))
 
     def policy(self, name: str) -> Profile:
         """Return a policy by name, which has learnt from what was asked for lately."""
+        return self._learnt(name).profile
+
+    def _policy_of(self, queue: str) -> str:
+        known = self._live.queues.get(queue)
+        return known.policy if known else STAND_IN
+
+    def _learnt(self, name: str) -> _Learnt:
         lesson = self._live.taken_in // FEWEST_TO_LEARN
         lesson = 0 if not lesson else lesson.bit_length()
         known = self._profiles.get(name)
-        if known is None or known[0] != lesson:
-            known = self._profiles[name] = (lesson, self._made(name))
-        return known[1]
+        if known is None or known.lesson != lesson:
+            profile = self._made(name)
+            known = self._profiles[name] = _Learnt(lesson, profile, profile.compiled(RULES_OF_FIT) is not None)
+        return known
 
     def _made(self, name: str) -> Profile:
         """Make a policy; one whose package is gone is stood in for, so that its queue does not stop the loop."""
@@ -98,32 +120,39 @@ class Scheduler:
             log.error("%s; %s decides in its place", error, STAND_IN)
             return self._make(STAND_IN, tuple(self._live.recent))
 
+    def begin(self) -> None:
+        """Begin a round."""
+        self.reservations.begin()
+
     def next(self) -> list[Decision]:
         """Decide the next jobs that wait, about a batch; what fits is booked, what does not waits on.
 
-        An empty list means that nothing fits for now. When the fleet changes in the middle of a pass over all
-        jobs, the pass goes on, and the next begins from the top: else what is far behind would never be tried.
+        An empty list means that nothing that was tried fits; there may be more to try, which the next call goes on
+        with. When the fleet changes in the middle of a pass over all jobs, the pass goes on, and the next begins
+        from the top: else what is far behind would never be tried.
         """
+        waiting, settings = self._live.waiting, self._live.settings
+        until_ns = self._live.clock.monotonic_ns() + LONGEST_NS
         tried = 0
         decisions: list[Decision] = []
         if not self.reservations.current():
             self.reservations.drop_all()
         self.reservations.review()
-        if self._live.seen_version != self._live.fleet.version and self._live.waiting.idle:
+        if self._live.seen_version != self._live.fleet.version and waiting.idle:
             self._live.seen_version = self._live.fleet.version
-            self._live.waiting.try_all()
-        most = self._live.settings.batch
-        while not self._live.waiting.idle and tried < self._live.settings.most_tried and len(decisions) < most:
-            batch = self._live.waiting.take(most - len(decisions), self._alike)
-            if not batch:
-                break
+            waiting.try_all()
+        while tried < settings.most_tried and len(decisions) < settings.batch:
+            batch = waiting.take(settings.batch - len(decisions), self._alike, self._hopeless)
             tried += len(batch)
             known = self._known(batch)
             decisions += self._decide(known) if known else []
+            if not batch or self._live.clock.monotonic_ns() >= until_ns:
+                break
         return decisions
 
     def settle(self, decisions: Sequence[Decision], outcomes: Sequence[Outcome]) -> None:
         """Give back what was decided and could not be stored, because somebody changed the job meanwhile."""
+        self.begin()
         for decision, outcome in zip(decisions, outcomes, strict=True):
             if outcome is Outcome.STORED:
                 self.tally.placed += 1
@@ -176,7 +205,8 @@ class Scheduler:
         self.tally.decided += len(batch)
         booked = list(bookings(plan))
         fits = plan.jobs_placed.tolist()
-        head = self.reservations.head_of(batch, fits)
+        sure = _sure(fits, booked)
+        head = self.reservations.head_of(batch[:sure], fits)
         end = len(batch) if head is None else head + 1
         for at in range(len(batch) - 1, -1, -1):
             if at >= end or not fits[at]:
@@ -186,12 +216,33 @@ class Scheduler:
         for at in range(end):
             if fits[at]:
                 decisions.append(self._decision(batch[at], plan, at, booked[at], profile.name))
-            else:
-                self._live.waiting.put_back([batch[at]])
+                continue
+            self._live.waiting.put_back([batch[at]])
+            if at < sure:
                 self._live.waiting.refuse(batch[at].kind)
+        if self._by_rules(batch[0]):
+            passes = self.reservations.may_pass(batch[0])
+            self._refused.note([batch[at] for at in range(min(sure, end)) if not fits[at]], passes)
         if head is not None:
             self.reservations.make(batch[head])
         return decisions
+
+    def _hopeless(self, entry: Entry) -> bool:
+        """Tell whether a job surely does not fit, and need not be tried for anything else either.
+
+        It may only go by what was refused while no more was free than the job would see: what is kept for others,
+        too, when it may use that.
+        """
+        sees_more = self.reservations.may_pass(entry) or bool(self.reservations.own(entry))
+        return (
+            self._refused.covers(entry, by_all=sees_more)
+            and not self.reservations.awaits(entry)
+            and self._by_rules(entry)
+        )
+
+    def _by_rules(self, entry: Entry) -> bool:
+        """Tell whether nothing but the rules of fit decides whether a job fits, whatever else its policy is."""
+        return self._learnt(self._policy_of(entry.queue)).by_rules
 
     def _decision(self, entry: Entry, plan: Plan, at: int, booking: Booking, policy: str) -> Decision:
         now_ns = self._live.clock.now_ns()
@@ -225,3 +276,52 @@ class Scheduler:
         )
         self._live.bookings[record.id, number] = booking
         return Decision(entry, booking, job, attempt, placed(record, job, attempt, ACTOR))
+
+
+class Refused:
+    """What nothing could hold since something came free the last time.
+
+    Parameters
+    ----------
+    live
+        The loop's memory.
+    """
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._version = -1
+        self._least = Least()
+        self._least_by_all = Least()
+
+    def note(self, entries: Iterable[Entry], by_all: bool) -> None:
+        """Note jobs that were refused; `by_all` where they might have used what is kept for others."""
+        self._follow()
+        for each in entries:
+            if each.kind.alone:
+                self._least.note(each.kind.rules, each.kind.asked)
+                if by_all:
+                    self._least_by_all.note(each.kind.rules, each.kind.asked)
+
+    def covers(self, entry: Entry, *, by_all: bool) -> bool:
+        """Tell whether no replica of a job fits; `by_all` where it might use what is kept for others."""
+        self._follow()
+        known = self._least_by_all if by_all else self._least
+        return known.covers(entry.kind.rules, entry.kind.asked)
+
+    def _follow(self) -> None:
+        """Forget everything when something came free."""
+        if self._version != self._live.fleet.version:
+            self._version = self._live.fleet.version
+            self._least.clear()
+            self._least_by_all.clear()
+
+
+def _sure(fits: Sequence[bool], booked: Sequence[Booking]) -> int:
+    """Return up to which job of a batch a refusal means what it says.
+
+    Behind a job that took something before it turned out not to fit, others may have missed just that.
+    """
+    for at, (fit, booking) in enumerate(zip(fits, booked, strict=True)):
+        if not fit and booking.holds:
+            return at + 1
+    return len(fits)

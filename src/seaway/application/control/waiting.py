@@ -2,6 +2,7 @@
 
 Within a tenant, priority goes first, then who came first; tenants take turns. Jobs that ask for the
 same for about as long are of one kind: when one of a kind does not fit, none of it does until the fleet changes.
+Kinds that do not fit lie aside, in the order in which they came to their turn, which is how they are tried again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from weakref import WeakValueDictionary
 from seaway.application.records import JobRecord
 from seaway.domain.job import Job
 from seaway.domain.lifecycle import JobState
+from seaway.scheduling.least import Asked, asked_of, rules_of
 
 Order = tuple[int, int, str]
 
@@ -23,17 +25,51 @@ LOOKS = 8
 """Jobs that are looked through for each that is wanted."""
 
 
-class Kind:
-    """What jobs that fit in the same places ask for: there is one for each, so that telling them apart is quick."""
+MOST_SKIPPED = 1024
+"""Kinds that are passed over untried before somebody else may look at the memory."""
+
+
+class Rules:
+    """What jobs ask for besides amounts: there is one for each, so that telling them apart is quick."""
 
     __slots__ = ("__weakref__",)
 
-    _known: ClassVar[WeakValueDictionary[Hashable, Kind]] = WeakValueDictionary()
+    _known: ClassVar[WeakValueDictionary[Hashable, Rules]] = WeakValueDictionary()
 
     @classmethod
-    def of(cls, asked: Hashable) -> Kind:
-        """Return the kind of all jobs that ask for the same."""
+    def of(cls, asked: Hashable) -> Rules:
+        """Return the rules of all jobs that ask for the same besides amounts."""
         return cls._known.setdefault(asked, cls())
+
+
+class Kind:
+    """What jobs that fit in the same places ask for: there is one for each, so that telling them apart is quick.
+
+    Attributes
+    ----------
+    rules, asked
+        What each replica asks for, in two parts.
+    alone
+        Whether they are jobs of one replica: when one is refused, no node has room for it.
+    """
+
+    __slots__ = ("__weakref__", "alone", "asked", "rules")
+
+    _known: ClassVar[WeakValueDictionary[Hashable, Kind]] = WeakValueDictionary()
+
+    def __init__(self, job: Job) -> None:
+        self.rules: Rules = Rules.of(rules_of(job.demand))
+        self.asked: Asked = asked_of(job.demand)
+        self.alone: bool = job.replicas == 1
+
+    @classmethod
+    def of(cls, queue: str, length: int, job: Job) -> Kind:
+        """Return the kind of all jobs that ask for the same, in one queue and for about as long."""
+        key = (queue, length, job.demand, job.replicas, job.gang, job.between_replicas)
+        known = cls._known.get(key)
+        if known is None:
+            known = cls._known[key] = cls(job)
+        return known
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,8 +114,7 @@ def entry(record: JobRecord, clusters: frozenset[str], avoid: frozenset[str]) ->
         job = replace(job, demand=replace(job.demand, devices=rules))
     ends_s = spec.ends_within_s
     length = -1 if ends_s is None else ends_s.bit_length()  # short jobs may fit where others have to keep away
-    kind = Kind.of((spec.queue, length, job.demand, job.replicas, job.gang, job.between_replicas))
-    return Entry(record, job, kind, (-spec.priority, record.submitted_ns, record.id))
+    return Entry(record, job, Kind.of(spec.queue, length, job), (-spec.priority, record.submitted_ns, record.id))
 
 
 Ranked = tuple[Order, int, Entry]
@@ -118,6 +153,7 @@ class Waiting:
         self._kinds: defaultdict[str, dict[Kind, _Line]] = defaultdict(dict)  # by tenant
         self._queues: defaultdict[tuple[str, str], _Line] = defaultdict(_Line)  # by tenant and queue
         self._untried: defaultdict[str, list[Ranked]] = defaultdict(list)  # a heap of the first of each kind, by tenant
+        self._aside: defaultdict[str, dict[Kind, Ranked]] = defaultdict(dict)  # the same of kinds that were refused
         self._refused: set[Kind] = set()
         self._fresh: deque[str] = deque()
         self._last_tenant = ""
@@ -170,7 +206,11 @@ class Waiting:
         self._queues[tenant, entry.queue].push(ranked, self._waits)
         line = self._kinds[tenant].setdefault(entry.kind, _Line())
         line.push(ranked, self._waits)
-        if entry.kind not in self._refused and line.heap[0] is ranked:
+        if line.heap[0] is not ranked:
+            return
+        if entry.kind in self._refused:
+            self._aside[tenant][entry.kind] = ranked
+        else:
             heappush(self._untried[tenant], ranked)
 
     def put_back(self, entries: Iterable[Entry]) -> None:
@@ -187,11 +227,14 @@ class Waiting:
     def try_all(self) -> None:
         """Let every kind be tried again: the fleet changed."""
         self._refused.clear()
-        self._untried.clear()
-        for tenant, kinds in self._kinds.items():
-            firsts = [self._first(tenant, kind) for kind in list(kinds)]
-            self._untried[tenant] = [first for first in firsts if first]
-            heapify(self._untried[tenant])
+        for tenant in {*self._untried, *self._aside}:
+            aside = self._aside[tenant]
+            for kind in {each[2].kind for each in self._untried[tenant]}:
+                first = None if kind in aside else self._first(tenant, kind)
+                if first:
+                    aside[kind] = first
+            self._untried[tenant] = sorted(aside.values())  # nearly in order as it is, and in order it is a heap
+            aside.clear()
 
     def refuse(self, kind: Kind) -> None:
         """Note that jobs of a kind do not fit for now."""
@@ -202,11 +245,15 @@ class Waiting:
         """Whether there is nothing to try."""
         return not any(self._next(tenant) for tenant in list(self._untried))
 
-    def take(self, most: int, alike: Callable[[Entry], Hashable]) -> list[Entry]:
+    def take(
+        self, most: int, alike: Callable[[Entry], Hashable], hopeless: Callable[[Entry], bool] = lambda _: False
+    ) -> list[Entry]:
         """Take the next jobs to try, up to `most`, as long as `alike` says the same of them.
 
-        They wait no longer, until they are put back.
+        They wait no longer, until they are put back. Kinds of which `hopeless` knows that they do not fit are
+        refused on the way; after many of them what was taken so far is returned, which may be nothing.
         """
+        skipped = 0
         turn = sorted(tenant for tenant in list(self._untried) if self._next(tenant))
         turn.sort(key=lambda tenant: tenant <= self._last_tenant)
         taken: list[Entry] = []
@@ -214,6 +261,12 @@ class Waiting:
         while turn and len(taken) < most:
             for tenant in list(turn):
                 first = self._next(tenant)
+                while first and hopeless(first):
+                    self._pass_over(tenant)
+                    skipped += 1
+                    if skipped >= MOST_SKIPPED:
+                        return taken
+                    first = self._next(tenant)
                 if first is None:
                     turn.remove(tenant)
                     continue
@@ -232,14 +285,22 @@ class Waiting:
         heap = self._untried[tenant]
         while heap:
             kind = heap[0][2].kind
-            first = None if kind in self._refused else self._first(tenant, kind)
-            if first is heap[0]:
-                return first[2]
-            if first is None:
-                heappop(heap)
-            else:
+            first = self._first(tenant, kind)
+            if first and kind not in self._refused:
+                if first is heap[0]:
+                    return first[2]
                 heapreplace(heap, first)
+                continue
+            heappop(heap)
+            if first:
+                self._aside[tenant][kind] = first
         return None
+
+    def _pass_over(self, tenant: str) -> None:
+        """Refuse the kind of the job that `_next` returned."""
+        ranked = heappop(self._untried[tenant])
+        self._aside[tenant][ranked[2].kind] = ranked
+        self._refused.add(ranked[2].kind)
 
     def _pop(self, tenant: str) -> None:
         """Take away the job that `_next` returned; the next of its kind takes its place."""
