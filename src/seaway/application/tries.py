@@ -139,6 +139,7 @@ class Tries:
     def _stage(self, spec: JobSpec, name: str) -> tuple[Snapshot, Profile, Job]:
         """Return a copy of the fleet, the policy of a job's queue, and the job as the scheduler sees it."""
         with self._controller.lock:
+            self._controller.require_read()
             live = self._controller.live
             clusters = live.clusters_of(spec.queue)
             profile = self._controller.scheduler.profile(spec.queue)

@@ -154,8 +154,11 @@ class WhatIf:
         ------
         RejectedError
             When the question names something that is not there.
+        UnavailableError
+            While what runs is being read anew.
         """
         with self._controller.lock:
+            self._controller.require_read()
             live = self._controller.live
             snapshot = live.fleet.snapshot.copy()
             snapshot.part_demands()  # the loop goes on writing into its own

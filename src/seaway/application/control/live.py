@@ -34,6 +34,39 @@ MIX = 1000
 
 
 @dataclass(frozen=True, slots=True)
+class Stored:
+    """What a store has of everything that matters to the loop.
+
+    Attributes
+    ----------
+    records
+        Attempts, what clusters are to be told, and jobs, in the order in which they are to be taken over.
+    """
+
+    queues: Sequence[Queue]
+    pools: Sequence[Pool]
+    tenants: Sequence[Tenant]
+    cordons: Sequence[Cordon]
+    records: Sequence[Attempt | Outgoing | JobRecord]
+
+
+def read(store: Store) -> Stored:
+    """Read everything that matters to the loop from the store.
+
+    Raises
+    ------
+    UnavailableError
+        When the database does not answer.
+    """
+    queues, pools, tenants, cordons = store.queues(), store.pools(), store.tenants(), store.cordons()
+    attempts, jobs = list(store.held_attempts()), {job.id: job for job in store.live_jobs()}
+    for job_id in dict.fromkeys(attempt.job_id for attempt in attempts):  # some are over and still hold something
+        if job_id not in jobs and (over := store.job(job_id)):
+            jobs[job_id] = over
+    return Stored(queues, pools, tenants, cordons, [*attempts, *store.outgoing(), *jobs.values()])
+
+
+@dataclass(frozen=True, slots=True)
 class Refusals:
     """How often clusters refused a job, and the devices that it is kept from for that."""
 
@@ -113,31 +146,13 @@ class Live:
         self.fleet.empty()
         self.dispatcher.forget()
 
-    def load(self, store: Store) -> None:
-        """Take over everything from the store, once all of it is read.
-
-        Raises
-        ------
-        UnavailableError
-            When the database does not answer; all is as it was then, and out of date.
-        """
-        queues, pools, tenants, cordons = store.queues(), store.pools(), store.tenants(), store.cordons()
-        attempts, jobs = list(store.held_attempts()), {job.id: job for job in store.live_jobs()}
-        for job_id in dict.fromkeys(attempt.job_id for attempt in attempts):  # some are over and still hold something
-            if job_id not in jobs and (over := store.job(job_id)):
-                jobs[job_id] = over
-        outbox = list(store.outgoing())
+    def begin_anew(self, stored: Stored) -> None:
+        """Forget everything but names, which are taken over from what was read; records are to follow in order."""
         self.clear()
-        self.queues = {queue.name: queue for queue in queues}
-        self.pools = {pool.name: pool for pool in pools}
-        self.tenants = {tenant.name: tenant for tenant in tenants}
-        self.fleet.cordon(cordons)
-        for attempt in attempts:
-            self._put_attempt(attempt)
-        for outgoing in outbox:
-            self._put_outgoing(outgoing)
-        for job in jobs.values():
-            self._put_job(job)
+        self.queues = {queue.name: queue for queue in stored.queues}
+        self.pools = {pool.name: pool for pool in stored.pools}
+        self.tenants = {tenant.name: tenant for tenant in stored.tenants}
+        self.fleet.cordon(stored.cordons)
 
     # Taking over what was stored.
 

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.dispatch import Dispatcher, Report
-from seaway.application.control.live import Live
+from seaway.application.control.live import Live, read
 from seaway.application.control.observe import Observer
 from seaway.application.control.schedule import ProfileFactory, Scheduler
 from seaway.application.control.settings import ControlSettings
 from seaway.application.control.topology import Topology
+from seaway.application.control.turns import Turns
 from seaway.application.control.upkeep import Upkeep
 from seaway.application.ports.backend import Backends
 from seaway.application.ports.clock import Clock
@@ -23,14 +24,14 @@ from seaway.domain.errors import UnavailableError
 
 log = logging.getLogger(__name__)
 
-MOST_BATCHES = 8
-"""Batches of jobs that are decided in one round, before clusters are listened to again; one while many submit."""
+PART = 512
+"""Changes, or records, that are taken over before others may look at the memory."""
 
 MOST_REST_S = 0.5
 """The longest rest between two rounds."""
 
 BATCHES = 8
-"""Batches decided before the loop looks around again."""
+"""Batches decided before the loop looks around again; others may look at the memory between any two."""
 
 
 class Controller:
@@ -53,7 +54,10 @@ class Controller:
     Attributes
     ----------
     lock
-        Held while the memory changes; whoever looks at it from another thread takes it.
+        Held while the memory changes; whoever looks at it from another thread takes it. What takes long is done
+        in parts, and between them whoever waits for the lock has it.
+    half_read
+        Whether only a part of what is stored is in memory yet.
     """
 
     def __init__(  # everything that the loop brings together
@@ -72,18 +76,18 @@ class Controller:
         self._topology.on_change = self.wake
         self._dispatcher = dispatcher
         self._settings = settings
-        self.lock = threading.RLock()
+        self.lock = Turns()
         self.live = Live(dispatcher, clock, settings)
         self.observer = Observer(self.live, store)
         self.scheduler = Scheduler(self.live, make)
         self.upkeep = Upkeep(self.live, self.observer)
         self._clock = clock
+        self.half_read = False
         self._loaded = False
         self._doubt = threading.Event()
         self._unsettled: list[Report] = []
         self._inbox: deque[Sequence[Change]] = deque()
         self._wake = threading.Event()
-        self._storm = False
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         writer.listen(self._stored, self._doubted)
@@ -104,6 +108,17 @@ class Controller:
             return f"it is not known yet which clusters there are: {self._topology.trouble or 'nobody has answered'}"
         return ""
 
+    def require_read(self) -> None:
+        """Make sure that memory shows all that runs; to be called under the lock.
+
+        Raises
+        ------
+        UnavailableError
+            While everything is read anew, and only half of what runs may be booked.
+        """
+        if self.half_read:
+            raise UnavailableError("what runs is being read from the database", retry_after_s=1)
+
     def step(self) -> bool:
         """Go round once; tell whether anything happened.
 
@@ -118,11 +133,11 @@ class Controller:
         if not self._topology.runs:
             self._topology.refresh()
         try:
+            if not self.loaded:
+                self._load()
             with self.lock:
-                if not self.loaded:
-                    self._load()
                 self._meet()
-                self._take_over()
+            self._take_over()
             happened = self._observe()
             happened |= self._keep_up()
             happened |= self._schedule()
@@ -134,12 +149,19 @@ class Controller:
     # The four parts.
 
     def _load(self) -> None:
+        """Read everything anew; what is stored meanwhile is in what is read, or is taken over afterwards, or both."""
         self._loaded = False
         self._doubt.clear()
         self._inbox.clear()
         self._unsettled.clear()
-        self.live.load(self._store)
-        self.upkeep.begin_anew()
+        stored = read(self._store)
+        with self.lock:
+            self.half_read = True
+            self.live.begin_anew(stored)
+        self._apply([Change(put=[record]) for record in stored.records])
+        with self.lock:
+            self.upkeep.begin_anew()
+            self.half_read = False
         self._loaded = True
 
     def _meet(self) -> None:
@@ -157,9 +179,14 @@ class Controller:
         fleet.connect(known.gateways, known.links)
 
     def _take_over(self) -> None:
-        """Take over what was stored by others."""
-        while self._inbox:
-            self.live.apply(self._inbox.popleft())
+        """Take over what was stored until now, by others and by the loop itself."""
+        for _ in range(len(self._inbox)):
+            self._apply(self._inbox.popleft())
+
+    def _apply(self, changes: Sequence[Change]) -> None:
+        for first in range(0, len(changes), PART):
+            with self.lock:
+                self.live.apply(changes[first : first + PART])
 
     def _observe(self) -> bool:
         reports = [*self._unsettled, *self._dispatcher.collect()]
@@ -178,16 +205,19 @@ class Controller:
 
     def _schedule(self) -> bool:
         happened = False
+        self.scheduler.begin()
         for _ in range(BATCHES):
             with self.lock:
                 decisions = self.scheduler.next()
-            if not decisions:
-                break
-            outcomes = self._writer.commit([decision.change for decision in decisions])
-            with self.lock:
-                self.scheduler.settle(decisions, outcomes)
+                idle = self.live.waiting.idle
+            if decisions:
+                outcomes = self._writer.commit([decision.change for decision in decisions])
+                with self.lock:
+                    self.scheduler.settle(decisions, outcomes)
                 self._take_over()
-            happened = True
+                happened = True
+            elif idle:
+                break
         with self.lock:
             changes = [*self.scheduler.take_in(), *self.scheduler.shadows.changes()]
         return bool(self._store_all(changes)) or happened or not self.live.waiting.idle
@@ -200,8 +230,7 @@ class Controller:
         )  # small transactions, so that whoever submits meanwhile does not wait for a large one
         for first in range(0, len(changes), size):
             outcomes += self._writer.commit(changes[first : first + size])
-        with self.lock:
-            self._take_over()
+        self._take_over()
         return outcomes
 
     # A thread of its own.
@@ -263,8 +292,7 @@ class Controller:
     def _rest_s(self, took_ns: int, asked: int) -> float:
         """Return how long to rest after a round: longer while many submit, who go first."""
         took_s = took_ns / 1e9
-        self._storm = asked > took_s * self._settings.calm_per_s
-        if not self._storm:
+        if asked <= took_s * self._settings.calm_per_s:
             return self._settings.round_s
         return min(max(self._settings.round_s, took_s * self._settings.give_way), MOST_REST_S)
 

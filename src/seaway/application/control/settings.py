@@ -14,7 +14,7 @@ class ControlSettings:
     batch
         Jobs decided, and stored, together.
     most_tried
-        Jobs tried in one pass; the rest is tried in the next.
+        Jobs tried at a stretch, before others may look at the memory; the rest is tried in the next.
     assume_s
         How long a placement is held for a cluster that does not confirm it.
     stale_s
@@ -48,7 +48,7 @@ class ControlSettings:
     """
 
     batch: int = 64
-    most_tried: int = 4096
+    most_tried: int = 512
     assume_s: float = 60
     stale_s: float = 15
     grace_s: float = 60

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import pairwise
 from random import Random
 from threading import Event
 
@@ -11,9 +12,11 @@ import pytest
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.options import Options
 from seaway.application.changes import Change
-from seaway.application.control.loop import Controller
+from seaway.application.control.live import Live
+from seaway.application.control.loop import PART, Controller
 from seaway.application.control.settings import ControlSettings
 from seaway.application.control.threads import Threads
+from seaway.application.control.turns import Turns
 from seaway.application.jobs import Jobs
 from seaway.application.records import JobRecord, Verb
 from seaway.application.system_clock import SystemClock
@@ -171,6 +174,50 @@ def test_many_jobs_are_placed_over_several_rounds() -> None:
         placed.append(made.plane.controller.scheduler.tally.placed)
     assert placed[0] == 8
     assert placed[-1] == 30
+
+
+class _Watched(Turns):
+    """Notices how many jobs more are known each time that it is let go."""
+
+    def __init__(self, live: Live) -> None:
+        super().__init__()
+        self.live, self.known = live, [0]
+
+    def __exit__(self, *_: object) -> None:
+        """Count, and let go."""
+        self.known.append(len(self.live.jobs))
+        super().__exit__(*_)
+
+    def most(self) -> int:
+        """Return how many came at most in one go."""
+        return max(after - before for before, after in pairwise(self.known))
+
+
+def test_many_jobs_are_taken_over_in_parts() -> None:
+    """However many jobs come at once, or are read at the start: others may look at the memory in between."""
+    made = scene()
+    controller = made.plane.controller
+    controller.lock = watched = _Watched(controller.live)
+    made.plane.submit(*[spec() for _ in range(3 * PART)])
+    controller.step()
+    assert (watched.most(), len(controller.live.jobs)) == (PART, 3 * PART)
+    made.plane.restart()
+    controller = made.plane.controller
+    controller.lock = watched = _Watched(controller.live)
+    controller.step()
+    assert watched.most() <= PART
+    assert len(controller.live.jobs) == 3 * PART
+
+
+def test_who_looks_at_half_of_it_is_told_to_come_again() -> None:
+    """While everything is read anew, nothing is said of a fleet on which only half of what runs is booked."""
+    made = scene()
+    job_id = made.submit()
+    made.plane.controller.half_read = True
+    with pytest.raises(UnavailableError, match="read"):
+        made.plane.overview.reason(made.job(job_id))
+    made.plane.controller.half_read = False
+    assert made.plane.overview.reason(made.job(job_id)).sentence
 
 
 def test_it_runs_in_threads_of_its_own() -> None:

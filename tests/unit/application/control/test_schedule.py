@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from seaway.application.changes import Change
+from seaway.domain.lifecycle import JobState
 from seaway.domain.tenancy import Pool, Queue, Tenant
 from seaway.testing.builders import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
@@ -96,6 +97,55 @@ def test_what_is_far_behind_is_tried_though_the_fleet_keeps_changing() -> None:
         made.plane.controller.step()
         made.plane.controller.live.fleet.version += 1  # as when something ends in every step
     assert made.state(last) in {"scheduled", "deploying"}
+
+
+def test_only_so_many_are_tried_at_a_stretch() -> None:
+    """Others may look at the memory before all that wait were tried; the same step goes on where it was."""
+    made = one_node(1, batch=8, most_tried=16, reserve=False)
+    made.plane.submit(*[spec(gpus=1, gpu_memory_mib=20_000 + at, gpu_milli=1000 - at) for at in range(100)])
+    holder = made.plane.controller
+    with holder.lock:
+        holder.live.apply(holder._inbox.pop())  # noqa: SLF001  # as a step would
+        decided: list[int] = []
+        while not decided or not holder.live.waiting.idle:
+            before = holder.scheduler.tally.decided
+            holder.scheduler.next()
+            decided.append(holder.scheduler.tally.decided - before)
+    assert max(decided) <= 16 + 8
+    assert sum(decided) >= 100
+
+
+def test_what_asks_for_more_than_what_did_not_fit_is_not_tried() -> None:
+    """A thousand jobs that all differ cost a few tries when each asks for at least as much as the first."""
+    made = one_node(4)
+    made.submit(gpus=4)
+    made.plane.submit(*[spec(gpus=2, cpu_milli=1000 + at, memory_mib=at) for at in range(1000)])
+    made.plane.settle()
+    tally = made.plane.controller.scheduler.tally
+    assert tally.decided < 200
+    assert sum(job.state is JobState.QUEUED for job in made.plane.store.live_jobs()) == 1000
+    made.plane.jobs.cancel(next(iter(made.plane.controller.live.attempts))[0], "ada")
+    made.plane.settle()
+    assert tally.placed == 1 + 2
+
+
+def test_the_first_of_each_queue_gets_a_place_kept_though_others_were_refused() -> None:
+    """A job that asks for more than one of another queue that did not fit is tried all the same when it is first."""
+    made = one_node(4)
+    made.plane.writer.commit([Change(put=[Queue("fast")])])
+    made.submit(gpus=4, runs_s=100)
+    small, large = made.submit(gpus=1), made.submit(gpus=2, queue="fast")
+    reservations = made.plane.controller.scheduler.reservations
+    assert reservations.of(small)
+    assert reservations.of(large)
+
+
+def test_a_refusal_behind_what_was_given_back_is_not_believed() -> None:
+    """What two of three replicas took before the third did not fit is there for the next job at once."""
+    made = one_node(2, reserve=False)
+    spread, single = made.plane.submit(spec(replicas=3, priority=1), spec())
+    made.plane.settle()
+    assert (made.state(spread), made.state(single)) == ("queued", "deploying")
 
 
 def test_a_change_in_between_is_not_overwritten() -> None:

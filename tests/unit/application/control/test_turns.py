@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import threading
+
+from seaway.application.control.turns import Turns
+
+PATIENCE_S = 20
+
+
+def test_whoever_waits_goes_before_the_holder() -> None:
+    """A holder that lets go and wants it again at once gets it after those who waited already."""
+    turns, order = Turns(), []
+
+    def want() -> None:
+        with turns:
+            order.append("waiter")
+
+    waiter = threading.Thread(target=want)
+    with turns:
+        waiter.start()
+        while not turns._next.locked():  # noqa: SLF001  # whether it waits by now
+            threading.Event().wait(0.001)
+    with turns:
+        order.append("holder")
+    waiter.join(PATIENCE_S)
+    assert order == ["waiter", "holder"]
