@@ -1,0 +1,90 @@
+"""What a template works with: a deployment, how its cluster wants it, and its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from seaway.adapters.kubernetes.templates.labels import REPLICAS, labels
+from seaway.adapters.kubernetes.templates.manifest import Manifest, Pin
+from seaway.adapters.kubernetes.templates.names import cluster_digest, numbers_text, object_name
+from seaway.adapters.kubernetes.templates.options import Options
+from seaway.adapters.kubernetes.templates.parts import Group, Part, parts
+from seaway.domain.deployment import Deployment
+from seaway.domain.job_spec import JobSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One deployment about to be written down.
+
+    Attributes
+    ----------
+    parts
+        What the deployment falls into, in the order of their first replicas.
+    """
+
+    deployment: Deployment
+    options: Options
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, deployment: Deployment, options: Options) -> Context:
+        """Look at a deployment."""
+        return cls(deployment, options, parts(deployment))
+
+    @property
+    def spec(self) -> JobSpec:
+        """What the user asked for."""
+        return self.deployment.spec
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Each part for itself."""
+        return tuple(Group((part,)) for part in self.parts)
+
+    @property
+    def whole(self) -> str:
+        """Stands, in names and labels, for all of the attempt that goes to this cluster."""
+        return cluster_digest(self.deployment)
+
+    @property
+    def replicas(self) -> tuple[int, ...]:
+        """Numbers of all replicas here, ascending."""
+        return tuple(sorted(each for part in self.parts for each in part.replicas))
+
+    def name(self, what: str, role: str = "") -> str:
+        """Name an object after what it stands for."""
+        return object_name(self.deployment, what) + (f"-{role}" if role else "")
+
+    def metadata(self, what: str, replicas: Sequence[int], role: str = "") -> dict[str, Any]:
+        """Return an object's metadata."""
+        return {
+            "name": self.name(what, role),
+            "namespace": self.options.namespace,
+            "labels": labels(self.deployment, what),
+            "annotations": {REPLICAS: numbers_text(replicas)},
+        }
+
+    def workload(self, api: str, kind: str, what: str, spec: dict[str, Any]) -> dict[str, Any]:
+        """Return an object of this kind that stands for the whole or one part."""
+        of_part = next((part.replicas for part in self.parts if part.digest == what), self.replicas)
+        return {"apiVersion": api, "kind": kind, "metadata": self.metadata(what, of_part), "spec": spec}
+
+
+@dataclass(frozen=True, slots=True)
+class PodTemplate:
+    """A pod template, and what goes with it.
+
+    Attributes
+    ----------
+    pins
+        From the root of the workload that it is put in.
+    claims
+        Objects that its pods refer to; they have to be there first.
+    """
+
+    body: dict[str, Any]
+    pins: tuple[Pin, ...]
+    claims: tuple[Manifest, ...] = ()

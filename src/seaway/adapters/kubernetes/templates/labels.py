@@ -1,0 +1,81 @@
+"""What objects and pods are marked with."""
+
+from __future__ import annotations
+
+from seaway.domain.deployment import Deployment
+from seaway.domain.errors import RejectedError
+from seaway.domain.job_spec import JobSpec
+
+JOB = "seaway.io/job"
+"""Label: the job's id."""
+
+ATTEMPT = "seaway.io/attempt"
+"""Label: the attempt's number."""
+
+PART = "seaway.io/part"
+"""Label: which replicas of the attempt, by a digest of their place."""
+
+TENANT = "seaway.io/tenant"
+"""Label: whose it is."""
+
+ROLE = "seaway.io/role"
+"""Label: what a pod is among others, where they differ: head, worker, master."""
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+MANAGER = "seaway"
+
+REPLICAS = "seaway.io/replicas"
+"""Annotation: numbers of the replicas, like ``0-3,7``. In Indexed Jobs they are in the order of the indices."""
+
+RESERVED = (
+    "seaway.io",
+    "hami.io",
+    "karmada.io",
+    "volcano.sh",
+    "kueue.x-k8s.io",
+    "ray.io",
+    "training.kubeflow.org",
+    "batch.kubernetes.io",
+    "nvidia.com",
+)
+"""Domains whose labels change how pods are placed, shared out or counted: Seaway alone sets them."""
+
+
+def labels(deployment: Deployment, part: str, role: str = "") -> dict[str, str]:
+    """Return the labels of an object or a pod: the job's own, and Seaway's.
+
+    Raises
+    ------
+    RejectedError
+        When the job's labels are in a domain that it may not use.
+    """
+    spec = deployment.spec
+    require_free(spec)
+    return {
+        **spec.labels,
+        MANAGED_BY: MANAGER,
+        **selector(deployment),
+        PART: part,
+        TENANT: spec.tenant,
+        **({ROLE: role} if role else {}),
+    }
+
+
+def selector(deployment: Deployment) -> dict[str, str]:
+    """Return the labels by which all of an attempt is found."""
+    return {JOB: deployment.job_id, ATTEMPT: str(deployment.attempt)}
+
+
+def require_free(spec: JobSpec) -> None:
+    """Check a job's own labels.
+
+    Raises
+    ------
+    RejectedError
+        When one is in a reserved domain: ``hami.io/webhook: ignore`` would get devices without limits.
+    """
+    for key in spec.labels:
+        domain = key.rpartition("/")[0]
+        taken = next((each for each in RESERVED if domain == each or domain.endswith(f".{each}")), None)
+        if taken:
+            raise RejectedError(f"labels of {taken!r} are not for jobs to set: leave {key!r} out", where="labels")

@@ -1,0 +1,250 @@
+"""Pod templates: what one replica runs, needs and is tied to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from seaway.adapters.kubernetes.dialects.views import Dialect
+from seaway.adapters.kubernetes.templates.claims import CLAIM, claim_pins, claim_spec
+from seaway.adapters.kubernetes.templates.context import Context, PodTemplate
+from seaway.adapters.kubernetes.templates.labels import REPLICAS, labels
+from seaway.adapters.kubernetes.templates.manifest import Manifest, Path, Pin
+from seaway.adapters.kubernetes.templates.names import numbers_text
+from seaway.adapters.kubernetes.templates.parts import Group
+from seaway.adapters.kubernetes.templates.pinning import Devices, device_limits, device_pins, devices_of, node_pin
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import ResourceRequest
+from seaway.domain.job_spec import Run
+from seaway.domain.node import Toleration
+
+VOLCANO_SCHEDULER = "volcano"
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """How a template wants its pods.
+
+    Attributes
+    ----------
+    container
+        Name of the container; some controllers look for one.
+    restart
+        When kubelet starts it again; jobs never do, so that a replica that failed is seen.
+    role
+        What it is among others.
+    env
+        Variables besides the job's, which win.
+    command, args
+        Instead of the job's; None leaves those.
+    ports
+        Whether it listens where the job says.
+    shared_memory
+        Whether processes share as much memory as the replica may use, rather than a container's usual 64 MiB.
+    scheduler
+        Name of the scheduler; empty leaves it to the vGPU layer, or the cluster.
+    fields
+        Further fields of its spec.
+    """
+
+    container: str = "main"
+    restart: str = "Never"
+    role: str = ""
+    env: tuple[tuple[str, str], ...] = ()
+    command: tuple[str, ...] | None = None
+    args: tuple[str, ...] | None = None
+    ports: bool = True
+    shared_memory: bool = False
+    scheduler: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """What Seaway puts into a pod template, whoever wrote the rest.
+
+    Attributes
+    ----------
+    fields
+        Of the pod's spec.
+    resources
+        Of the container that does the work.
+    pins, claims
+        As in `PodTemplate`.
+    """
+
+    fields: dict[str, Any]
+    resources: dict[str, Any]
+    pins: tuple[Pin, ...]
+    claims: tuple[Manifest, ...]
+
+
+def ties(
+    context: Context, group: Group, at: Path, scheduler: str = "", labels: Mapping[str, str] | None = None
+) -> Ties:
+    """Write down what ties a group of replicas to its place.
+
+    Parameters
+    ----------
+    at
+        Where in its workload the pod template will be.
+    scheduler
+        Name of the scheduler; empty leaves it to the vGPU layer, or the cluster.
+    labels
+        Labels that nodes have to carry besides those that the job names.
+
+    Raises
+    ------
+    RejectedError
+        When the job asks for something that Kubernetes cannot say.
+    """
+    devices = devices_of(group, context.options.accesses)
+    claimed = devices is not None and devices.terms.dialect is Dialect.DRA
+    nodes = context.spec.demand.nodes
+    selected = {**(labels or {}), **dict(nodes.node_labels)}
+    fields: dict[str, Any] = {}
+    if scheduler := scheduler or _scheduler(context, devices):
+        fields["schedulerName"] = scheduler
+    if selected:
+        fields["nodeSelector"] = selected
+    if bears := tolerations(nodes.tolerations):
+        fields["tolerations"] = bears
+    if context.options.pull_secrets:
+        fields["imagePullSecrets"] = [{"name": name} for name in context.options.pull_secrets]
+    if claimed:
+        fields["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": context.name(group.digest)}]
+    pins = [node_pin(group, context.options.hostname, selected, (*at, "spec"))]
+    if devices:
+        pins += device_pins(devices, (*at, "metadata", "annotations"))
+    claims = (_claim(context, group, devices),) if devices and claimed else ()
+    return Ties(fields, resources(context.spec.demand.request, devices), tuple(pins), claims)
+
+
+def pod_template(context: Context, group: Group, pod: Pod, at: Path) -> PodTemplate:
+    """Write down the pod template of a group of replicas, and beside it its pins.
+
+    Parameters
+    ----------
+    at
+        Where in its workload it will be.
+
+    Raises
+    ------
+    RejectedError
+        When the job names no image, or something that Kubernetes cannot say.
+    """
+    tied = ties(context, group, at, pod.scheduler)
+    spec: dict[str, Any] = {
+        "restartPolicy": pod.restart,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        **pod.fields,
+        **tied.fields,
+        "containers": [_container(context, pod, tied.resources)],
+    }
+    if pod.shared_memory:
+        spec["volumes"] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
+    return PodTemplate({"metadata": marks(context, group, pod.role), "spec": spec}, tied.pins, tied.claims)
+
+
+def marks(context: Context, group: Group, role: str = "") -> dict[str, Any]:
+    """Return the labels and annotations of pods."""
+    return {
+        "labels": labels(context.deployment, group.digest, role),
+        "annotations": {REPLICAS: numbers_text(group.replicas)},
+    }
+
+
+def tolerations(given: tuple[Toleration, ...]) -> list[dict[str, str]]:
+    """Write tolerations as Kubernetes does.
+
+    Raises
+    ------
+    RejectedError
+        When one has a value without a key: Kubernetes cannot say that.
+    """
+    written = []
+    for each in given:
+        if not each.key and each.value is not None:
+            raise RejectedError("a toleration of one value needs the taint's key", where="placement.tolerations")
+        one = {"key": each.key} if each.key else {}
+        one["operator"] = "Exists" if each.value is None else "Equal"
+        if each.value is not None:
+            one["value"] = each.value
+        if each.effect:
+            one["effect"] = each.effect.value
+        written.append(one)
+    return written
+
+
+def resources(request: ResourceRequest, devices: Devices | None) -> dict[str, Any]:
+    """Return what a container asks for: exactly that of CPU and memory, and no more."""
+    own = {}
+    if request.cpu_milli:
+        own["cpu"] = f"{request.cpu_milli}m"
+    if request.memory_mib:
+        own["memory"] = f"{request.memory_mib}Mi"
+    written: dict[str, Any] = {}
+    if limits := {**own, **(device_limits(devices, request) if devices else {})}:
+        written["limits"] = limits
+    if own:
+        written["requests"] = own
+    if devices and devices.terms.dialect is Dialect.DRA:
+        written["claims"] = [{"name": CLAIM}]
+    return written
+
+
+def image_of(context: Context) -> str:
+    """Return the image that replicas run.
+
+    Raises
+    ------
+    RejectedError
+        When there is none.
+    """
+    image = context.spec.run.image or context.options.default_image
+    if not image:
+        raise RejectedError("name the image that it runs", where="run.image")
+    return image
+
+
+def variables(run: Run, env: tuple[tuple[str, str], ...] = ()) -> list[dict[str, str]]:
+    """Return environment variables, the job's own instead of others of their name."""
+    return [{"name": name, "value": value} for name, value in {**dict(env), **dict(run.env)}.items()]
+
+
+def _container(context: Context, pod: Pod, needs: dict[str, Any]) -> dict[str, Any]:
+    run = context.spec.run
+    container: dict[str, Any] = {"name": pod.container, "image": image_of(context)}
+    if command := run.command if pod.command is None else pod.command:
+        container["command"] = list(command)
+    if args := run.args if pod.args is None else pod.args:
+        container["args"] = list(args)
+    if env := variables(run, pod.env):
+        container["env"] = env
+    if run.ports and pod.ports:
+        container["ports"] = [{"containerPort": port} for port in dict.fromkeys(run.ports)]
+    if pod.shared_memory:
+        container["volumeMounts"] = [{"name": "shm", "mountPath": "/dev/shm"}]
+    if needs:
+        container["resources"] = needs
+    return container
+
+
+def _scheduler(context: Context, devices: Devices | None) -> str:
+    if devices and devices.terms.dialect is Dialect.VOLCANO:
+        return VOLCANO_SCHEDULER
+    if devices and devices.terms.dialect in (Dialect.HAMI, Dialect.HAMI_STATUS):
+        return context.options.hami_scheduler
+    return ""
+
+
+def _claim(context: Context, group: Group, devices: Devices) -> Manifest:
+    body = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": context.metadata(group.digest, group.replicas),
+        "spec": claim_spec(devices),
+    }
+    return Manifest(body, claim_pins(devices))

@@ -1,0 +1,133 @@
+"""Templates by name: what kinds of workload a job can become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from seaway.adapters.kubernetes.templates import (
+    deployment,
+    job,
+    kueue,
+    pytorchjob,
+    raycluster,
+    rayjob,
+    torchrun,
+    volcanojob,
+)
+from seaway.adapters.kubernetes.templates.context import Context
+from seaway.adapters.kubernetes.templates.labels import require_free
+from seaway.adapters.kubernetes.templates.manifest import Manifest
+from seaway.adapters.kubernetes.templates.options import Options
+from seaway.adapters.kubernetes.templates.pods import tolerations
+from seaway.domain.deployment import Deployment
+from seaway.domain.errors import RejectedError
+from seaway.domain.job_spec import JobSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A kind of workload.
+
+    Attributes
+    ----------
+    purpose
+        What it is for, one line.
+    render
+        Writes down a deployment.
+    requires
+        Fields that a job has to fill.
+    needs
+        Kinds that a cluster has to know besides Kubernetes' own, as ``kind.group``.
+    together
+        Whether all replicas have to be in one cluster.
+    """
+
+    name: str
+    purpose: str
+    render: Callable[[Context], list[Manifest]]
+    requires: tuple[str, ...] = ("run.image",)
+    needs: tuple[str, ...] = ()
+    together: bool = False
+
+
+Templates = Mapping[str, Template]
+
+_FULL = ("run.image", "run.command")
+
+BUILT_IN: Templates = {
+    each.name: each
+    for each in (
+        Template("job", "work that ends by itself", job.render),
+        Template("deployment", "a service that runs until it is stopped", deployment.render),
+        Template("torchrun", "distributed PyTorch, without an operator", torchrun.render, _FULL),
+        Template(
+            "pytorchjob",
+            "distributed PyTorch by Kubeflow's training operator",
+            pytorchjob.render,
+            needs=("PyTorchJob.kubeflow.org",),
+            together=True,
+        ),
+        Template(
+            "raycluster", "a Ray cluster that stays", raycluster.render, needs=("RayCluster.ray.io",), together=True
+        ),
+        Template("rayjob", "a Ray cluster for one job", rayjob.render, _FULL, needs=("RayJob.ray.io",), together=True),
+        Template(
+            "volcanojob",
+            "work whose replicas Volcano starts together",
+            volcanojob.render,
+            needs=("Job.batch.volcano.sh",),
+        ),
+        Template(
+            "kueue", "work that Kueue lets in when its quota has room", kueue.render, needs=("Workload.kueue.x-k8s.io",)
+        ),
+    )
+}
+
+
+def render(deployment: Deployment, options: Options, templates: Templates = BUILT_IN) -> list[Manifest]:
+    """Write down a deployment, in the order in which its objects have to be written.
+
+    Raises
+    ------
+    RejectedError
+        When the job cannot become what it names.
+    """
+    template = _template(deployment.spec, templates)
+    if template.together and len(deployment.placements) < deployment.spec.replicas:
+        raise RejectedError(
+            f"a {template.name} cannot reach over clusters: keep replicas together by placement.clusters",
+            where="template",
+        )
+    return template.render(Context.of(deployment, options))
+
+
+def problems(spec: JobSpec, options: Options, templates: Templates = BUILT_IN) -> list[RejectedError]:
+    """Say what is wrong with a job wherever it would go, before it is placed."""
+    try:
+        template = _template(spec, templates)
+    except RejectedError as error:
+        return [error]
+    found = [
+        RejectedError(f"is needed for a {template.name}", where=field)
+        for field in template.requires
+        if not _field(spec, field) and not (field == "run.image" and options.default_image)
+    ]
+    for check in (lambda: require_free(spec), lambda: tolerations(spec.demand.nodes.tolerations)):
+        try:
+            check()
+        except RejectedError as error:
+            found.append(error)
+    return found
+
+
+def _template(spec: JobSpec, templates: Templates) -> Template:
+    if spec.template not in templates:
+        raise RejectedError(f"unknown template {spec.template!r}; there are: {', '.join(templates)}", where="template")
+    return templates[spec.template]
+
+
+def _field(spec: object, path: str) -> object:
+    for name in path.split("."):
+        spec = getattr(spec, name)
+    return spec

@@ -1,0 +1,50 @@
+"""Services: where a deployment answers, and how its replicas find each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seaway.adapters.kubernetes.templates.context import Context
+from seaway.adapters.kubernetes.templates.labels import selector
+from seaway.adapters.kubernetes.templates.manifest import Manifest
+
+PEERS = "peers"
+
+
+def port_service(context: Context, chosen: dict[str, str] | None = None) -> list[Manifest]:
+    """Return the service that reaches a job's ports; none for a job without.
+
+    Parameters
+    ----------
+    chosen
+        Further labels of the pods that answer; all do when left out.
+    """
+    ports = [_port(f"port-{port}", port) for port in dict.fromkeys(context.spec.run.ports)]
+    if not ports:
+        return []
+    return [_service(context, "", {"selector": {**selector(context.deployment), **(chosen or {})}, "ports": ports})]
+
+
+def peers_service(context: Context, port: int) -> Manifest:
+    """Return the service that gives each pod a name in DNS, ready or not."""
+    spec = {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": selector(context.deployment),
+        "ports": [_port("rendezvous", port)],
+    }
+    return _service(context, PEERS, spec)
+
+
+def peer(context: Context, pod: str) -> str:
+    """Return the name by which others of its cluster reach a pod."""
+    return f"{pod}.{context.name(context.whole, PEERS)}.{context.options.namespace}.svc"
+
+
+def _port(name: str, port: int) -> dict[str, Any]:
+    return {"name": name, "port": port, "targetPort": port, "protocol": "TCP"}
+
+
+def _service(context: Context, role: str, spec: dict[str, Any]) -> Manifest:
+    metadata = context.metadata(context.whole, context.replicas, role)
+    return Manifest({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})

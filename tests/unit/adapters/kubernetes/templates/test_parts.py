@@ -1,0 +1,124 @@
+"""Parts and the names of their objects."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seaway.adapters.kubernetes.templates.names import (
+    LONGEST_OBJECT,
+    cluster_digest,
+    numbers_of,
+    numbers_text,
+    object_name,
+)
+from seaway.adapters.kubernetes.templates.parts import Group, parts
+from seaway.domain.errors import InvariantError
+from tests.unit.adapters.kubernetes.templates.sample import deployment, share
+
+LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+NAMES = st.text(min_size=1, max_size=80)
+
+
+def test_replicas_that_share_everything_are_one_part() -> None:
+    """Replicas with node, devices and amounts in common form a part, in the order of their first."""
+    two, other = parts(deployment())
+    assert (two.node, two.replicas) == ("node-0", (0, 1))
+    assert (other.node, other.replicas) == ("node-1", (2,))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("node-9", (share("GPU-a"),)),
+        ("node-0", (share("GPU-z"),)),
+        ("node-0", (share("GPU-a", memory_mib=1),)),
+        ("node-0", (share("GPU-a", core_milli=10),)),
+        ("node-0", (share("GPU-a", profile="1g.5gb"),)),
+        ("node-0", (share("GPU-a"), share("GPU-z"))),
+        ("node-0", ()),
+    ],
+)
+def test_any_difference_makes_another_part(other: tuple[str, tuple[object, ...]]) -> None:
+    """Replicas that differ in node, device or amount cannot have one pod template."""
+    first, second = parts(deployment(placed=[("node-0", (share("GPU-a"),)), other]))  # type: ignore[list-item]
+    assert first.digest != second.digest
+
+
+def test_where_an_instance_begins_makes_no_part() -> None:
+    """Instances of one profile on one device are one part: no vGPU layer can be told where one begins."""
+    placed = [("node-0", (share("GPU-a", profile="1g.5gb", start=start),)) for start in range(7)]
+    assert [part.replicas for part in parts(deployment(placed=placed))] == [tuple(range(7))]
+
+
+def test_the_order_of_placements_means_nothing() -> None:
+    """Placements and slices in another order give the same parts with the same digests."""
+    placed = [("node-0", (share("GPU-a"), share("GPU-b"))), ("node-1", (share("GPU-c"), share("GPU-d")))]
+    first = deployment(placed=placed)
+    turned = replace(
+        first, placements=tuple(replace(each, slices=each.slices[::-1]) for each in reversed(first.placements))
+    )
+    assert parts(turned) == parts(first)
+
+
+def test_a_replica_is_placed_once_and_here() -> None:
+    """A replica that is placed twice, or in another cluster, or no replica at all: none of these is a deployment."""
+    good = deployment()
+    for placements in (
+        (),
+        (good.placements[0], good.placements[0]),
+        (replace(good.placements[0], cluster="elsewhere"),),
+    ):
+        with pytest.raises(InvariantError):
+            parts(replace(good, placements=placements))
+
+
+def test_roles_tell_groups_of_one_part_apart() -> None:
+    """Two pod templates for one part, like a head and its workers, are marked differently."""
+    part = parts(deployment())[0]
+    assert len({Group((part,)).digest, Group((part,), "head").digest, Group((part,), "worker").digest}) == 3
+
+
+@given(job=NAMES, attempt=st.integers(1, 10**9), cluster=NAMES)
+def test_every_name_is_a_dns_label(job: str, attempt: int, cluster: str) -> None:
+    """Whatever ids are like, an object's name is a DNS label with room for what controllers hang on."""
+    made = deployment(job_id=job, attempt=attempt, cluster=cluster)
+    name = object_name(made, cluster_digest(made))
+    assert LABEL.fullmatch(name)
+    assert len(name) <= LONGEST_OBJECT
+
+
+@given(first=st.tuples(NAMES, NAMES), second=st.tuples(NAMES, NAMES))
+def test_different_places_have_different_names(first: tuple[str, str], second: tuple[str, str]) -> None:
+    """Names of one attempt tell clusters, nodes and devices apart."""
+    names = []
+    for node, uuid in (first, second):
+        made = deployment(placed=[(node, (share(uuid),))])
+        names.append(object_name(made, parts(made)[0].digest))
+    assert (names[0] == names[1]) == (first == second)
+
+
+def test_names_start_with_the_attempts_own() -> None:
+    """An attempt's objects are named after it, whichever cluster they are for."""
+    here, there = deployment(), deployment(cluster="beta")
+    assert object_name(here, cluster_digest(here)).startswith(f"{here.name}-")
+    assert object_name(here, cluster_digest(here)) != object_name(there, cluster_digest(there))
+
+
+@given(st.sets(st.integers(0, 10_000)))
+def test_numbers_are_read_as_they_were_written(numbers: set[int]) -> None:
+    """Lists of replicas survive being written down."""
+    assert numbers_of(numbers_text(sorted(numbers))) == tuple(sorted(numbers))
+
+
+@pytest.mark.parametrize(
+    "text", ["x", "3-1", "1,1", "0-", "-1", "1-1", "01", "0,1", " 1", "0-999999999", "5,3", "0-9999999999999999999999"]
+)
+def test_what_is_no_list_of_numbers_is_refused(text: str) -> None:
+    """A text that Seaway did not write is not taken for replicas, and costs nothing."""
+    with pytest.raises(ValueError, match=r"number|int"):
+        numbers_of(text)

@@ -1,0 +1,459 @@
+"""The built-in templates: what each becomes, and what all have in common."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seaway.adapters.kubernetes.dialects.views import Terms
+from seaway.adapters.kubernetes.templates.labels import ATTEMPT, JOB, MANAGED_BY, PART, REPLICAS, TENANT
+from seaway.adapters.kubernetes.templates.manifest import Manifest
+from seaway.adapters.kubernetes.templates.names import numbers_of
+from seaway.adapters.kubernetes.templates.registry import BUILT_IN, problems, render
+from seaway.adapters.kubernetes.templates.text import as_yaml
+from seaway.adapters.kubernetes.templates.torchrun import CHOOSE_RANK
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import NodeRules, ResourceRequest
+from seaway.domain.job_spec import JobSpec, Run
+from seaway.domain.node import Toleration
+from tests.unit.adapters.kubernetes.templates import sample
+from tests.unit.adapters.kubernetes.templates.sample import container, deployment, env, many, one, options, share
+from tests.unit.adapters.kubernetes.templates.schemas import validate
+
+GOLDEN = Path(__file__).parent / "golden"
+WRITE = "SEAWAY_WRITE_GOLDEN"
+"""Environment variable: write the examples anew instead of comparing them."""
+
+every = pytest.mark.parametrize("template", sorted(BUILT_IN))
+
+
+def pod_templates(value: object) -> list[dict[str, Any]]:
+    """Find all pod templates in an object."""
+    if isinstance(value, dict):
+        own = [value] if "containers" in value.get("spec", {}) else []
+        return own + [each for part in value.values() for each in pod_templates(part)]
+    if isinstance(value, list):
+        return [each for part in value for each in pod_templates(part)]
+    return []
+
+
+def workloads(manifests: list[Manifest]) -> list[dict[str, Any]]:
+    """Return what runs something."""
+    return [each.pinned() for each in manifests if each.replicas]
+
+
+# ---------------------------------------------------------------- all of them
+
+
+@every
+@pytest.mark.parametrize("terms", [sample.HAMI, sample.VOLCANO, sample.PLUGIN, sample.NVIDIA_DRA])
+def test_kubernetes_would_take_it(template: str, terms: Terms) -> None:
+    """Every object of every template is valid, with its pins and without."""
+    for manifest in render(deployment(template, labels={"team": "a"}), options(terms)):
+        validate(manifest.pinned())
+        validate(manifest.body)
+
+
+@every
+def test_the_same_is_written_each_time(template: str) -> None:
+    """The same deployment gives the same bytes, in whatever order its placements come."""
+    made = deployment(template, gang=True)
+    turned = replace(made, placements=made.placements[::-1])
+    assert sample.same_bytes(render(made, options()), render(turned, options()))
+    assert as_yaml(render(made, options())) == as_yaml(render(turned, options()))
+
+
+@every
+def test_everything_is_marked(template: str) -> None:
+    """Objects and pods say whose they are; user's labels are kept, but never instead of Seaway's."""
+    made = deployment(template, labels={"team": "a", MANAGED_BY: "me"})
+    manifests = render(made, options())
+    marked = [each.pinned()["metadata"] for each in manifests]
+    marked += [each["metadata"] for body in workloads(manifests) for each in pod_templates(body)]
+    assert len(marked) > len(manifests)
+    for metadata in marked:
+        labels = metadata["labels"]
+        assert (labels[JOB], labels[ATTEMPT], labels[TENANT]) == (made.job_id, "1", "default")
+        assert labels[MANAGED_BY] == "seaway"
+        assert labels[PART]
+        assert labels["team"] == "a"
+        assert numbers_of(metadata["annotations"][REPLICAS])
+    assert len({(each.kind, each.name) for each in manifests}) == len(manifests)
+
+
+@every
+def test_each_replica_is_in_one_pod_template(template: str) -> None:
+    """The pod templates of a deployment share its replicas out, each under a mark of its own."""
+    found: list[int] = []
+    parts: list[str] = []
+    for body in workloads(render(deployment(template), options())):
+        for pods in pod_templates(body):
+            found += numbers_of(pods["metadata"]["annotations"][REPLICAS])
+            parts.append(pods["metadata"]["labels"][PART])
+    assert sorted(found) == [0, 1, 2]
+    assert len(set(parts)) == len(parts)
+
+
+@every
+def test_every_pod_is_tied_to_its_place(template: str) -> None:
+    """No pod template goes without nodes and devices, and nobody gets a token of the cluster's API."""
+    for body in workloads(render(deployment(template), options())):
+        for pods in pod_templates(body):
+            spec = pods["spec"]
+            assert ("nodeSelector" in spec) != ("affinity" in spec)
+            assert set(pods["metadata"]["annotations"]["nvidia.com/use-gpuuuid"].split(",")) <= {"GPU-a", "GPU-b"}
+            assert spec["automountServiceAccountToken"] is False
+            assert "nodeName" not in spec
+
+
+@every
+def test_a_body_without_pins_names_no_place(template: str) -> None:
+    """What says where a workload runs is in its pins alone."""
+    for manifest in render(deployment(template), options()):
+        text = str(manifest.body)
+        assert not any(each in text for each in ("node-0", "node-1", "GPU-a", "GPU-b"))
+
+
+@every
+def test_a_failed_replica_is_seen(template: str) -> None:
+    """Nothing but a service restarts its containers or is tried again by its controller."""
+    for body in workloads(render(deployment(template), options())):
+        for pods in pod_templates(body):
+            assert pods["spec"]["restartPolicy"] == ("Always" if template == "deployment" else "Never")
+        policy = body["spec"].get("runPolicy", body["spec"])
+        assert policy.get("backoffLimit", 0) == 0
+        assert "ttlSecondsAfterFinished" not in body["spec"]
+
+
+@every
+def test_an_image_is_needed(template: str) -> None:
+    """A job without an image is rejected, unless the cluster has one for it."""
+    made = deployment(template, run=replace(sample.RUN, image=""))
+    with pytest.raises(RejectedError, match=r"run\.image"):
+        render(made, options())
+    assert "fallback:1" in as_yaml(render(made, options(default_image="fallback:1")))
+
+
+@every
+def test_examples_stay_as_they_are(template: str) -> None:
+    """What a template writes changes only on purpose: set SEAWAY_WRITE_GOLDEN to write the examples anew."""
+    text = f"# {BUILT_IN[template].purpose}\n" + as_yaml(render(deployment(template, gang=True), options()))
+    file = GOLDEN / f"{template}.yaml"
+    if os.environ.get(WRITE):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, "utf-8")
+    assert text == file.read_text("utf-8")
+
+
+PLACES = st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("ab")), min_size=1, max_size=8)
+
+
+@every
+@given(places=PLACES)
+def test_every_spread_is_valid(template: str, places: list[tuple[str, str]]) -> None:
+    """However replicas are spread over nodes and devices, each is in one template, and all is valid."""
+    made = deployment(template, placed=[(node, (share(f"GPU-{node}{card}"),)) for node, card in places])
+    manifests = render(made, options())
+    found = sorted(
+        number
+        for body in workloads(manifests)
+        for pods in pod_templates(body)
+        for number in numbers_of(pods["metadata"]["annotations"][REPLICAS])
+    )
+    assert found == list(range(len(places)))
+    for manifest in manifests:
+        assert len(manifest.name) <= 63
+
+
+# ---------------------------------------------------------------- one by one
+
+
+def test_a_job_counts_its_part() -> None:
+    """A Job has as many pods as its part has replicas, all at once, told apart by index."""
+    for job, count in zip(many(render(deployment(), options()), "Job"), (2, 1), strict=True):
+        assert job["spec"]["completions"] == job["spec"]["parallelism"] == count
+        assert job["spec"]["completionMode"] == "Indexed"
+
+
+def test_what_runs_is_what_was_asked_for() -> None:
+    """Image, command, arguments, variables and ports are the job's own."""
+    job = many(render(deployment(), options(pull_secrets=("registry",))), "Job")[0]
+    ran = container(job)
+    assert (ran["image"], ran["command"], ran["args"]) == (
+        "registry.example/train:1",
+        ["python", "train.py"],
+        ["--fast"],
+    )
+    assert env(job) == {"MODE": "fast"}
+    assert ran["ports"] == [{"containerPort": 8080}]
+    assert job["spec"]["template"]["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+    bare = many(render(deployment(run=Run("image:1")), options()), "Job")[0]
+    assert set(container(bare)) == {"name", "image", "resources"}
+
+
+def test_ports_make_a_service() -> None:
+    """A job with ports is reached by a service that finds all its pods in the cluster; others have none."""
+    manifests = render(deployment("deployment", run=replace(sample.RUN, ports=(80, 443, 80))), options())
+    service = one(manifests, "Service").body
+    assert [each["port"] for each in service["spec"]["ports"]] == [80, 443]
+    for workload in many(manifests, "Deployment"):
+        assert service["spec"]["selector"].items() <= workload["spec"]["template"]["metadata"]["labels"].items()
+    assert not many(render(deployment(run=Run("image:1")), options()), "Service")
+
+
+def test_a_deployment_finds_only_its_own_pods() -> None:
+    """The selectors of an attempt's Deployments are disjoint, and each finds its own template."""
+    first, second = many(render(deployment("deployment"), options()), "Deployment")
+    assert first["spec"]["selector"] != second["spec"]["selector"]
+    for each in (first, second):
+        assert each["spec"]["selector"]["matchLabels"].items() <= each["spec"]["template"]["metadata"]["labels"].items()
+
+
+def ranks(job: dict[str, Any], tmp_path: Path) -> list[str]:
+    """Run what a Job's pods run, with a command that shows rank and arguments, and return what it showed."""
+    show = tmp_path / "show"
+    show.write_text('#!/bin/sh\necho "$NODE_RANK $PET_NODE_RANK $*"\n')
+    show.chmod(0o755)
+    shown = []
+    for index in range(job["spec"]["completions"]):
+        ran = container(job)
+        words = [str(show) if word == "python" else word for word in (*ran["command"], *ran["args"])]
+        variables = {**env(job), "JOB_COMPLETION_INDEX": str(index), "PATH": os.environ["PATH"]}
+        done = subprocess.run(words, env=variables, capture_output=True, text=True, check=True)
+        shown.append(done.stdout.strip())
+    return shown
+
+
+def test_torchrun_ranks_are_the_replicas_numbers(tmp_path: Path) -> None:
+    """Every pod knows its rank, over all parts, and runs the job's own command with its own arguments."""
+    placed = [("node-0", (share("GPU-a"),)), ("node-1", (share("GPU-b"),)), ("node-0", (share("GPU-a"),))]
+    run = replace(sample.RUN, args=("two words", "$HOME", "'"))
+    jobs = many(render(deployment("torchrun", placed, run=run), options()), "Job")
+    assert ranks(jobs[0], tmp_path) == ["0 0 train.py two words $HOME '", "2 2 train.py two words $HOME '"]
+    assert ranks(jobs[1], tmp_path) == ["1 1 train.py two words $HOME '"]
+
+
+def test_torchrun_needs_no_shell_where_devices_are_not_shared() -> None:
+    """A part of one replica is told its rank outright; only others start with a shell."""
+    shared, alone = many(render(deployment("torchrun"), options()), "Job")
+    assert container(shared)["command"][:3] == ["/bin/sh", "-c", CHOOSE_RANK]
+    assert container(alone)["command"] == ["python", "train.py"]
+    assert env(alone)["NODE_RANK"] == env(alone)["PET_NODE_RANK"] == "2"
+
+
+def test_torchrun_pods_meet_at_replica_0() -> None:
+    """All pods are given one address, the name in DNS of the pod that is replica 0."""
+    manifests = render(deployment("torchrun", run=replace(sample.RUN, ports=())), options(namespace="work"))
+    (service,) = many(manifests, "Service")
+    assert service["spec"]["clusterIP"] == "None"
+    assert service["spec"]["publishNotReadyAddresses"] is True
+    jobs = many(manifests, "Job")
+    wanted = f"{jobs[0]['metadata']['name']}-0.{service['metadata']['name']}.work.svc"
+    for job in jobs:
+        given = env(job)
+        assert given["MASTER_ADDR"] == given["PET_MASTER_ADDR"] == wanted
+        assert given["MASTER_PORT"] == given["PET_MASTER_PORT"] == "29500"
+        assert given["NNODES"] == given["PET_NNODES"] == "3"
+        assert given["PET_NPROC_PER_NODE"] == "1"
+        assert job["spec"]["template"]["spec"]["subdomain"] == service["metadata"]["name"]
+
+
+def test_torchrun_heeds_the_users_port() -> None:
+    """The port may be the user's choice; what is no port is rejected."""
+    manifests = render(deployment("torchrun", run=replace(sample.RUN, env=(("MASTER_PORT", "1234"),))), options())
+    assert env(many(manifests, "Job")[0])["PET_MASTER_PORT"] == "1234"
+    assert many(manifests, "Service")[0]["spec"]["ports"][0]["port"] == 1234
+    with pytest.raises(RejectedError, match="MASTER_PORT"):
+        render(deployment("torchrun", run=replace(sample.RUN, env=(("MASTER_PORT", "x"),))), options())
+
+
+def test_torchrun_over_clusters_needs_an_address() -> None:
+    """Where replica 0 is elsewhere, the pods have to be told how it is reached."""
+    here = deployment("torchrun", numbers=(3, 4, 7))
+    with pytest.raises(RejectedError, match="replica 0 is in another cluster"):
+        render(here, options())
+    jobs = many(render(here, options(master_address="master.example")), "Job")
+    assert {env(job)["MASTER_ADDR"] for job in jobs} == {"master.example"}
+    assert env(jobs[0])["SEAWAY_RANKS"] == "3 4"
+    assert env(jobs[1])["NODE_RANK"] == "7"
+
+
+def test_a_shell_needs_to_know_what_to_run() -> None:
+    """Without a command there is nothing that a shell could start with a rank."""
+    with pytest.raises(RejectedError, match=r"run\.command"):
+        render(deployment("torchrun", run=Run("image:1")), options())
+
+
+def test_a_pytorchjob_splits_replica_0_off() -> None:
+    """Replica 0 is the master; the others are workers, on any of their nodes, with the devices of all of those."""
+    (job,) = many(render(deployment("pytorchjob"), options()), "PyTorchJob")
+    master, worker = (job["spec"]["pytorchReplicaSpecs"][role] for role in ("Master", "Worker"))
+    assert master["template"]["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "node-0"}
+    assert master["template"]["metadata"]["annotations"]["nvidia.com/use-gpuuuid"] == "GPU-a"
+    assert (master["replicas"], worker["replicas"]) == (1, 2)
+    assert worker["template"]["metadata"]["annotations"]["nvidia.com/use-gpuuuid"] == "GPU-a,GPU-b"
+    (term,) = worker["template"]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+    assert term["matchExpressions"][0]["values"] == ["node-0", "node-1"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "even"), [("mab", True), ("maabb", True), ("maab", False), ("maa", False), ("m", False)]
+)
+def test_workers_are_held_to_equal_numbers(nodes: str, even: bool) -> None:
+    """Nodes that are to take equally many workers are held to that; others cannot be."""
+    made = deployment("pytorchjob", placed=[(node, (share(f"GPU-{node}{i}"),)) for i, node in enumerate(nodes)])
+    (job,) = many(render(made, options()), "PyTorchJob")
+    workers = job["spec"]["pytorchReplicaSpecs"].get("Worker")
+    assert (workers is None) == (nodes == "m")
+    assert bool(workers and "topologySpreadConstraints" in workers["template"]["spec"]) == even
+
+
+def test_workers_may_claim_any_of_their_devices() -> None:
+    """One claim template for workers of several nodes lists the devices of all."""
+    manifests = render(deployment("pytorchjob"), options(sample.NVIDIA_DRA))
+    claims = many(manifests, "ResourceClaimTemplate")
+    assert len({each["metadata"]["name"] for each in claims}) == 2
+    (asked,) = claims[1]["spec"]["spec"]["devices"]["requests"]
+    (selector,) = asked["exactly"]["selectors"]
+    of = 'device.attributes["gpu.nvidia.com"].uuid == '
+    assert selector["cel"]["expression"] == f'({of}"GPU-a") || ({of}"GPU-b")'
+
+
+def test_a_raycluster_has_a_head_and_a_group_for_each_part() -> None:
+    """Replica 0 is the head; what is left of each part is a group of workers of fixed size."""
+    (ray,) = many(render(deployment("raycluster"), options()), "RayCluster")
+    assert ray["spec"]["headGroupSpec"]["rayStartParams"] == {"dashboard-host": "0.0.0.0", "num-gpus": "1"}
+    assert [group["replicas"] for group in ray["spec"]["workerGroupSpecs"]] == [1, 1]
+    alone = deployment("raycluster", placed=[("node-0", ())])
+    (ray,) = many(render(alone, options()), "RayCluster")
+    assert "workerGroupSpecs" not in ray["spec"]
+
+
+def test_a_rayjob_runs_the_command_as_its_entry_point() -> None:
+    """The command is quoted into one line, and runs nowhere else; the cluster stays until Seaway has seen its end."""
+    run = replace(sample.RUN, command=("python", "-c"), args=("print('a b')", "$HOME"))
+    (ray,) = many(render(deployment("rayjob", run=run), options()), "RayJob")
+    assert ray["spec"]["entrypoint"] == """python -c 'print('"'"'a b'"'"')' '$HOME'"""
+    assert ray["spec"]["shutdownAfterJobFinishes"] is False
+    for pods in pod_templates(ray):
+        assert "command" not in pods["spec"]["containers"][0]
+
+
+@pytest.mark.parametrize(("gang", "least"), [(True, 3), (False, 1)])
+def test_volcano_starts_gangs_together(gang: bool, least: int) -> None:
+    """A gang starts when all of it can; the end of a replica is the end of the whole."""
+    (job,) = many(render(deployment("volcanojob", gang=gang), options()), "Job")
+    assert job["spec"]["minAvailable"] == least
+    assert [task["replicas"] for task in job["spec"]["tasks"]] == [2, 1]
+    assert "queue" not in job["spec"]
+    (job,) = many(render(deployment("volcanojob"), options(volcano_queue="q")), "Job")
+    assert job["spec"]["queue"] == "q"
+
+
+def test_volcano_s_pods_go_to_who_knows_their_devices() -> None:
+    """Pods with HAMi's devices go to HAMi's scheduler; others to Volcano's."""
+    for terms, scheduler in ((sample.HAMI, "hami-scheduler"), (sample.VOLCANO, "volcano")):
+        (job,) = many(render(deployment("volcanojob"), options(terms)), "Job")
+        assert {each["spec"]["schedulerName"] for each in pod_templates(job)} == {scheduler}
+
+
+def test_kueue_lets_jobs_in() -> None:
+    """Jobs wait suspended in a queue of their name; since Kueue changes that, they are created once."""
+    manifests = render(deployment("kueue", queue="research"), options())
+    for job in many(manifests, "Job"):
+        assert job["spec"]["suspend"] is True
+        assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "research"
+    assert all(each.create_only == (each.kind == "Job") for each in manifests)
+    (first, *_) = many(render(deployment("kueue"), options(local_queue="gpu")), "Job")
+    assert first["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "gpu"
+
+
+def test_what_cannot_reach_over_clusters_is_rejected() -> None:
+    """Some templates need all replicas in one cluster."""
+    for name, template in BUILT_IN.items():
+        part = deployment(name, replicas=5)
+        if template.together:
+            with pytest.raises(RejectedError, match="over clusters"):
+                render(part, options())
+        else:
+            assert render(part, options())
+
+
+def test_an_unknown_template_is_rejected() -> None:
+    """A job that names no template is told which there are."""
+    with pytest.raises(RejectedError, match="torchrun"):
+        render(deployment("unheard-of"), options())
+
+
+# ---------------------------------------------------------------- before placing
+
+
+def spec_of(template: str, **others: Any) -> JobSpec:  # noqa: ANN401  # fields of a deployment
+    """Make a job's spec."""
+    return deployment(template, **others).spec
+
+
+def test_a_good_job_has_no_problems() -> None:
+    """What can be written down is not complained about."""
+    for name in BUILT_IN:
+        assert problems(spec_of(name), options()) == []
+
+
+def test_problems_are_told_before_placing() -> None:
+    """All that is wrong with a job wherever it goes is said at once."""
+    bad = spec_of(
+        "torchrun",
+        run=Run(),
+        labels={"hami.io/webhook": "ignore"},
+        nodes=NodeRules(tolerations=(Toleration("", "x"),)),
+    )
+    assert [each.where for each in problems(bad, options())] == [
+        "run.image",
+        "run.command",
+        "labels",
+        "placement.tolerations",
+    ]
+    assert [each.where for each in problems(spec_of("nothing"), options())] == ["template"]
+    assert problems(spec_of("job", run=Run()), options(default_image="a")) == []
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "hami.io/webhook",
+        "seaway.io/job",
+        "x.nvidia.com/a",
+        "resourcebinding.karmada.io/key",
+        "kueue.x-k8s.io/queue-name",
+    ],
+)
+def test_labels_that_steer_clusters_are_rejected(label: str) -> None:
+    """A job may not set labels by which it would be placed or counted otherwise."""
+    with pytest.raises(RejectedError, match="labels"):
+        render(deployment(labels={label: "x"}), options())
+    assert render(deployment(labels={"example.com/a": "x", "plain": "y"}), options())
+
+
+def test_shared_memory_is_there_for_those_who_need_it() -> None:
+    """Processes of distributed training share memory; other pods get what they always had."""
+    for name in BUILT_IN:
+        for body in workloads(render(deployment(name), options())):
+            for pods in pod_templates(body):
+                assert ("volumes" in pods["spec"]) == (name in {"torchrun", "pytorchjob"})
+
+
+def test_requests_of_no_devices_have_no_words_for_them() -> None:
+    """A job without devices names none and pins none."""
+    made = deployment(placed=[("node-0", ())], request=ResourceRequest(100, 64))
+    text = as_yaml(render(made, options()))
+    assert "nvidia" not in text
+    assert "kubernetes.io/hostname: node-0" in text
