@@ -80,7 +80,12 @@ WORDS = [
 
 words = st.sampled_from(WORDS) | st.text(max_size=6)
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.integers(0, 9) | st.floats(allow_nan=False) | words,
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(0, 9)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | words,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(words, inner, max_size=8),
     max_leaves=25,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 from seaway.domain.errors import RejectedError
 
@@ -24,6 +25,7 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 
+@lru_cache(maxsize=4096)  # a cluster's pods ask for the same few amounts
 def exact(quantity: str | int | float) -> Fraction:
     """Return what a quantity says, like ``500m``, ``1.5Gi``, ``2e3`` or 4.
 

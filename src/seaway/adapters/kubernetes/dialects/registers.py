@@ -15,6 +15,8 @@ from seaway.adapters.kubernetes.dialects.findings import bounded, bounded_text, 
 from seaway.domain.errors import RejectedError
 
 HAMI_CORE = "hami-core"
+_LISTS = msgspec.json.Decoder(list[msgspec.Raw])
+_ANYTHING = msgspec.json.Decoder(object)
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
@@ -48,20 +50,24 @@ def read_register(text: str) -> Iterator[Entry | RejectedError]:
 
 
 def json_list(text: str) -> list[object]:
-    """Decode a JSON list.
+    """Decode a JSON list; what in it cannot be decoded by itself is None.
 
     Raises
     ------
     RejectedError
-        When it is none.
+        When it is no list.
     """
     try:
-        found = msgspec.json.decode(text)
+        return [_element(raw) for raw in _LISTS.decode(text)]
     except (ValueError, RecursionError) as error:
-        raise RejectedError(f"not JSON: {error}") from error
-    if not isinstance(found, list):
-        raise RejectedError("not a JSON list")
-    return found
+        raise RejectedError(f"not a JSON list: {error}") from error
+
+
+def _element(raw: msgspec.Raw) -> object:
+    try:
+        return _ANYTHING.decode(raw)
+    except (ValueError, RecursionError):
+        return None
 
 
 def truth(text: str, what: str) -> bool:
