@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from random import Random
 from typing import Any, Protocol
 
@@ -16,6 +18,8 @@ from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.application.ports.backend import Answer, Changes, Command
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
+
+log = logging.getLogger(__name__)
 
 SEND_S = 60.0
 """How long a batch of commands may take; each call in it has a limit of its own."""
@@ -54,6 +58,7 @@ class KubernetesCluster:
         self._view = view
         self._deployer = deployer
         self._following = reactor.begin(follow(api, view, health, random))
+        self._following.add_done_callback(self._ended)
 
     @property
     def cluster(self) -> str:
@@ -93,6 +98,11 @@ class KubernetesCluster:
         except ApiError as error:
             raise RejectedError(f"{self.cluster}: {error}") from None
         return iter(said.decode("utf-8", "replace").splitlines())
+
+    def _ended(self, following: Future[None]) -> None:
+        """Say that the cluster is followed no more: nothing but a mistake of ours ends that."""
+        if not following.cancelled() and (error := following.exception()):
+            log.error("%s is not followed any more", self.cluster, exc_info=error)
 
     def close(self) -> None:
         """End following it."""

@@ -119,6 +119,8 @@ class Observer:
         if report.changes.complete:
             self._live.fleet.keep_strays(live.name, {copy.name for copy in report.changes.copies})
             self._find_missing(report, news)
+        if report.changes.occupants or report.changes.complete:
+            self._live.fleet.occupy(live.name, report.changes.occupants, complete=report.changes.complete)
         for copy in report.changes.copies:
             self._saw(copy, news, known)
 
@@ -226,6 +228,9 @@ class Observer:
     def _failed(self, job: JobRecord, attempt: Attempt, copies: dict[str, Copy]) -> Change:
         now_ns = self._live.clock.now_ns()
         failed = [copy for copy in copies.values() if copy.phase is CopyPhase.FAILED]
+        refused = {copy.cluster: copy.reason for copy in failed if copy.cause is Cause.REFUSED}
+        if refused:
+            return self._refused(job, attempt, refused)
         struck = [copy for copy in failed if copy.cause is Cause.INFRASTRUCTURE]
         reason = next((copy.reason for copy in struck or failed if copy.reason), "a replica failed")
         job = job if struck else replace(job, failures=job.failures + 1)

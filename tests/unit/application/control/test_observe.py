@@ -7,8 +7,9 @@ from seaway.application.control.live import deployment
 from seaway.application.ports.backend import Answer, Changes
 from seaway.application.records import Outgoing, Verb
 from seaway.application.views import ClusterState
-from seaway.domain.deployment import Copy, CopyPhase
+from seaway.domain.deployment import Cause, Copy, CopyPhase, Occupant
 from seaway.domain.lifecycle import AttemptState
+from seaway.domain.placement import DeviceSlice
 from seaway.domain.tenancy import Queue
 from seaway.testing.builders import cluster, fleet, gpu, node
 from seaway.testing.records import IDS, NOW_NS
@@ -158,6 +159,46 @@ def test_a_refusal_sends_the_job_elsewhere() -> None:
     assert (made.state(job_id), made.where(job_id)) == ("queued", "alpha")
     assert "not today" in made.job(job_id).reason
     made.plane.run(30)
+    assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
+
+
+def test_a_cluster_that_decides_otherwise_only_later_is_a_refusal_too() -> None:
+    """Its own scheduler has the last word; a job that it turns away goes to other devices, at no cost of a retry."""
+    made = scene()
+    job_id = made.submit()
+    made.plane.settle()
+    where = made.where(job_id)
+    before = {each.uuid for place in made.plane.attempt(job_id).placements for each in place.slices}
+    turned_away = Copy(job_id, 1, where, CopyPhase.FAILED, reason="no node takes it", cause=Cause.REFUSED)
+    made.plane.writer.commit(
+        made.plane.controller.observer.changes([Heard(where, Changes("x", complete=False, copies=(turned_away,)), 0)])
+    )
+    assert f"{where} refused it: no node takes it" in made.job(job_id).reason
+    made.plane.run(30)
+    after = {each.uuid for place in made.plane.attempt(job_id).placements for each in place.slices}
+    assert (made.state(job_id), made.job(job_id).failures) == ("running", 0)
+    assert not before & after
+
+
+def test_what_pods_of_others_hold_is_kept_from_jobs() -> None:
+    """A job waits for a device that somebody else's pod holds, and gets it when that is gone."""
+    made = scene()
+    for name in ("alpha", "beta"):
+        live = made.plane.controller.live.fleet.clusters[name].cluster
+        assert live is not None
+        pods = tuple(
+            Occupant(device.uuid, each.name, (DeviceSlice(device.uuid, device.memory_mib, device.core_milli),))
+            for each in live.nodes
+            for device in each.devices
+        )
+        made.plane.controller.observer.changes([Heard(name, Changes("x", complete=False, occupants=pods), 0)])
+    job_id = made.submit()
+    made.plane.settle()
+    assert made.state(job_id) == "queued"
+    made.plane.controller.observer.changes(
+        [Heard("beta", Changes("y", complete=False, occupants=tuple(Occupant(each.name, "") for each in pods)), 0)]
+    )
+    made.plane.run(5)
     assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
 
 

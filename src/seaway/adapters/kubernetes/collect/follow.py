@@ -29,7 +29,7 @@ SOURCES = (SOURCE, NODES.path, PODS.path, SERVICES.path, *KINDS)
 T = TypeVar("T", bound=Part)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Sink(Generic[T]):
     """Hands objects on to functions."""
 
@@ -82,7 +82,7 @@ def _services(view: ClusterView) -> _Sink[ServiceObject]:
     kind = SERVICES.path
 
     def put(service: ServiceObject) -> None:
-        view.put_workload(kind, WorkloadObject(service.metadata))
+        view.put_object(kind, service.metadata)
         if key := attempt_of(service.metadata):
             view.put_address(key, address(service))
 

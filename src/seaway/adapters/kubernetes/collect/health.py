@@ -58,7 +58,7 @@ class Health:
             for since_s, why in self._failing.values():
                 if self._missing or self._now_s() - since_s >= patience_s:
                     return why
-            return "it is being listed for the first time" if self._missing else ""
+            return f"{min(self._missing)} is being listed for the first time" if self._missing else ""
 
     @property
     def failing_s(self) -> float:

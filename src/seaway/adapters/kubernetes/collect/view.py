@@ -11,12 +11,13 @@ from time import monotonic
 
 from seaway.adapters.kubernetes.collect.copies import assemble, seats
 from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.ours import attempt_of
 from seaway.adapters.kubernetes.collect.pods import Seen, see
 from seaway.adapters.kubernetes.collect.workloads import Workload, WorkloadObject, read_workload
 from seaway.adapters.kubernetes.dialects.nodes import read_node
 from seaway.adapters.kubernetes.dialects.pods import read_pod
 from seaway.adapters.kubernetes.dialects.views import NodeView, Trouble
-from seaway.adapters.kubernetes.objects import Broken, NodeObject, PodObject
+from seaway.adapters.kubernetes.objects import Broken, Meta, NodeObject, PodObject
 from seaway.application.change_log import ChangeLog
 from seaway.application.ports.backend import Changes
 from seaway.domain.cluster import Cluster
@@ -223,8 +224,13 @@ class ClusterView:
         for each in written:
             self.put_pod(each)
 
+    def put_object(self, kind: str, meta: Meta) -> None:
+        """Take an object of an attempt that runs nothing, as it is now."""
+        if key := attempt_of(meta):
+            self._set_workload((kind, f"{meta.namespace}/{meta.name}"), Workload(*key, "", ()))
+
     def put_workload(self, kind: str, written: WorkloadObject) -> None:
-        """Take a workload, or another object of an attempt, as it is now."""
+        """Take a workload as it is now."""
         place = (kind, f"{written.metadata.namespace}/{written.metadata.name}")
         self._set_workload(place, read_workload(written))
 

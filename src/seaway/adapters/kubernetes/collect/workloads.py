@@ -59,7 +59,7 @@ class Workload:
 
 
 def read_workload(written: WorkloadObject) -> Workload | None:
-    """Read a workload, or another object of an attempt; None for one that is not Seaway's."""
+    """Read a workload; None for one that is not Seaway's."""
     owner = attempt_of(written.metadata)
     try:
         replicas = numbers_of(written.metadata.annotations.get(REPLICAS, ""))
