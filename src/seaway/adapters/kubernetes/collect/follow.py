@@ -17,13 +17,15 @@ from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import KINDS, WorkloadObject
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff
-from seaway.adapters.kubernetes.objects import Broken, Meta, NodeObject, Part, PodObject
+from seaway.adapters.kubernetes.objects import Broken, Meta, NodeObject, Part, PodObject, ResourceClaim, ResourceSlice
 
 NODES = Source("/api/v1/nodes", NodeObject)
 PODS = Source("/api/v1/pods", PodObject)
+SLICES = Source("/apis/resource.k8s.io/v1/resourceslices", ResourceSlice, optional=True)
+CLAIMS = Source("/apis/resource.k8s.io/v1/resourceclaims", ResourceClaim, optional=True)
 SERVICES = Source("/api/v1/services", ServiceObject, SELECTOR)
 WORKLOADS = tuple(Source(path, WorkloadObject, SELECTOR, optional) for path, optional in KINDS.items())
-SOURCES = (SOURCE, NODES.path, PODS.path, SERVICES.path, *KINDS)
+SOURCES = (SOURCE, NODES.path, PODS.path, SLICES.path, CLAIMS.path, SERVICES.path, *KINDS)
 """What has to be heard before a cluster's view can be relied on."""
 
 T = TypeVar("T", bound=Part)
@@ -53,6 +55,21 @@ async def follow(api: Api, view: ClusterView, health: Health, random: Random) ->
         "pod", view.replace_pods, view.put_pod, lambda each: view.drop_pod(_full_name(each.metadata)), view.broken
     )
 
+    slices = _Sink[ResourceSlice](
+        "resource slice",
+        view.replace_slices,
+        lambda each: view.put_slices((each,)),
+        lambda each: view.put_slices((), (each.metadata.name,)),
+        view.broken,
+    )
+    claims = _Sink[ResourceClaim](
+        "resource claim",
+        view.replace_claims,
+        view.put_claim,
+        lambda each: view.drop_claim(_full_name(each.metadata)),
+        view.broken,
+    )
+
     def tried() -> Backoff:
         return Backoff(random)
 
@@ -60,6 +77,8 @@ async def follow(api: Api, view: ClusterView, health: Health, random: Random) ->
         tasks.create_task(ping(api, health, random))
         tasks.create_task(_stir(view))
         tasks.create_task(reflect(api, NODES, nodes, health, tried()))
+        tasks.create_task(reflect(api, SLICES, slices, health, tried()))
+        tasks.create_task(reflect(api, CLAIMS, claims, health, tried()))
         tasks.create_task(reflect(api, SERVICES, _services(view), health, tried()))
         for source in WORKLOADS:
             tasks.create_task(reflect(api, source, _workloads(view, source.path), health, tried()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from threading import Condition
 from time import monotonic
@@ -13,11 +13,12 @@ from seaway.adapters.kubernetes.collect.copies import assemble, seats
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.ours import attempt_of
 from seaway.adapters.kubernetes.collect.pods import Seen, see
+from seaway.adapters.kubernetes.collect.shares import Shares
 from seaway.adapters.kubernetes.collect.workloads import Workload, WorkloadObject, read_workload
 from seaway.adapters.kubernetes.dialects.nodes import read_node
-from seaway.adapters.kubernetes.dialects.pods import read_pod
+from seaway.adapters.kubernetes.dialects.pods import node_of
 from seaway.adapters.kubernetes.dialects.views import NodeView, Trouble
-from seaway.adapters.kubernetes.objects import Broken, Meta, NodeObject, PodObject
+from seaway.adapters.kubernetes.objects import Broken, Meta, NodeObject, PodObject, ResourceClaim, ResourceSlice
 from seaway.application.change_log import ChangeLog
 from seaway.application.ports.backend import Changes
 from seaway.domain.cluster import Cluster
@@ -68,7 +69,10 @@ class ClusterView:
         self._closed = False
         self._log: ChangeLog[Attempt | str | None] = ChangeLog(KEPT)
         """Attempts by their key, other pods by their name, None for the nodes."""
+        self._written: dict[str, NodeObject] = {}
+        self._slices: dict[str, ResourceSlice] = {}
         self._nodes: dict[str, NodeView] = {}
+        self._shares = Shares()
         self._pods: dict[str, Seen] = {}
         self._pods_of: defaultdict[Attempt, dict[str, Seen]] = defaultdict(dict)
         self._workloads: dict[tuple[str, str], Workload] = {}
@@ -169,24 +173,59 @@ class ClusterView:
 
     def put_node(self, written: NodeObject) -> None:
         """Take a node as it is now."""
-        view = read_node(self.name, written)
-        name = view.node.name
+        name = written.metadata.name
         with self._changed:
+            self._written[name] = written
+            slices = [each for each in self._slices.values() if each.spec.node_name == name] if self._slices else ()
+            view = read_node(self.name, written, slices)
             if self._nodes.get(name) != view:
                 self._nodes[name] = view
                 self._trouble(f"node/{name}", view.troubles)
                 self._note(None)
 
+    def put_slices(self, changed: Iterable[ResourceSlice], gone: Iterable[str] = ()) -> None:
+        """Take resource slices as they are now, and note which, by name, are gone."""
+        with self._changed:
+            left = [each for name in gone if (each := self._slices.pop(name, None))]
+            fresh = list(changed)
+            self._slices |= {each.metadata.name: each for each in fresh}
+            for node in {each.spec.node_name for each in (*left, *fresh)} & self._written.keys():
+                self.put_node(self._written[node])
+
+    def replace_slices(self, written: Sequence[ResourceSlice]) -> None:
+        """Take these for all resource slices."""
+        self.put_slices(written, self._slices.keys() - {each.metadata.name for each in written})
+
+    def put_claim(self, claim: ResourceClaim) -> None:
+        """Take a resource claim as it is now."""
+        with self._changed:
+            for pod in self._shares.put_claim(claim):
+                self.put_pod(pod)
+
+    def drop_claim(self, name: str) -> None:
+        """Note that a resource claim is gone."""
+        with self._changed:
+            for pod in self._shares.drop_claim(name):
+                self.put_pod(pod)
+
+    def replace_claims(self, written: Sequence[ResourceClaim]) -> None:
+        """Take these for all resource claims."""
+        for name in self._shares.claims - {f"{each.metadata.namespace}/{each.metadata.name}" for each in written}:
+            self.drop_claim(name)
+        for each in written:
+            self.put_claim(each)
+
     def drop_node(self, name: str) -> None:
         """Note that a node is gone."""
         with self._changed:
+            self._written.pop(name, None)
             if self._nodes.pop(name, None):
                 self._trouble(f"node/{name}", ())
                 self._note(None)
 
     def replace_nodes(self, written: Sequence[NodeObject]) -> None:
         """Take these for all nodes."""
-        for name in self._nodes.keys() - {each.metadata.name for each in written}:
+        for name in self._written.keys() - {each.metadata.name for each in written}:
             self.drop_node(name)
         for each in written:
             self.put_node(each)
@@ -194,7 +233,7 @@ class ClusterView:
     def put_pod(self, written: PodObject) -> None:
         """Take a pod as it is now."""
         with self._changed:
-            view = read_pod(written, self._nodes.get(written.spec.node_name))
+            view = self._shares.read(written, self._nodes.get(node_of(written)))
             seen = see(written, view)
             before = self._pods.get(seen.full_name)
             if before != seen:
@@ -210,6 +249,7 @@ class ClusterView:
         """Note that a pod is gone."""
         with self._changed:
             before = self._pods.pop(full_name, None)
+            self._shares.forget(full_name)
             if before:
                 self._forget(before)
                 self._refused.discard(before.uid)
