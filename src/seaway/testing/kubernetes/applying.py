@@ -11,8 +11,10 @@ from seaway.testing.kubernetes.fields import ITSELF, Path, combine, decode, drop
 from seaway.testing.kubernetes.kinds import Json
 
 MISSING = object()
-Owners = dict[tuple[str, str, str], set[Path]]
-"""Manager, operation (``Apply`` or ``Update``) and subresource, and the fields they own."""
+Owner = tuple[str, str, str]
+"""Manager, operation (``Apply`` or ``Update``) and subresource."""
+Owners = dict[Owner, set[Path]]
+"""Which fields each owns."""
 
 
 def track(body: Json, before: Json | None, manager: str, part: str, moment: str) -> None:
@@ -76,7 +78,7 @@ def apply_to(live: Json | None, applied: Json, manager: str, part: str, moment: 
     fought = {path for path, value in wanted.items() if path[-1] != ITSELF and _differs(there, path, value)}
     disputes = [(who, fields & fought) for who, fields in owners.items() if who != me and fields & fought]
     if disputes and not force:
-        raise _refusal(disputes)
+        raise _refusal(disputes, applied["apiVersion"])
     owners = {who: fields if who == me else fields - fought for who, fields in owners.items()}
     mine = owners.get(me, set())
     owners[me] = set(wanted)
@@ -100,20 +102,21 @@ def _differs(there: dict[Path, object], path: Path, value: object) -> bool:
     return found != value if found is not MISSING else False
 
 
-def _refusal(disputes: list[tuple[tuple[str, str, str], set[Path]]]) -> FailureError:
-    causes = []
-    for (manager, operation, _), fields in disputes:
-        who = f'conflict with "{manager}"' + (" using " + operation if operation == "Update" else "")
+def _refusal(disputes: list[tuple[Owner, set[Path]]], version: str) -> FailureError:
+    causes: list[Json] = []
+    said: list[str] = []
+    for (manager, operation, part), fields in disputes:
+        who = f'"{manager}"' + (f' with subresource "{part}"' if part else "")
+        who += f" using {version}" if operation == "Update" else ""
+        dotted = [_dotted(path) for path in sorted(fields)]
         causes += [
-            {"reason": "FieldManagerConflict", "message": who, "field": _dotted(path)} for path in sorted(fields)
+            {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": one} for one in dotted
         ]
-    count = len(causes)
-    said = f"{count} conflict{'s' if count > 1 else ''}"
-    if count == 1:
-        message = f"Apply failed with {said}: {causes[0]['message']}: {causes[0]['field']}"
+        said.append(f"conflicts with {who}:" + "".join(f"\n- {one}" for one in dotted))
+    if len(causes) == 1:
+        message = f"Apply failed with 1 conflict: {causes[0]['message']}: {causes[0]['field']}"
     else:
-        listed = "\n".join(f"- {cause['field']}" for cause in causes)
-        message = f"Apply failed with {said}: {causes[0]['message']}:\n{listed}"
+        message = f"Apply failed with {len(causes)} conflicts: " + "\n".join(said)
     return FailureError(409, "Conflict", message, {"causes": causes})
 
 
@@ -137,7 +140,7 @@ def _read(entries: Iterable[Json]) -> Owners:
     }
 
 
-def _times(entries: Iterable[Json]) -> dict[tuple[str, str, str], tuple[str, Json]]:
+def _times(entries: Iterable[Json]) -> dict[Owner, tuple[str, Json]]:
     return {
         (entry.get("manager", ""), entry.get("operation", ""), entry.get("subresource", "")): (
             entry.get("time", ""),
@@ -147,7 +150,7 @@ def _times(entries: Iterable[Json]) -> dict[tuple[str, str, str], tuple[str, Jso
     }
 
 
-def _write(body: Json, owners: Owners, before: dict[tuple[str, str, str], tuple[str, Json]], moment: str) -> None:
+def _write(body: Json, owners: Owners, before: dict[Owner, tuple[str, Json]], moment: str) -> None:
     entries = []
     for (manager, operation, part), fields in owners.items():
         if not fields:

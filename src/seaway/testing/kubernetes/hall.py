@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TypeVar
 
 import uvloop
 
 T = TypeVar("T")
+Follow = Callable[[Callable[[object], None]], Callable[[], None]]
 
 
 class Hall:
@@ -61,6 +62,30 @@ class Hall:
             return work()
 
         return self.run(carry_out())
+
+
+async def settled(idle: Callable[[], bool]) -> None:
+    """Wait until there is nothing left to do at once."""
+    while not idle():
+        await asyncio.sleep(0)
+
+
+async def met(condition: Callable[[], bool], follow: Sequence[Follow], seconds: float) -> bool:
+    """Wait until a condition is met, looking again at every change; tell whether it was in time."""
+    changed = asyncio.Event()
+    ends = [one(lambda _: changed.set()) for one in follow]
+    try:
+        async with asyncio.timeout(seconds):
+            while not condition():
+                await changed.wait()
+                changed.clear()
+    except TimeoutError:
+        return condition()
+    else:
+        return True
+    finally:
+        for end in ends:
+            end()
 
 
 async def _end_tasks() -> None:

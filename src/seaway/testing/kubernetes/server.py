@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from seaway.testing.kubernetes.app import Application
+from seaway.testing.kubernetes.controllers.deployments import Deployments, ReplicaSets
+from seaway.testing.kubernetes.controllers.garbage import Garbage, Namespaces
+from seaway.testing.kubernetes.controllers.jobs import Jobs
+from seaway.testing.kubernetes.controllers.kubelet import Kubelets, Pace
+from seaway.testing.kubernetes.controllers.nodes import NodeLife
+from seaway.testing.kubernetes.controllers.scheduler import Scheduler
+from seaway.testing.kubernetes.controllers.staff import Controller, Staff
 from seaway.testing.kubernetes.faults import Fault, FaultList
-from seaway.testing.kubernetes.hall import HALL
+from seaway.testing.kubernetes.hall import HALL, met, settled
 from seaway.testing.kubernetes.kinds import KUBERNETES, NAMESPACES, OPERATORS, Json, Kind, Kinds
 from seaway.testing.kubernetes.kubeconfig import Entry, write_kubeconfig
 from seaway.testing.kubernetes.listener import Listener
@@ -22,6 +29,8 @@ from seaway.testing.kubernetes.verbs import APPLY_PATCH, MERGE_PATCH, DeleteOpti
 from seaway.testing.kubernetes.watching import Watches
 
 T = TypeVar("T")
+CONTROLLERS = ("garbage", "namespaces", "deployments", "replicasets", "jobs", "scheduler", "kubelet", "nodes")
+"""Who can work at a server."""
 FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
@@ -94,6 +103,10 @@ class ApiServer:
         How often bookmarks are sent, seconds.
     seed
         Of uids and generated names.
+    controllers
+        Who works there, of `CONTROLLERS`; all by default.
+    pace
+        How long kubelets and nodes take.
 
     Attributes
     ----------
@@ -101,6 +114,8 @@ class ApiServer:
         The first token that lets in.
     faults
         What it does wrong.
+    logs
+        What containers write.
     store, verbs, lister, watches
         Its inside, for code on the thread of its loop (see `call`).
 
@@ -114,7 +129,7 @@ class ApiServer:
     {'b': 'c'}
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, settings by name
         self,
         name: str = "member1",
         *,
@@ -124,6 +139,8 @@ class ApiServer:
         history: int = 5000,
         bookmark_s: float = 60.0,
         seed: int = 0,
+        controllers: Collection[str] = CONTROLLERS,
+        pace: Pace | None = None,
     ) -> None:
         self.name = name
         self.token = secrets.token_hex(16)
@@ -139,6 +156,13 @@ class ApiServer:
         self.app.tokens = {self.token}
         self._listener = Listener(self.app, port)
         self._open = False
+        self.staff = Staff(self.store, self.verbs)
+        self._kubelets = Kubelets(self.staff)
+        self._kubelets.pace = pace or Pace()
+        self._nodes = NodeLife(self.staff, self._kubelets)
+        self.logs = self._kubelets.logs
+        self.parts.logs = self.logs
+        self._hire(controllers)
 
     # Life ------------------------------------------------------------------------------------------------------------
 
@@ -156,6 +180,7 @@ class ApiServer:
             self._open = False
             self.faults.clear()
             self.stop()
+            HALL.call(self.staff.end)
             HALL.release()
 
     def __enter__(self) -> Self:
@@ -169,9 +194,11 @@ class ApiServer:
     def start(self) -> None:
         """Serve again after `stop`, at the same port, with the same objects."""
         HALL.run(self._listener.start())
+        HALL.call(self.staff.start)
 
     def stop(self) -> None:
         """Refuse connections and drop those there are; objects stay, and so do the controllers' plans."""
+        HALL.call(self.staff.stop)
         HALL.run(self._listener.stop())
 
     @property
@@ -277,9 +304,49 @@ class ApiServer:
         """The latest resourceVersion."""
         return self.store.version
 
+    def settle(self) -> None:
+        """Wait until controllers have done what is to be done at once; what waits for a timer is left."""
+        HALL.run(settled(lambda: self.staff.idle))
+
+    def wait_for(self, condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+        """Wait until a condition is met, and tell whether it was in time.
+
+        It is looked at on the server's thread, at first and after every change: read from `store` in it.
+        """
+        return HALL.run(met(condition, [self.store.follow], seconds))
+
     def call(self, work: Callable[[], T]) -> T:
         """Have something called on the server's thread, where its inside may be touched."""
         return HALL.call(work)
+
+    # Nodes and pods --------------------------------------------------------------------------------------------------
+
+    def fail_node(self, name: str) -> None:
+        """Have a node fall silent: it turns not ready, and its pods are evicted but stay Terminating."""
+        HALL.call(lambda: self._nodes.fail(name))
+
+    def heal_node(self, name: str) -> None:
+        """Have a node come back: pods that were deleted meanwhile vanish, others go on."""
+        HALL.call(lambda: self._nodes.heal(name))
+
+    def write_log(self, namespace: str, pod: str, text: str, container: str = "") -> None:
+        """Have a pod write lines; those who follow its log get them."""
+        HALL.call(lambda: self.logs.write(namespace, pod, text, container))
+
+    def _hire(self, controllers: Collection[str]) -> None:
+        made: dict[str, Callable[[], Controller[Any]]] = {
+            "garbage": lambda: Garbage(self.staff),
+            "namespaces": lambda: Namespaces(self.staff),
+            "deployments": lambda: Deployments(self.staff),
+            "replicasets": lambda: ReplicaSets(self.staff),
+            "jobs": lambda: Jobs(self.staff),
+            "scheduler": lambda: Scheduler(self.staff),
+            "kubelet": lambda: self._kubelets,
+            "nodes": lambda: self._nodes,
+        }
+        for name in CONTROLLERS:
+            if name in controllers:
+                self.staff.hire(made[name]())
 
     def _furnish(self) -> None:
         for name in FIRST_NAMESPACES:

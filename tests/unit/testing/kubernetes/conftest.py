@@ -12,8 +12,8 @@ from seaway.testing.kubernetes import ApiServer
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
-    """Return a server without objects but its namespaces."""
-    with ApiServer() as server:
+    """Return a server at which nobody works but who deletes."""
+    with ApiServer(controllers=("garbage", "namespaces")) as server:
         yield server
 
 
@@ -22,3 +22,10 @@ def api(server: ApiServer) -> Iterator[httpx.Client]:
     """Return a client of the server."""
     with httpx.Client(base_url=server.url, headers=server.headers, timeout=10) as client:
         yield client
+
+
+@pytest.fixture
+def cluster() -> Iterator[ApiServer]:
+    """Return a server at which everybody works."""
+    with ApiServer() as server:
+        yield server

@@ -1,0 +1,309 @@
+"""Kubelets: pods that are bound run, end and vanish; what becomes of them is said by their image and annotations.
+
+- ``testbed/run-seconds: "N"``: the containers exit with 0 after so long; without it they run for ever.
+- An image ``missing/...`` cannot be pulled, one ``fail/...`` exits with 1, one ``oom/...`` is killed for its memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+
+from seaway.testing.kubernetes.controllers import hami
+from seaway.testing.kubernetes.controllers.staff import Controller, Staff, set_condition
+from seaway.testing.kubernetes.failures import bad_request
+from seaway.testing.kubernetes.kinds import NODES, PODS, Json
+from seaway.testing.kubernetes.store import Event, Stored
+from seaway.testing.kubernetes.verbs import ENDED, DeleteOptions
+
+Step = tuple[str, str, str, str]
+"""What to do, and with which pod: namespace, name and uid."""
+RUN_SECONDS = "testbed/run-seconds"
+_READY = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+
+
+@dataclass(slots=True)
+class Pace:
+    """How long things take, seconds; by default no time at all.
+
+    Attributes
+    ----------
+    start_s
+        From bound to running.
+    stop_s
+        From deleted to gone.
+    restart_s
+        From a container's end to its next start.
+    node_grace_s
+        From a node's silence to its being known not to be ready.
+    eviction_s
+        From then to the deletion of its pods; None for what the pods tolerate, which is 300.
+    """
+
+    start_s: float = 0.0
+    stop_s: float = 0.0
+    restart_s: float = 0.05
+    node_grace_s: float = 0.0
+    eviction_s: float | None = 0.0
+
+
+class LogBook:
+    """What containers have written.
+
+    Attributes
+    ----------
+    lines
+        By namespace, pod and container; a test may fill it at any time, with `write`.
+    """
+
+    def __init__(self) -> None:
+        self.lines: dict[tuple[str, str, str], list[str]] = {}
+        self._news = asyncio.Event()
+        self._over: set[str] = set()
+
+    def write(self, namespace: str, pod: str, text: str, container: str = "") -> None:
+        """Add lines; those who follow get them."""
+        self.lines.setdefault((namespace, pod, container), []).extend(text.splitlines())
+        self._wake()
+
+    def end(self, uid: str) -> None:
+        """Note that a pod writes no more."""
+        self._over.add(uid)
+        self._wake()
+
+    def read(self, pod: Json, query: Mapping[str, str]) -> bytes | AsyncIterator[bytes]:
+        """Return what a container wrote, or with ``follow`` what it writes until it ends.
+
+        Raises
+        ------
+        FailureError
+            400 if it has not started, or it is not said which one.
+        """
+        meta, spec = pod["metadata"], pod["spec"]
+        names = [one["name"] for one in spec["containers"]]
+        name = query.get("container") or (names[0] if len(names) == 1 else "")
+        if not name:
+            listed = " ".join(names)
+            raise bad_request(f"a container name must be specified for pod {meta['name']}, choose one of: [{listed}]")
+        if name not in names:
+            raise bad_request(f"container {name} is not valid for pod {meta['name']}")
+        statuses = {one["name"]: one for one in (pod.get("status") or {}).get("containerStatuses") or ()}
+        waiting = statuses.get(name, {}).get("state", {}).get("waiting")
+        if name not in statuses or (waiting and not statuses[name].get("restartCount")):
+            reason = (waiting or {}).get("reason", "ContainerCreating")
+            why = "trying and failing to pull image" if reason == "ImagePullBackOff" else f"waiting to start: {reason}"
+            raise bad_request(f'container "{name}" in pod "{meta["name"]}" is {why}')
+        key = (meta["namespace"], meta["name"])
+        tail = query.get("tailLines")
+        if query.get("follow") in ("true", "1"):
+            return self._follow(meta["uid"], key, name, int(tail) if tail else None)
+        found = self._of(key, name)
+        found = found[max(0, len(found) - int(tail)) :] if tail else found
+        text = "".join(f"{line}\n" for line in found).encode()
+        return text[: int(query["limitBytes"])] if query.get("limitBytes") else text
+
+    def _of(self, key: tuple[str, str], container: str) -> list[str]:
+        return [*self.lines.get((*key, ""), ()), *self.lines.get((*key, container), ())]
+
+    async def _follow(self, uid: str, key: tuple[str, str], container: str, tail: int | None) -> AsyncIterator[bytes]:
+        sent = 0 if tail is None else max(0, len(self._of(key, container)) - tail)
+        while True:
+            news, found = self._news, self._of(key, container)
+            if len(found) > sent:
+                yield "".join(f"{line}\n" for line in found[sent:]).encode()
+                sent = len(found)
+            elif uid in self._over:
+                return
+            else:
+                await news.wait()
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+
+class Kubelets(Controller[Step]):
+    """The kubelets of all nodes that there are and that have not failed."""
+
+    kinds = (PODS, NODES)
+
+    def __init__(self, staff: Staff) -> None:
+        super().__init__(staff)
+        self.pace = Pace()
+        self.logs = LogBook()
+        self.failed: set[str] = set()
+        self._number = 0
+
+    def hear(self, event: Event) -> Iterator[Step]:
+        """Look at pods that are bound, and at all of a node that has come."""
+        now = event.now
+        if now.kind is NODES:
+            if event.type == "ADDED":
+                yield from self.pods_of(now.name)
+        elif event.type == "DELETED":
+            self.logs.end(now.uid)
+        elif now.fields[0]:
+            if now.fields[1] in ENDED:
+                self.logs.end(now.uid)
+            if now.deleting and self.pace.stop_s and not (event.before and event.before.deleting):
+                self.staff.later(self.pace.stop_s, self, ("stop", now.namespace, now.name, now.uid))
+            elif now.deleting:
+                yield "stop", now.namespace, now.name, now.uid
+            elif now.fields[1] == "Pending" and not (event.before and event.before.fields[0]):
+                yield "admit", now.namespace, now.name, now.uid
+
+    def pods_of(self, node: str) -> list[Step]:
+        """Return what to look at when a node is there (again)."""
+        found: list[Step] = []
+        for pod in self.store.all(PODS):
+            if pod.fields[0] == node:
+                step = "stop" if pod.deleting else "admit" if pod.fields[1] == "Pending" else "watch"
+                found.append((step, pod.namespace, pod.name, pod.uid))
+        return found
+
+    def look(self, key: Step) -> None:
+        """Bring a pod one step further."""
+        step, namespace, name, uid = key
+        pod = self.store.find(PODS, namespace, name)
+        if pod is None or pod.uid != uid:
+            return
+        node = pod.fields[0]
+        if node in self.failed or self.store.find(NODES, "", node) is None:
+            return
+        if step == "stop":
+            self.verbs.delete(PODS, namespace, name, DeleteOptions(0, uid=uid))
+        elif pod.deleting or pod.fields[1] in ENDED:
+            return
+        elif step == "admit":
+            self._admit(pod)
+        elif step == "start":
+            self._run(pod)
+        elif step in ("exit", "watch"):
+            self._exit(pod, early=step == "watch")
+
+    def _admit(self, pod: Stored) -> None:
+        """Take a pod in: have its devices allocated, pull its images."""
+        body = pod.read()
+        annotations = body["metadata"].get("annotations") or {}
+        if annotations.get(hami.BIND_PHASE) == "allocating":
+            annotations[hami.TO_ALLOCATE] = ";" * annotations.get(hami.ALLOCATED, "").count(";")
+            annotations[hami.BIND_PHASE] = "success"
+            pod = self.store.put(PODS, body)
+        missing = [one for one in body["spec"]["containers"] if one["image"].startswith("missing/")]
+        if not missing:
+            self.staff.later(self.pace.start_s, self, ("start", pod.namespace, pod.name, pod.uid))
+            return
+        image = missing[0]["image"]
+        why = f'Back-off pulling image "{image}": ErrImagePull: failed to pull and unpack image "{image}": not found'
+        self.report(pod, "Failed", f'Failed to pull image "{image}": not found', kind="Warning", source="kubelet")
+        self.report(pod, "Failed", "Error: ImagePullBackOff", kind="Warning", source="kubelet")
+        moment = self.stamp()
+
+        def tell(status: Json) -> None:
+            status["startTime"] = moment
+            status["containerStatuses"] = [
+                self._container(one, {"waiting": {"reason": "ImagePullBackOff", "message": why}})
+                for one in body["spec"]["containers"]
+            ]
+            for kind in _READY:
+                value = "True" if kind in ("PodScheduled", "Initialized", "PodReadyToStartContainers") else "False"
+                set_condition(status, kind, value, moment, "" if value == "True" else "ContainersNotReady")
+
+        self.write_status(pod, tell)
+
+    def _run(self, pod: Stored) -> None:
+        body = pod.read()
+        moment = self.stamp()
+        self._number += 1
+        number = self._number
+
+        def tell(status: Json) -> None:
+            old = {one["name"]: one for one in status.get("containerStatuses") or ()}
+            status["phase"] = "Running"
+            status.setdefault("startTime", moment)
+            status.setdefault("hostIP", "127.0.0.1")
+            status.setdefault("podIP", f"10.244.{number // 250 % 250}.{number % 250 + 1}")
+            status.setdefault("podIPs", [{"ip": status["podIP"]}])
+            status["containerStatuses"] = [
+                {
+                    **old.get(one["name"], {}),
+                    **self._container(one, {"running": {"startedAt": moment}}, old, ready=True),
+                }
+                for one in body["spec"]["containers"]
+            ]
+            for kind in _READY:
+                set_condition(status, kind, "True", moment)
+
+        self.write_status(pod, tell)
+        for one in body["spec"]["containers"]:
+            self.report(pod, "Started", f"Container started: {one['name']}", source="kubelet")
+        seconds = (body["metadata"].get("annotations") or {}).get(RUN_SECONDS)
+        if seconds is not None or _fate(body) is not None:
+            self.staff.later(float(seconds or 0), self, ("exit", pod.namespace, pod.name, pod.uid))
+
+    def _exit(self, pod: Stored, *, early: bool) -> None:
+        """Have the containers of a pod end; `early` looks only, after a node has come back."""
+        body = pod.read()
+        seconds = (body["metadata"].get("annotations") or {}).get(RUN_SECONDS)
+        if early:
+            self._run(pod)
+            return
+        code, reason = _fate(body) or (0, "Completed")
+        policy = body["spec"]["restartPolicy"]
+        again = policy == "Always" or (policy == "OnFailure" and code != 0)
+        moment = self.stamp()
+        ended = {"terminated": {"exitCode": code, "reason": reason, "startedAt": moment, "finishedAt": moment}}
+        del seconds
+
+        def tell(status: Json) -> None:
+            old = {one["name"]: one for one in status.get("containerStatuses") or ()}
+            state: Json = ended
+            if again:
+                name = body["spec"]["containers"][0]["name"]
+                why = f"back-off restarting failed container={name} pod={pod.name}_{pod.namespace}({pod.uid})"
+                state = {"waiting": {"reason": "CrashLoopBackOff", "message": why}}
+            else:
+                status["phase"] = "Failed" if code else "Succeeded"
+            status["containerStatuses"] = [
+                self._container(one, state, old, last=ended if again else None) for one in body["spec"]["containers"]
+            ]
+            for kind in ("Ready", "ContainersReady"):
+                set_condition(status, kind, "False", moment, "ContainersNotReady" if again else f"Pod{status['phase']}")
+
+        self.write_status(pod, tell)
+        if again:
+            if code:
+                self.report(pod, "BackOff", "Back-off restarting failed container", kind="Warning", source="kubelet")
+            self.staff.later(self.pace.restart_s, self, ("start", pod.namespace, pod.name, pod.uid))
+
+    @staticmethod
+    def _container(
+        container: Json,
+        state: Json,
+        old: Mapping[str, Json] | None = None,
+        *,
+        ready: bool = False,
+        last: Json | None = None,
+    ) -> Json:
+        before = (old or {}).get(container["name"], {})
+        return {
+            "name": container["name"],
+            "image": container["image"],
+            "imageID": "",
+            "ready": ready,
+            "started": ready,
+            "restartCount": before.get("restartCount", 0) + (1 if last else 0),
+            "state": state,
+            "lastState": last or before.get("lastState", {}),
+        }
+
+
+def _fate(pod: Json) -> tuple[int, str] | None:
+    """Return how the images of a pod make it end: exit code and reason; None if they do not."""
+    images = [one["image"] for one in pod["spec"]["containers"]]
+    if any(image.startswith("oom/") for image in images):
+        return 137, "OOMKilled"
+    if any(image.startswith("fail/") for image in images):
+        return 1, "Error"
+    return None

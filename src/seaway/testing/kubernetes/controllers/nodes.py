@@ -1,0 +1,117 @@
+"""What becomes of nodes that fall silent, and of pods that do not tolerate what their node has become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from seaway.testing.kubernetes.controllers.kubelet import Kubelets
+from seaway.testing.kubernetes.controllers.scheduler import tolerates
+from seaway.testing.kubernetes.controllers.staff import Controller, Staff, condition, set_condition
+from seaway.testing.kubernetes.kinds import NODES, PODS, Json
+from seaway.testing.kubernetes.store import Event, Stored
+from seaway.testing.kubernetes.verbs import DeleteOptions
+
+UNREACHABLE = "node.kubernetes.io/unreachable"
+
+
+class NodeLife(Controller[tuple[str, str]]):
+    """Marks nodes whose kubelet is gone, and evicts pods by NoExecute taints."""
+
+    kinds = (NODES,)
+
+    def __init__(self, staff: Staff, kubelets: Kubelets) -> None:
+        super().__init__(staff)
+        self.kubelets = kubelets
+        self._since: dict[tuple[str, str, str], float] = {}
+
+    def hear(self, event: Event) -> Iterator[tuple[str, str]]:
+        """Look at nodes that have taints."""
+        if event.type != "DELETED" and b'"NoExecute"' in event.now.inside:
+            yield "evict", event.now.name
+
+    def fail(self, name: str) -> None:
+        """Have a node fall silent: its pods stay as they are, until they are evicted and then stay Terminating."""
+        self.kubelets.failed.add(name)
+        self.staff.later(self.kubelets.pace.node_grace_s, self, ("mark", name))
+
+    def heal(self, name: str) -> None:
+        """Have a node come back: pods that were deleted meanwhile are gone, others go on."""
+        self.kubelets.failed.discard(name)
+        self.staff.add(self, ("mark", name))
+
+    def look(self, key: tuple[str, str]) -> None:
+        """Mark a node, or evict its pods."""
+        step, name = key
+        node = self.store.find(NODES, "", name)
+        if node is None:
+            return
+        if step == "evict":
+            self._evict(node)
+        elif name in self.kubelets.failed:
+            self._mark(node)
+        else:
+            self._welcome(node)
+
+    def _mark(self, node: Stored) -> None:
+        body = node.read()
+        moment = self.stamp()
+        why = "Kubelet stopped posting node status."
+        for kind in ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure"):
+            if kind == "Ready" or condition(body.get("status") or {}, kind) != "Unknown":
+                set_condition(body.setdefault("status", {}), kind, "Unknown", moment, "NodeStatusUnknown", why)
+        taints = [one for one in body.setdefault("spec", {}).get("taints") or () if one["key"] != UNREACHABLE]
+        new = [{"key": UNREACHABLE, "effect": one, "timeAdded": moment} for one in ("NoSchedule", "NoExecute")]
+        body["spec"]["taints"] = taints + new
+        self.store.put(NODES, body)
+        for pod in list(self.store.all(PODS)):
+            if pod.fields[0] == node.name and pod.fields[1] == "Running":
+                self.write_status(pod, lambda status: set_condition(status, "Ready", "False", moment))
+
+    def _welcome(self, node: Stored) -> None:
+        body = node.read()
+        body["spec"]["taints"] = [one for one in body["spec"].get("taints") or () if one["key"] != UNREACHABLE]
+        if not body["spec"]["taints"]:
+            del body["spec"]["taints"]
+        moment = self.stamp()
+        why = "kubelet is posting ready status"
+        set_condition(body.setdefault("status", {}), "Ready", "True", moment, "KubeletReady", why)
+        for kind in ("MemoryPressure", "DiskPressure", "PIDPressure"):
+            if condition(body["status"], kind) == "Unknown":
+                set_condition(body["status"], kind, "False", moment)
+        self.store.put(NODES, body)
+        for key in self.kubelets.pods_of(node.name):
+            self.staff.add(self.kubelets, key)
+
+    def _evict(self, node: Stored) -> None:
+        taints = [one for one in node.read()["spec"].get("taints") or () if one["effect"] == "NoExecute"]
+        if not taints:
+            return
+        for pod in list(self.store.all(PODS)):
+            if pod.fields[0] != node.name or pod.deleting:
+                continue
+            left = self._left(node.name, pod.read(), taints)
+            if left is not None and left <= 0:
+                self.report(pod, "TaintManagerEviction", f"Marking for deletion Pod {pod.namespace}/{pod.name}")
+                self.verbs.delete(PODS, pod.namespace, pod.name, DeleteOptions())
+            elif left is not None:
+                self.staff.later(left, self, ("evict", node.name))
+
+    def _left(self, node: str, pod: Json, taints: list[Json]) -> float | None:
+        """Return how long a pod may stay, seconds; None for ever."""
+        now = self.verbs.now().timestamp()
+        shortest: float | None = None
+        for taint in taints:
+            if not tolerates(pod, taint):
+                return 0.0
+            seconds = [
+                one["tolerationSeconds"]
+                for one in pod["spec"].get("tolerations") or ()
+                if "tolerationSeconds" in one and tolerates({"spec": {"tolerations": [one]}}, taint)
+            ]
+            if not seconds:
+                continue
+            allowed = self.kubelets.pace.eviction_s
+            since = self._since.setdefault((node, taint["key"], taint.get("timeAdded", "")), now)
+            left = (min(seconds) if allowed is None else allowed) - (now - since)
+            shortest = left if shortest is None else min(shortest, left)
+        return shortest
