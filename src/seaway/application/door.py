@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from seaway.application.control.loop import Controller
+from seaway.application.ports.templates import PlainTemplates, Templates
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job import Job
@@ -18,8 +19,7 @@ from seaway.scheduling.policies import make_profile
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
 
-TEMPLATES = ("job", "deployment")
-"""Kinds of workload that a job can become."""
+PLAIN = PlainTemplates()
 
 REMEMBERED = 50_000
 """Requests whose verdict is remembered; then all are forgotten."""
@@ -32,10 +32,13 @@ class Door:
     ----------
     controller
         Knows the fleet, the tenants and the queues.
+    templates
+        What jobs can become.
     """
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: Controller, templates: Templates = PLAIN) -> None:
         self._controller = controller
+        self._templates = templates
         self._lock = threading.Lock()
         self._make = -1
         self._empty: Snapshot | None = None
@@ -78,8 +81,10 @@ class Door:
             problems.append(RejectedError(lacking, where="queue"))
         elif not queue.open:
             problems.append(RejectedError(f"queue {spec.queue!r} is closed", where="queue"))
-        if spec.template not in TEMPLATES:
-            problems.append(_unknown("template", spec.template, TEMPLATES))
+        templates = self._templates.purposes()
+        if spec.template not in templates:
+            problems.append(_unknown("template", spec.template, templates))
+        problems += self._templates.problems(spec)
         gateway = spec.demand.gateway
         if gateway and self._empty is not None and gateway not in self._gateways:
             problems.append(_unknown("gateway", gateway, self._gateways))

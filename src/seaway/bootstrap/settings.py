@@ -90,12 +90,25 @@ class ClusterSettings:
         How long a copy takes to start in a simulated cluster.
     fault_seed
         With which seed things go wrong at random in simulated clusters; 0 for never.
+    kubeconfig_dir
+        Real clusters: a folder of kubeconfigs. Empty for ``kubeconfigs`` in the data folder, where
+        `seaway cluster join` puts them; simulated clusters when that is empty too.
+    namespace
+        Where Seaway's objects go in real clusters.
+    call_s
+        How long a call to a real cluster's API server may take.
+    templates_dir
+        A folder of your own templates; empty for none.
     """
 
     fleet: str = "demo"
     simulated_url: str = ""
     start_delay_s: float = 1
     fault_seed: int = 0
+    kubeconfig_dir: str = ""
+    namespace: str = "seaway"
+    call_s: float = 10
+    templates_dir: str = ""
 
 
 @dataclass(frozen=True, slots=True)

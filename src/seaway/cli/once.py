@@ -12,8 +12,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from seaway.application.views import Reason
+from seaway.bootstrap.clusters import read_fleet
 from seaway.bootstrap.demo import DemoResult, run_demo
-from seaway.bootstrap.plane import read_fleet
 from seaway.cli.output import Output, console, show
 from seaway.cli.tables import show_explanation
 from seaway.domain.cluster import Fleet

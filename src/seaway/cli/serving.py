@@ -25,9 +25,10 @@ from seaway.api.server import Server, make_server
 from seaway.application.access import require_loopback
 from seaway.application.maintenance import Maintenance
 from seaway.application.system_clock import SystemClock
+from seaway.bootstrap.clusters import make_clusters
 from seaway.bootstrap.data import DataFolder
 from seaway.bootstrap.duties import duties
-from seaway.bootstrap.plane import Plane, make_backends, make_bearer, make_plane
+from seaway.bootstrap.plane import Plane, make_bearer, make_plane
 from seaway.bootstrap.settings import ServerSettings, Settings, load_settings
 from seaway.bootstrap.warming import warm_up
 from seaway.client.where import data_folder
@@ -135,8 +136,9 @@ def _running(settings: Settings, folder: DataFolder) -> Iterator[Plane]:
     clock = SystemClock()
     url = settings.database.url or folder.database_url
     store = open_store(url)
-    backends = make_backends(settings.clusters, clock, folder.path)
-    plane = make_plane(settings, store, backends, clock, bearer=make_bearer(settings.oidc, clock))
+    clusters = make_clusters(settings.clusters, clock, folder.path)
+    bearer = make_bearer(settings.oidc, clock)
+    plane = make_plane(settings, store, clusters.backends, clock, bearer=bearer, templates=clusters.templates)
     back_up = partial(backup, url)
     maintenance = Maintenance(
         duties(settings.database, store, clock, folder.backups, lambda file: back_up(file, clock.now_ns())), clock
@@ -150,6 +152,7 @@ def _running(settings: Settings, folder: DataFolder) -> Iterator[Plane]:
     finally:
         maintenance.stop()
         plane.stop()
+        clusters.close()
 
 
 @contextmanager

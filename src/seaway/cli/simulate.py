@@ -76,7 +76,7 @@ def serve(
     from seaway.adapters.simulated.options import Options
     from seaway.adapters.simulated.server import Server
     from seaway.application.system_clock import SystemClock
-    from seaway.bootstrap.plane import read_fleet
+    from seaway.bootstrap.clusters import read_fleet
     from seaway.domain.units import duration_ns
 
     faults = read_faults(fault_seed, fault or [])
@@ -169,7 +169,7 @@ def audit(
       seaway simulate audit --data /tmp/clusters
     """
     from seaway.adapters.simulated.audit import read_journals, violations
-    from seaway.bootstrap.plane import read_fleet
+    from seaway.bootstrap.clusters import read_fleet
 
     read = read_fleet(fleet)
     journals = read_journals(read, data)
@@ -203,7 +203,7 @@ def read_faults(seed: int, figures: list[str]) -> Faults:
         When a figure is none, or its name is unknown.
     """
     from seaway.adapters.simulated.faults import NO_FAULTS
-    from seaway.bootstrap.plane import some_faults
+    from seaway.bootstrap.clusters import some_faults
     from seaway.domain.errors import RejectedError
 
     faults = some_faults(seed) if seed else NO_FAULTS

@@ -12,7 +12,8 @@ from seaway.adapters.simulated.options import Options
 from seaway.application.changes import Change
 from seaway.application.records import JobRecord
 from seaway.application.system_clock import SystemClock
-from seaway.bootstrap.plane import make_backends, make_bearer, make_plane, read_fleet, some_faults
+from seaway.bootstrap.clusters import make_clusters, read_fleet, some_faults
+from seaway.bootstrap.plane import make_bearer, make_plane
 from seaway.bootstrap.settings import ClusterSettings, IdentitySettings, Settings
 from seaway.domain.errors import RejectedError
 from seaway.domain.lifecycle import JobState
@@ -57,7 +58,7 @@ def test_the_same_seed_draws_the_same_ids() -> None:
 
 def test_clusters_come_from_the_settings(tmp_path: Path) -> None:
     """A fleet by name or file, with state in the data folder, and faults where a seed is given."""
-    backends = make_backends(ClusterSettings(fleet="demo"), SystemClock(), tmp_path)
+    backends = make_clusters(ClusterSettings(fleet="demo"), SystemClock(), tmp_path).backends
     assert isinstance(backends, SimulatedBackends)
     assert list((tmp_path / "clusters").iterdir())
     backends.close()

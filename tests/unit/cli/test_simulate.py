@@ -15,7 +15,7 @@ from seaway.adapters.simulated.folder import locked
 from seaway.adapters.simulated.journal import DeviceChanged, journal_path, read_journal
 from seaway.adapters.simulated.options import Options
 from seaway.adapters.simulated.server import Server
-from seaway.bootstrap.plane import some_faults
+from seaway.bootstrap.clusters import some_faults
 from seaway.cli.simulate import app, read_faults
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.simulation.demo import demo_fleet

@@ -1,0 +1,43 @@
+"""What jobs can become in real clusters: built-in templates, and those of a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from seaway.adapters.kubernetes.templates.folder import read_folder
+from seaway.adapters.kubernetes.templates.options import Options
+from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Template, problems
+from seaway.adapters.kubernetes.templates.safety import Rules
+from seaway.domain.errors import RejectedError
+from seaway.domain.job_spec import JobSpec
+
+ANYWHERE = Options(accesses=lambda node, uuid: None)  # noqa: ARG005  # no device is looked at
+"""What is the same for all clusters."""
+
+
+class Offer:
+    """The templates.
+
+    Parameters
+    ----------
+    folder
+        People's own templates; None for none.
+
+    Raises
+    ------
+    RejectedError
+        With everything that is wrong with any of those.
+    """
+
+    def __init__(self, folder: Path | None = None, rules: Rules | None = None) -> None:
+        own = read_folder(folder, rules or Rules(), BUILT_IN) if folder else {}
+        self.templates: Mapping[str, Template] = {**BUILT_IN, **own}
+
+    def purposes(self) -> Mapping[str, str]:
+        """Return what each is for, by name."""
+        return {name: template.purpose for name, template in self.templates.items()}
+
+    def problems(self, spec: JobSpec) -> Sequence[RejectedError]:
+        """Say what keeps a job from becoming what it names; nothing for a name not known."""
+        return problems(spec, ANYWHERE, self.templates) if spec.template in self.templates else ()

@@ -1,0 +1,118 @@
+"""The clusters that settings ask for: simulated ones, or real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from seaway.adapters.simulated.faults import NO_FAULTS, Faults
+from seaway.application.ports.backend import Backends
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.templates import PlainTemplates, Templates
+from seaway.bootstrap.settings import ClusterSettings
+from seaway.domain.cluster import Fleet
+
+KUBECONFIGS = "kubeconfigs"
+"""Where in the data folder `seaway cluster join` puts kubeconfigs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Clusters, and what jobs can become there.
+
+    Attributes
+    ----------
+    close
+        Lets go of them.
+    """
+
+    backends: Backends
+    templates: Templates
+    close: Callable[[], None]
+
+
+def make_clusters(settings: ClusterSettings, clock: Clock, data: Path) -> Clusters:
+    """Make the clusters that the settings ask for.
+
+    Parameters
+    ----------
+    data
+        The data folder. Kubeconfigs in it are used when the settings name no other clusters.
+
+    Raises
+    ------
+    RejectedError
+        When the fleet file is wrong, the journal of the clusters belongs to another fleet, or the folder of
+        kubeconfigs or of templates cannot be read.
+    """
+    if folder := kubeconfigs(settings, data):
+        return _real(settings, folder)
+    from seaway.adapters.simulated.backends import SimulatedBackends
+    from seaway.adapters.simulated.client import RemoteSimulatedBackends
+    from seaway.adapters.simulated.options import Options
+
+    made: SimulatedBackends | RemoteSimulatedBackends
+    if settings.simulated_url:
+        made = RemoteSimulatedBackends(settings.simulated_url)
+    else:
+        faults = some_faults(settings.fault_seed) if settings.fault_seed else NO_FAULTS
+        options = Options(faults=faults, start_delay_s=settings.start_delay_s)
+        folder = data / "clusters"
+        folder.mkdir(parents=True, exist_ok=True)
+        made = SimulatedBackends(read_fleet(settings.fleet), clock, options, folder)
+    return Clusters(made, PlainTemplates(), made.close)
+
+
+def kubeconfigs(settings: ClusterSettings, data: Path) -> Path | None:
+    """Return the folder of kubeconfigs to use; None for simulated clusters."""
+    if settings.kubeconfig_dir:
+        return Path(settings.kubeconfig_dir)
+    joined = data / KUBECONFIGS
+    simulated = settings.simulated_url or settings.fleet != ClusterSettings().fleet
+    return joined if not simulated and joined.is_dir() and any(joined.iterdir()) else None
+
+
+def _real(settings: ClusterSettings, folder: Path) -> Clusters:
+    from seaway.adapters.kubernetes.backends import KubernetesBackends, Wishes
+    from seaway.adapters.kubernetes.offer import Offer
+
+    offer = Offer(Path(settings.templates_dir) if settings.templates_dir else None)
+    wishes = Wishes(settings.namespace, settings.call_s, templates=offer.templates)
+    made = KubernetesBackends(folder, wishes)
+    return Clusters(made, offer, made.close)
+
+
+def some_faults(seed: int) -> Faults:
+    """Return faults enough that each kind is seen within the hour, and jobs still get done."""
+    return Faults(
+        seed=seed,
+        refused=0.01,
+        slow=0.05,
+        slow_s=20,
+        start_fails=0.01,
+        run_fails=0.02,
+        vanishes=0.01,
+        request_lost=0.01,
+        answer_lost=0.01,
+        node_failures_per_h=0.05,
+        device_failures_per_h=0.02,
+        outages_per_h=0.5,
+    )
+
+
+def read_fleet(text: str) -> Fleet:
+    """Return the fleet that a user named: ``demo`` or a file.
+
+    Raises
+    ------
+    RejectedError
+        When there is no such file, or it is wrong; says where.
+    """
+    if text == "demo":
+        from seaway.simulation.demo import demo_fleet
+
+        return demo_fleet()
+    from seaway.simulation.fleet_yaml import read_fleet_yaml
+
+    return read_fleet_yaml(Path(text))
