@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from seaway.adapters.kubernetes.templates import (
@@ -94,6 +94,8 @@ def render(deployment: Deployment, options: Options, templates: Templates = BUIL
         When the job cannot become what it names.
     """
     template = _template(deployment.spec, templates)
+    for error in _missing(deployment.spec, template, options):
+        raise error
     if template.together and len(deployment.placements) < deployment.spec.replicas:
         raise RejectedError(
             f"a {template.name} cannot reach over clusters: keep replicas together by placement.clusters",
@@ -108,11 +110,7 @@ def problems(spec: JobSpec, options: Options, templates: Templates = BUILT_IN) -
         template = _template(spec, templates)
     except RejectedError as error:
         return [error]
-    found = [
-        RejectedError(f"is needed for a {template.name}", where=field)
-        for field in template.requires
-        if not _field(spec, field) and not (field == "run.image" and options.default_image)
-    ]
+    found = list(_missing(spec, template, options))
     for check in (lambda: require_free(spec), lambda: tolerations(spec.demand.nodes.tolerations)):
         try:
             check()
@@ -125,6 +123,12 @@ def _template(spec: JobSpec, templates: Templates) -> Template:
     if spec.template not in templates:
         raise RejectedError(f"unknown template {spec.template!r}; there are: {', '.join(templates)}", where="template")
     return templates[spec.template]
+
+
+def _missing(spec: JobSpec, template: Template, options: Options) -> Iterator[RejectedError]:
+    for field in template.requires:
+        if not _field(spec, field) and not (field == "run.image" and options.default_image):
+            yield RejectedError(f"is needed for a {template.name}", where=field)
 
 
 def _field(spec: object, path: str) -> object:

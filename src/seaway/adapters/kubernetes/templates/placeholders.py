@@ -1,0 +1,157 @@
+"""Placeholders in templates that people write, and what they stand for.
+
+A template is read as YAML first and filled in after, value by value. So what a placeholder stands for can only ever be
+a value: it cannot end a text, begin a field, or be read as YAML.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from seaway.adapters.kubernetes.templates.context import Context
+from seaway.adapters.kubernetes.templates.manifest import Path
+from seaway.adapters.kubernetes.templates.parts import Group
+
+PLACEHOLDER = re.compile(r"\$(\$?)\{([^{}]*)\}")
+"""``${name}``; ``$${name}`` stands for ``${name}`` itself."""
+
+
+class Sort(Enum):
+    """What a placeholder stands for, and so where it may stand."""
+
+    NAME = "name"
+    """Letters, digits, ``-`` and ``.``: may also stand within a longer text."""
+    NUMBER = "number"
+    """Likewise."""
+    TEXT = "text"
+    """Anything: stands alone."""
+    LIST = "list"
+    """Stands for a list, or for some of the items of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """A word that templates may use."""
+
+    sort: Sort
+    means: str
+
+
+PLACEHOLDERS: Mapping[str, Placeholder] = {
+    "name": Placeholder(Sort.NAME, "name for the objects of one part: replicas that share node and devices"),
+    "deployment_name": Placeholder(Sort.NAME, "name for objects of which one will do for all parts"),
+    "namespace": Placeholder(Sort.NAME, "where Seaway's objects go"),
+    "job": Placeholder(Sort.NAME, "the job's id"),
+    "job_name": Placeholder(Sort.NAME, "what people call the job"),
+    "attempt": Placeholder(Sort.NAME, "number of the attempt"),
+    "tenant": Placeholder(Sort.NAME, "whose the job is"),
+    "queue": Placeholder(Sort.NAME, "where the job waited"),
+    "part": Placeholder(Sort.NAME, "short name of the part"),
+    "cluster": Placeholder(Sort.TEXT, "name of the cluster"),
+    "node": Placeholder(Sort.TEXT, "name of the part's node"),
+    "image": Placeholder(Sort.TEXT, "run.image"),
+    "replicas": Placeholder(Sort.NUMBER, "replicas of the part"),
+    "total_replicas": Placeholder(Sort.NUMBER, "replicas of the job"),
+    "gpus": Placeholder(Sort.NUMBER, "devices of each replica"),
+    "priority": Placeholder(Sort.NUMBER, "the job's priority"),
+    "command": Placeholder(Sort.LIST, "run.command"),
+    "args": Placeholder(Sort.LIST, "run.args"),
+    "env": Placeholder(Sort.LIST, "run.env, as a container has it"),
+    "ports": Placeholder(Sort.LIST, "run.ports, as a container has them"),
+    "service_ports": Placeholder(Sort.LIST, "run.ports, as a Service has them"),
+}
+
+_TEXTS = frozenset({"value", "name", "command", "args"})
+"""Fields that are texts, or lists of texts, whatever these look like."""
+
+_TEXTS_UNDER = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "selector", "data"})
+"""Fields whose own fields are texts."""
+
+
+def values(context: Context, group: Group) -> dict[str, Any]:
+    """Return what each placeholder stands for in one part."""
+    spec, deployment = context.spec, context.deployment
+    ports = list(dict.fromkeys(spec.run.ports))
+    return {
+        "name": context.name(group.digest),
+        "deployment_name": context.name(context.whole),
+        "namespace": context.options.namespace,
+        "job": deployment.job_id,
+        "job_name": spec.name,
+        "attempt": str(deployment.attempt),
+        "tenant": spec.tenant,
+        "queue": spec.queue,
+        "part": group.digest,
+        "cluster": deployment.cluster,
+        "node": group.nodes[0],
+        "image": spec.run.image or context.options.default_image,
+        "replicas": len(group.replicas),
+        "total_replicas": spec.replicas,
+        "gpus": spec.demand.request.gpus,
+        "priority": spec.priority,
+        "command": list(spec.run.command),
+        "args": list(spec.run.args),
+        "env": [{"name": name, "value": value} for name, value in spec.run.env],
+        "ports": [{"containerPort": port} for port in ports],
+        "service_ports": [{"name": f"port-{port}", "port": port} for port in ports],
+    }
+
+
+def fill(value: object, known: Mapping[str, Any], path: Path = ()) -> Any:  # noqa: ANN401  # whatever it stands for
+    """Return a copy with every placeholder replaced; what is put in is not looked at again."""
+    if isinstance(value, dict):
+        return {key: fill(each, known, (*path, key)) for key, each in value.items()}
+    if isinstance(value, list):
+        return _fill_list(value, known, path)
+    if not isinstance(value, str):
+        return value
+    whole = _whole(value)
+    if whole is None:
+        return PLACEHOLDER.sub(lambda found: _within(found, known), value)
+    put = known[whole]
+    return str(put) if isinstance(put, int) and _texts_only(path) else put
+
+
+def used(value: object, path: Path = ()) -> Iterator[tuple[str, bool, Path]]:
+    """Find placeholders: the name, whether it stands alone, and where. Names of fields may have none."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from used(each, (*path, key))
+    elif isinstance(value, list):
+        for place, each in enumerate(value):
+            yield from used(each, (*path, place))
+    elif isinstance(value, str):
+        for found in PLACEHOLDER.finditer(value):
+            if not found[1]:
+                yield found[2], found[0] == value, path
+
+
+def _fill_list(value: list[Any], known: Mapping[str, Any], path: Path) -> list[Any]:
+    filled: list[Any] = []
+    for place, each in enumerate(value):
+        whole = _whole(each) if isinstance(each, str) else None
+        put = fill(each, known, (*path, place))
+        if whole is not None and PLACEHOLDERS[whole].sort is Sort.LIST:
+            filled += put
+        else:
+            filled.append(put)
+    return filled
+
+
+def _whole(text: str) -> str | None:
+    """Return the placeholder that makes up all of a text."""
+    found = PLACEHOLDER.fullmatch(text)
+    return found[2] if found and not found[1] else None
+
+
+def _within(found: re.Match[str], known: Mapping[str, Any]) -> str:
+    return found[0][1:] if found[1] else str(known[found[2]])
+
+
+def _texts_only(path: Path) -> bool:
+    fields = [step for step in path if isinstance(step, str)]
+    return bool(fields) and (fields[-1] in _TEXTS or bool(_TEXTS_UNDER.intersection(fields[-2:-1])))

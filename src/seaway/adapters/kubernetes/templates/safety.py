@@ -1,0 +1,196 @@
+"""What may stand in templates that people write.
+
+A template is the operator's, what fills it in is anybody's. So what gives power over nodes, other namespaces or the
+cluster's API is refused wherever it stands, and may not come from a placeholder either.
+
+References
+----------
+Kubernetes' Pod Security Standards, "baseline" and "restricted".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from seaway.adapters.kubernetes.templates.manifest import Path, Pin
+from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDER
+from seaway.domain.errors import RejectedError
+
+HOST, HOST_PATH, PRIVILEGED = "host", "host-path", "privileged"
+SERVICE_ACCOUNT, SCHEDULER = "service-account", "scheduler"
+POWERS = (HOST, HOST_PATH, PRIVILEGED, SERVICE_ACCOUNT, SCHEDULER)
+"""What an operator may allow to all templates."""
+
+KINDS = frozenset(
+    {
+        "ConfigMap",
+        "PersistentVolumeClaim",
+        "Service",
+        "Deployment.apps",
+        "ReplicaSet.apps",
+        "StatefulSet.apps",
+        "Job.batch",
+        "Ingress.networking.k8s.io",
+        "NetworkPolicy.networking.k8s.io",
+        "PodDisruptionBudget.policy",
+        "Job.batch.volcano.sh",
+        "JobSet.jobset.x-k8s.io",
+        "LeaderWorkerSet.leaderworkerset.x-k8s.io",
+        "MPIJob.kubeflow.org",
+        "PyTorchJob.kubeflow.org",
+        "TFJob.kubeflow.org",
+        "RayCluster.ray.io",
+        "RayJob.ray.io",
+        "RayService.ray.io",
+    }
+)
+"""Kinds that may be written, as ``kind.group``; operators may allow more."""
+
+_RIGHTS = frozenset(
+    {"rbac.authorization.k8s.io", "authorization.k8s.io", "authentication.k8s.io", "certificates.k8s.io"}
+)
+_RIGHTS_KINDS = frozenset({"ServiceAccount", "Secret"})
+
+_FORBIDDEN = {
+    "hostNetwork": HOST,
+    "hostPID": HOST,
+    "hostIPC": HOST,
+    "hostPort": HOST,
+    "hostPath": HOST_PATH,
+    "privileged": PRIVILEGED,
+    "allowPrivilegeEscalation": PRIVILEGED,
+    "procMount": PRIVILEGED,
+    "sysctls": PRIVILEGED,
+    "seLinuxOptions": PRIVILEGED,
+    "windowsOptions": PRIVILEGED,
+    "serviceAccount": SERVICE_ACCOUNT,
+    "serviceAccountName": SERVICE_ACCOUNT,
+    "serviceAccountToken": SERVICE_ACCOUNT,
+    "automountServiceAccountToken": SERVICE_ACCOUNT,
+    "schedulerName": SCHEDULER,
+    "nodeName": "",
+    "externalIPs": "",
+    "resourceClaims": "",
+    "ephemeralContainers": "",
+}
+"""Fields that may not be set, and the power that allows them; nothing allows those without."""
+
+_PROFILES = frozenset({"seccompProfile", "appArmorProfile"})
+_OWN_DOMAINS = ("seaway.io", "hami.io", "karmada.io", "nvidia.com", "apparmor.security.beta.kubernetes.io")
+_FREE_RESOURCES = frozenset({"cpu", "memory", "storage", "ephemeral-storage"})
+_FOR_DEVICES = "is for Seaway to ask for: leave devices to the job's resources"
+
+POINTER = "seaway.io/pod-template"
+"""Annotation of a manifest: where its pod template is, as a JSON pointer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What an operator allows to templates.
+
+    Attributes
+    ----------
+    namespace
+        The only one that they may name.
+    powers
+        Of `POWERS`.
+    kinds
+        Besides `KINDS`.
+    """
+
+    namespace: str = "seaway"
+    powers: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()
+
+
+def dangers(manifest: dict[str, Any], rules: Rules) -> Iterator[RejectedError]:
+    """Find everything in a manifest that may not be there; where it is comes as a JSON pointer."""
+    yield from _identity(manifest, rules)
+    for path, key, value in _fields(manifest):
+        why = _forbidden(key, value, rules) or _profile(key, value, rules) or _owned(path, key)
+        if why:
+            yield _error(why, (*path, key))
+
+
+def kind_of(manifest: dict[str, Any]) -> str:
+    """Return a manifest's kind and group, as in ``Job.batch``."""
+    group, slash, _ = str(manifest.get("apiVersion", "")).rpartition("/")
+    return f"{manifest.get('kind', '')}.{group}" if slash else str(manifest.get("kind", ""))
+
+
+def _identity(manifest: dict[str, Any], rules: Rules) -> Iterator[RejectedError]:
+    kind, metadata = kind_of(manifest), manifest.get("metadata")
+    group = kind.partition(".")[2]
+    if group in _RIGHTS or kind in _RIGHTS_KINDS:
+        yield _error(f"a {kind} gives rights or secrets away, and may not be in a template", ("kind",))
+    elif kind not in KINDS | rules.kinds:
+        yield _error(f"{kind!r} may not be in a template unless the operator allows that kind", ("kind",))
+    if isinstance(metadata, dict):
+        namespace = metadata.get("namespace", rules.namespace)
+        if namespace not in (rules.namespace, "${namespace}"):
+            yield _error(
+                f"is {str(namespace)[:60]!r}, but only {rules.namespace!r} is Seaway's", ("metadata", "namespace")
+            )
+        yield from (
+            _error("may not be set by a template", ("metadata", key))
+            for key in ("ownerReferences", "finalizers", "generateName")
+            if key in metadata
+        )
+
+
+def _forbidden(key: str, value: object, rules: Rules) -> str:
+    if key == "capabilities":
+        if isinstance(value, dict) and not value.get("add") and not _has_placeholder(value):
+            return ""
+        return "" if PRIVILEGED in rules.powers else f"adds capabilities, which needs the power {PRIVILEGED!r}"
+    if key not in _FORBIDDEN or value in (None, False, 0) or _FORBIDDEN[key] in rules.powers:
+        return ""
+    power = _FORBIDDEN[key]
+    return f"needs the power {power!r}, which the operator has not allowed" if power else "is not for templates to set"
+
+
+def _profile(key: str, value: object, rules: Rules) -> str:
+    if key not in _PROFILES or PRIVILEGED in rules.powers:
+        return ""
+    kind = value.get("type") if isinstance(value, dict) else None
+    return "" if kind in ("RuntimeDefault", "Localhost") else "may not leave a container unconfined"
+
+
+def _owned(path: Path, key: str) -> str:
+    """Say when Seaway alone may set something: its marks, and how devices are asked for."""
+    under = path[-1] if path else ""
+    if under in ("labels", "annotations") and key != POINTER:
+        domain = key.rpartition("/")[0]
+        owned = any(domain == each or domain.endswith(f".{each}") for each in _OWN_DOMAINS)
+        return "is for Seaway to set" if owned else ""
+    if under == "resources":
+        return _FOR_DEVICES if key == "claims" else ""
+    if path[-2:] in (("resources", "limits"), ("resources", "requests")):
+        return "" if key in _FREE_RESOURCES or key.startswith("hugepages-") else _FOR_DEVICES
+    return ""
+
+
+def _fields(value: object, path: Path = ()) -> Iterator[tuple[Path, str, Any]]:
+    """Walk over all fields, but those of a ConfigMap's own data."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield path, key, each
+            if not (path == () and key in ("data", "binaryData")):
+                yield from _fields(each, (*path, key))
+    elif isinstance(value, list):
+        for place, each in enumerate(value):
+            yield from _fields(each, (*path, place))
+
+
+def _has_placeholder(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_placeholder, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_placeholder, value))
+    return isinstance(value, str) and PLACEHOLDER.search(value) is not None
+
+
+def _error(message: str, path: Path) -> RejectedError:
+    return RejectedError(message, where=Pin(path, None).pointer)

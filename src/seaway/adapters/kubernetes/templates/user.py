@@ -1,0 +1,264 @@
+"""Templates that people write: files of manifests with placeholders.
+
+A file has one or more manifests. Exactly one of them is the workload: Seaway finds its pod template by kind, or by the
+annotation ``seaway.io/pod-template`` with a JSON pointer, and puts nodes, devices, resources and its marks there. The
+rest is the template's own. The file is filled in once for each part of a deployment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+from seaway.adapters.kubernetes.templates.context import Context
+from seaway.adapters.kubernetes.templates.documents import read_manifests
+from seaway.adapters.kubernetes.templates.graft import graft
+from seaway.adapters.kubernetes.templates.manifest import Manifest, Path, Pin, find
+from seaway.adapters.kubernetes.templates.names import LONGEST
+from seaway.adapters.kubernetes.templates.parts import Group
+from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDERS, Sort, fill, used, values
+from seaway.adapters.kubernetes.templates.registry import Template
+from seaway.adapters.kubernetes.templates.safety import POINTER, Rules, dangers, kind_of
+from seaway.domain.errors import RejectedError
+from seaway.domain.tenancy import require_name
+
+_POD_TEMPLATES: Mapping[str, Path] = {
+    "Deployment.apps": ("spec", "template"),
+    "ReplicaSet.apps": ("spec", "template"),
+    "StatefulSet.apps": ("spec", "template"),
+    "Job.batch": ("spec", "template"),
+    "LeaderWorkerSet.leaderworkerset.x-k8s.io": ("spec", "leaderWorkerTemplate", "workerTemplate"),
+}
+"""Where the pod template is, for kinds that have one; others say it by annotation."""
+
+_EVERYWHERE = frozenset({"", "apps", "batch", "networking.k8s.io", "policy"})
+"""Groups of kinds that every cluster knows."""
+
+ROOT: Path = ()
+
+_FIELDS = {"image": "run.image", "command": "run.command"}
+"""Fields of a job that it has to fill where a template uses them."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserTemplate:
+    """A file that was found in order.
+
+    Attributes
+    ----------
+    manifests
+        As they were read, placeholders and all.
+    workload
+        Which of them has the pod template.
+    pods
+        Where in it.
+    rules
+        By which it was checked, and what it becomes is checked again.
+    """
+
+    name: str
+    manifests: tuple[dict[str, Any], ...]
+    workload: int
+    pods: Path
+    rules: Rules
+
+    def render(self, context: Context) -> list[Manifest]:
+        """Write down a deployment: every manifest for each part, the workload last; equal ones once.
+
+        Raises
+        ------
+        RejectedError
+            When manifests of one name differ from part to part, or what came of them is not allowed.
+        """
+        rules = replace(self.rules, namespace=context.options.namespace)
+        written: dict[tuple[str, str], Manifest] = {}
+        for group in context.groups:
+            known = values(context, group)
+            for place in (*(each for each in range(len(self.manifests)) if each != self.workload), self.workload):
+                for one in self._fill(place, known, context, group, rules):
+                    key = (kind_of(one.body), one.name)
+                    if written.setdefault(key, one).body != one.body:
+                        raise RejectedError(
+                            f"template {self.name!r}: {one.kind} {one.name!r} differs from part to part; "
+                            "put ${name} into its name"
+                        )
+        return list(written.values())
+
+    def _fill(
+        self, place: int, known: Mapping[str, Any], context: Context, group: Group, rules: Rules
+    ) -> Iterator[Manifest]:
+        body = fill(self.manifests[place], known)
+        _require_safe(self.name, place, body, rules)
+        of_part = place == self.workload or context.name(group.digest) in body["metadata"]["name"]
+        template = graft(body, self.pods, context, group) if place == self.workload else None
+        body["metadata"] = _marked(body["metadata"], context, group if of_part else None)
+        if template is None:
+            yield Manifest(body)
+            return
+        yield from template.claims
+        yield Manifest(body, template.pins, group.replicas)
+
+
+def read_template(name: str, text: str, rules: Rules) -> Template:
+    """Read a template from a file's text, and check it.
+
+    Parameters
+    ----------
+    name
+        What jobs call it.
+
+    Raises
+    ------
+    RejectedError
+        With everything that is wrong with it; each says which manifest, and where in it.
+    """
+    require_name("template", name)
+    manifests = read_manifests(text)
+    errors = list(_troubles(manifests, rules))
+    workload, pods = 0, ROOT
+    try:
+        workload, pods = _find_workload(manifests)
+    except RejectedError as error:
+        errors.append(error)
+    else:
+        errors += [_at(workload, manifests[workload], each) for each in _misshapen(manifests[workload], pods)]
+    if errors:
+        _reject(name, errors)
+    words = {word for manifest in manifests for word, _, _ in used(manifest)}
+    found = UserTemplate(name, tuple(manifests), workload, pods, rules)
+    purpose = text.partition("\n")[0].removeprefix("#").strip() if text.startswith("#") else "of the operator's own"
+    requires = tuple(field for word, field in _FIELDS.items() if word in words)
+    needs = tuple(dict.fromkeys(kind for kind in map(kind_of, manifests) if kind.partition(".")[2] not in _EVERYWHERE))
+    return Template(name, purpose[:200], found.render, requires, needs)
+
+
+# ---------------------------------------------------------------- checking
+
+
+def _troubles(manifests: list[dict[str, Any]], rules: Rules) -> Iterator[RejectedError]:
+    for place, manifest in enumerate(manifests):
+        found = [*dangers(manifest, rules), *_misused(manifest), *_misnamed(manifest)]
+        yield from (_at(place, manifest, error) for error in found)
+
+
+def _misused(manifest: dict[str, Any]) -> Iterator[RejectedError]:
+    for word, alone, path in used(manifest):
+        where = Pin(path, None).pointer
+        if word not in PLACEHOLDERS:
+            known = ", ".join(PLACEHOLDERS)
+            yield RejectedError(f"unknown placeholder {word[:60]!r}; there are: {known}", where=where)
+        elif not alone and PLACEHOLDERS[word].sort in (Sort.TEXT, Sort.LIST):
+            yield RejectedError(f"${{{word}}} has to stand alone, not within a longer text", where=where)
+
+
+def _misnamed(manifest: dict[str, Any]) -> Iterator[RejectedError]:
+    for field in (("metadata", "labels"), ("metadata", "annotations")):
+        if not isinstance(find(manifest, field), dict | None):
+            yield RejectedError("has to have fields", where=Pin(field, None).pointer)
+    name = find(manifest, ("metadata", "name"))
+    if not isinstance(name, str) or not any(each in name for each in ("${name}", "${deployment_name}")):
+        yield RejectedError(
+            "has to have ${name} or ${deployment_name} in it, so that jobs do not meet", where="/metadata/name"
+        )
+
+
+def _find_workload(manifests: list[dict[str, Any]]) -> tuple[int, Path]:
+    """Return which manifest has the pod template, and where."""
+    said = [place for place, each in enumerate(manifests) if _pointer(each) is not None]
+    known = [place for place, each in enumerate(manifests) if kind_of(each) in _POD_TEMPLATES]
+    chosen = said or known
+    if len(chosen) != 1:
+        what = "none has" if not chosen else f"{len(chosen)} have"
+        raise RejectedError(
+            f"exactly one manifest has to have the pod template, but {what} one: mark it by the annotation "
+            f"{POINTER} with a JSON pointer, like /spec/template"
+        )
+    manifest = manifests[chosen[0]]
+    pointer = _pointer(manifest)
+    return chosen[0], _POD_TEMPLATES[kind_of(manifest)] if pointer is None else _path(pointer, manifest)
+
+
+def _misshapen(manifest: dict[str, Any], path: Path) -> Iterator[RejectedError]:
+    """Say what keeps a workload from being filled in."""
+    containers = find(manifest, (*path, "spec", "containers"))
+    if not isinstance(containers, list) or not containers or not all(isinstance(each, dict) for each in containers):
+        yield RejectedError("there is no pod template with containers here", where=Pin(path, None).pointer)
+        containers = []
+    fields = [(*path, *field) for field in _MERGED]
+    fields += [(*path, "spec", "containers", place, *field) for place in range(len(containers)) for field in _RESOURCES]
+    for field in fields:
+        if not isinstance(find(manifest, field), dict | None):
+            yield RejectedError("has to have fields", where=Pin(field, None).pointer)
+    for name in ("tolerations", "imagePullSecrets"):
+        if not isinstance(find(manifest, (*path, "spec", name)), list | None):
+            yield RejectedError("has to be a list", where=Pin((*path, "spec", name), None).pointer)
+    if not any(word == "replicas" for word, _, _ in used(manifest)):
+        yield RejectedError("nowhere says how many replicas run: write ${replicas} where that stands", where="/spec")
+    if "${name}" not in str(find(manifest, ("metadata", "name"))):
+        yield RejectedError("has to have ${name} in it: there is one for each part", where="/metadata/name")
+
+
+_MERGED: tuple[Path, ...] = (
+    ("metadata",),
+    ("metadata", "labels"),
+    ("metadata", "annotations"),
+    ("spec", "nodeSelector"),
+)
+_RESOURCES: tuple[Path, ...] = (("resources",), ("resources", "limits"), ("resources", "requests"))
+
+
+def _pointer(manifest: dict[str, Any]) -> object:
+    return find(manifest, ("metadata", "annotations", POINTER))
+
+
+def _path(pointer: object, manifest: dict[str, Any]) -> Path:
+    """Turn a JSON pointer into a path; steps into lists become numbers."""
+    steps: list[str | int] = []
+    at: object = manifest
+    for part in str(pointer).split("/")[1:]:
+        step = part.replace("~1", "/").replace("~0", "~")
+        steps.append(int(step) if isinstance(at, list) and step.isascii() and step.isdigit() else step)
+        at = find(at, (steps[-1],))
+    return tuple(steps)
+
+
+def _require_safe(name: str, place: int, body: dict[str, Any], rules: Rules) -> None:
+    """Check what came of a manifest as the manifest itself was checked."""
+    errors = [_at(place, body, error) for error in dangers(body, rules)]
+    if len(body["metadata"]["name"]) > LONGEST:
+        errors.append(RejectedError(f"the name {body['metadata']['name']!r} is longer than {LONGEST} characters"))
+    if errors:
+        _reject(name, errors)
+
+
+# ---------------------------------------------------------------- filling
+
+
+def _marked(metadata: dict[str, Any], context: Context, group: Group | None) -> dict[str, Any]:
+    what, replicas = (group.digest, group.replicas) if group else (context.whole, context.replicas)
+    own = context.metadata(what, replicas)
+    annotations = {key: each for key, each in (metadata.get("annotations") or {}).items() if key != POINTER}
+    return {
+        **metadata,
+        "namespace": own["namespace"],
+        "labels": {**(metadata.get("labels") or {}), **own["labels"]},
+        "annotations": {**annotations, **own["annotations"]},
+    }
+
+
+# ---------------------------------------------------------------- errors
+
+
+def _at(place: int, manifest: dict[str, Any], error: RejectedError) -> RejectedError:
+    """Say which manifest an error is in."""
+    kind = str(manifest.get("kind", "no kind"))[:60]
+    return RejectedError(error.message, where=f"manifest {place + 1} ({kind}){error.where}")
+
+
+def _together(errors: list[RejectedError]) -> RejectedError:
+    return RejectedError(errors[0].message, where=errors[0].where, also=tuple(errors[1:]))
+
+
+def _reject(name: str, errors: list[RejectedError]) -> NoReturn:
+    raise _together([RejectedError(each.message, where=f"template {name!r}, {each.where}") for each in errors])

@@ -1,0 +1,507 @@
+"""Templates that people write: what they may say, and what becomes of it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seaway.adapters.kubernetes.templates.folder import read_folder
+from seaway.adapters.kubernetes.templates.labels import JOB, PART, REPLICAS
+from seaway.adapters.kubernetes.templates.manifest import Manifest
+from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDERS
+from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Template, render
+from seaway.adapters.kubernetes.templates.safety import POWERS, Rules
+from seaway.adapters.kubernetes.templates.user import read_template
+from seaway.domain.deployment import Deployment
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import NodeRules
+from seaway.domain.job_spec import Run
+from seaway.domain.node import Toleration
+from tests.unit.adapters.kubernetes.templates import sample
+from tests.unit.adapters.kubernetes.templates.sample import deployment, many, one, options, share
+from tests.unit.adapters.kubernetes.templates.schemas import validate
+
+SERVE = """\
+# an inference server with its settings
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: ${deployment_name}-settings
+data:
+  queue: ${queue}
+  total: ${total_replicas}
+  shell: echo $${HOME}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: ${name}
+  labels: {app: '${job_name}'}
+spec:
+  replicas: ${replicas}
+  selector:
+    matchLabels: {app: '${name}'}
+  template:
+    metadata:
+      labels: {app: '${name}'}
+    spec:
+      nodeSelector: {disk: ssd}
+      tolerations: [{key: spot, operator: Exists}]
+      containers:
+      - name: proxy
+        image: proxy:1
+      - name: main
+        image: ${image}
+        command: ${command}
+        args: [--replicas, '${replicas}', '--name=${name}', '${args}']
+        env: ${env}
+        ports: ${ports}
+        resources: {limits: {cpu: 64, ephemeral-storage: 1Gi}}
+"""
+
+
+def rendered(text: str, made: Deployment | None = None, rules: Rules = Rules(), **chosen: Any) -> list[Manifest]:  # noqa: ANN401, B008
+    """Render a deployment by a template of this text."""
+    made = made or deployment("mine")
+    return render(made, options(**chosen), {"mine": read_template("mine", text, rules)})
+
+
+def complaints(text: str, rules: Rules = Rules()) -> list[str]:  # noqa: B008  # frozen
+    """Return everything that is said against a template."""
+    with pytest.raises(RejectedError) as caught:
+        read_template("mine", text, rules)
+    return [str(each) for each in (caught.value, *caught.value.also)]
+
+
+def changed(path: str, value: object) -> str:
+    """Return the example with something set in its Deployment; the path has dots."""
+    first, second = yaml.safe_load_all(SERVE)
+    at = second
+    *way, last = path.split(".")
+    for step in way:
+        at = at[int(step)] if isinstance(at, list) else at.setdefault(step, {})
+    at[int(last) if isinstance(at, list) else last] = value
+    return yaml.safe_dump_all([first, second])
+
+
+def pod(manifests: list[Manifest]) -> Any:  # noqa: ANN401  # a pod template as in YAML
+    """Return the first Deployment's pod template."""
+    return many(manifests, "Deployment")[0]["spec"]["template"]
+
+
+# ---------------------------------------------------------------- filling in
+
+
+def test_a_template_is_filled_in_for_each_part() -> None:
+    """The workload is written for each part; what does not depend on the part is written once, before."""
+    manifests = rendered(SERVE)
+    assert [each.kind for each in manifests] == ["ConfigMap", "Deployment", "Deployment"]
+    assert [each["spec"]["replicas"] for each in many(manifests, "Deployment")] == [2, 1]
+    for each in manifests:
+        validate(each.pinned())
+        validate(each.body)
+    assert sample.same_bytes(manifests, rendered(SERVE))
+
+
+def test_placeholders_stand_for_values() -> None:
+    """Each placeholder becomes a value of its sort; numbers become texts where only texts may stand."""
+    manifests = rendered(SERVE)
+    settings = one(manifests, "ConfigMap").body
+    assert settings["data"] == {"queue": "default", "total": "3", "shell": "echo ${HOME}"}
+    main = pod(manifests)["spec"]["containers"][1]
+    name = many(manifests, "Deployment")[0]["metadata"]["name"]
+    assert main["image"] == "registry.example/train:1"
+    assert main["command"] == ["python", "train.py"]
+    assert main["args"] == ["--replicas", "2", f"--name={name}", "--fast"]
+    assert main["env"] == [{"name": "MODE", "value": "fast"}]
+    assert main["ports"] == [{"containerPort": 8080}]
+
+
+def test_seaway_s_part_is_put_in() -> None:
+    """Marks, place, devices and resources are Seaway's; what else the template says stays."""
+    made = deployment("mine", nodes=NodeRules((("zone", "a"),), (Toleration("gpu"),)), labels={"team": "a"})
+    manifests = rendered(SERVE, made, pull_secrets=("registry",))
+    template = pod(manifests)
+    spec, labels = template["spec"], template["metadata"]["labels"]
+    assert spec["nodeSelector"] == {"disk": "ssd", "zone": "a", "kubernetes.io/hostname": "node-0"}
+    assert [each["key"] for each in spec["tolerations"]] == ["spot", "gpu"]
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+    assert spec["automountServiceAccountToken"] is False
+    assert template["metadata"]["annotations"] == {REPLICAS: "0-1", "nvidia.com/use-gpuuuid": "GPU-a"}
+    assert (labels[JOB], labels["team"]) == (made.job_id, "a")
+    proxy, main = spec["containers"]
+    assert "resources" not in proxy
+    assert main["resources"]["limits"] == {
+        "ephemeral-storage": "1Gi",
+        "cpu": "1000m",
+        "memory": "2048Mi",
+        "nvidia.com/gpu": "1",
+        "nvidia.com/gpumem": "8192",
+        "nvidia.com/gpucores": "50",
+    }
+    assert many(manifests, "Deployment")[0]["metadata"]["labels"]["app"] == "train"
+
+
+def test_pins_stay_apart_here_too() -> None:
+    """A template's body names no place, so it can go through Karmada like any other."""
+    text = str([each.body for each in rendered(SERVE)])
+    assert "GPU-a" not in text
+    assert "node-0" not in text
+
+
+def test_devices_may_be_claimed() -> None:
+    """With dynamic resource allocation the claims of each part come before its workload."""
+    manifests = rendered(SERVE, terms=sample.NVIDIA_DRA)
+    kinds = [each.kind for each in manifests]
+    assert kinds == ["ConfigMap", "ResourceClaimTemplate", "Deployment", "ResourceClaimTemplate", "Deployment"]
+    assert pod(manifests)["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] == manifests[1].name
+    for each in manifests:
+        validate(each.pinned())
+
+
+def test_a_pointer_finds_the_pod_template() -> None:
+    """Kinds that Seaway does not know say where their pod template is; the mark itself is not sent."""
+    text = """\
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata:
+  name: ${name}
+  annotations: {seaway.io/pod-template: /spec/replicatedJobs/0/template/spec/template}
+spec:
+  replicatedJobs:
+  - name: workers
+    template:
+      spec:
+        completions: ${replicas}
+        parallelism: ${replicas}
+        template:
+          spec:
+            restartPolicy: Never
+            containers: [{name: main, image: '${image}'}]
+"""
+    first, _ = rendered(text)
+    body = first.pinned()
+    template = body["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    assert template["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "node-0"}
+    assert template["metadata"]["labels"][PART] == body["metadata"]["labels"][PART]
+    assert "seaway.io/pod-template" not in body["metadata"]["annotations"]
+    assert read_template("mine", text, Rules()).needs == ("JobSet.jobset.x-k8s.io",)
+
+
+def test_what_differs_from_part_to_part_needs_its_own_name() -> None:
+    """Two objects of one name that say different things are not both written."""
+    text = SERVE.replace("total: ${total_replicas}", "total: ${replicas}")
+    with pytest.raises(RejectedError, match=r"differs from part to part"):
+        rendered(text)
+
+
+def test_a_template_says_what_it_needs() -> None:
+    """Fields of the job that a template uses have to be filled; its first line says what it is for."""
+    template = read_template("mine", SERVE, Rules())
+    assert template.purpose == "an inference server with its settings"
+    assert template.requires == ("run.image", "run.command")
+    assert template.needs == ()
+    with pytest.raises(RejectedError, match=r"run\.command"):
+        rendered(SERVE, deployment("mine", run=Run("image:1")))
+
+
+# ---------------------------------------------------------------- nothing can be injected
+
+ANY_TEXT = st.text(max_size=30) | st.sampled_from(
+    [
+        "${name}",
+        "a: b",
+        "- x",
+        "'",
+        '"',
+        "\n---\nkind: Secret",
+        "{{x}}",
+        "$(id)",
+        "&a [*a]",
+        "!!python/object:x",
+        "null",
+        "1",
+    ]
+)
+
+
+def shape(value: object) -> object:
+    """Return the structure of a value: fields and sorts of values, but neither texts nor the length of lists."""
+    if isinstance(value, dict):
+        return {key: shape(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return sorted({json.dumps(shape(each), sort_keys=True) for each in value})
+    return type(value).__name__
+
+
+@given(
+    image=ANY_TEXT.filter(bool),
+    command=st.lists(ANY_TEXT, min_size=1, max_size=4),
+    args=st.lists(ANY_TEXT, min_size=1, max_size=4),
+    env=st.lists(st.tuples(ANY_TEXT, ANY_TEXT), min_size=1, max_size=3),
+    node=ANY_TEXT,
+)
+def test_no_value_changes_structure(
+    image: str, command: list[str], args: list[str], env: list[tuple[str, str]], node: str
+) -> None:
+    """Whatever a job says, its objects have the structure of the template, and the values arrive as they were."""
+    placed = [(node, (share("GPU-a"),))]
+    plain = rendered(SERVE, deployment("mine", placed))
+    odd = rendered(SERVE, deployment("mine", placed, run=Run(image, tuple(command), tuple(args), tuple(env), (80,))))
+    assert [shape(each.body) for each in odd] == [shape(each.body) for each in plain]
+    main = pod(odd)["spec"]["containers"][1]
+    assert main["image"] == image
+    assert main["command"] == command
+    assert main["args"][3:] == args
+    assert main["env"] == [{"name": name, "value": value} for name, value in env]
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 5)
+    | st.text(max_size=8)
+    | st.sampled_from([f"${{{p}}}" for p in PLACEHOLDERS]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+PATHS = st.sampled_from(
+    [
+        "metadata",
+        "metadata.annotations",
+        "metadata.labels",
+        "metadata.name",
+        "kind",
+        "spec",
+        "spec.replicas",
+        "spec.template",
+        "spec.template.metadata",
+        "spec.template.metadata.labels",
+        "spec.template.spec",
+        "spec.template.spec.nodeSelector",
+        "spec.template.spec.tolerations",
+        "spec.template.spec.imagePullSecrets",
+        "spec.template.spec.volumes",
+        "spec.template.spec.containers",
+        "spec.template.spec.containers.1",
+        "spec.template.spec.containers.1.resources",
+        "spec.template.spec.containers.1.resources.limits",
+    ]
+)
+
+
+@given(path=PATHS, value=VALUES)
+def test_a_broken_template_is_rejected_and_nothing_worse(path: str, value: object) -> None:
+    """Whatever stands where in a template, it works or is rejected when it is loaded or filled in."""
+    with suppress(RejectedError):
+        rendered(changed(path, value))
+
+
+@given(st.text(max_size=200))
+def test_a_file_of_anything_is_rejected(text: str) -> None:
+    """No text that is no template is taken for one."""
+    with pytest.raises(RejectedError):
+        read_template("mine", text, Rules())
+
+
+# ---------------------------------------------------------------- checks when it is loaded
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "power"),
+    [
+        ("spec.template.spec.hostNetwork", True, "host"),
+        ("spec.template.spec.hostPID", True, "host"),
+        ("spec.template.spec.hostIPC", "true", "host"),
+        ("spec.template.spec.containers.1.ports", [{"containerPort": 80, "hostPort": 80}], "host"),
+        ("spec.template.spec.volumes", [{"name": "a", "hostPath": {"path": "/"}}], "host-path"),
+        ("spec.template.spec.containers.1.securityContext", {"privileged": True}, "privileged"),
+        ("spec.template.spec.containers.1.securityContext", {"privileged": "${image}"}, "privileged"),
+        ("spec.template.spec.containers.1.securityContext", {"allowPrivilegeEscalation": True}, "privileged"),
+        ("spec.template.spec.containers.1.securityContext", {"capabilities": {"add": ["ALL"]}}, "privileged"),
+        ("spec.template.spec.containers.1.securityContext", {"capabilities": {"add": "${args}"}}, "privileged"),
+        ("spec.template.spec.containers.1.securityContext", {"capabilities": "${args}"}, "privileged"),
+        ("spec.template.spec.containers.1.securityContext", {"procMount": "Unmasked"}, "privileged"),
+        ("spec.template.spec.securityContext", {"seccompProfile": {"type": "Unconfined"}}, "privileged"),
+        ("spec.template.spec.securityContext", {"seccompProfile": {"type": "${image}"}}, "privileged"),
+        ("spec.template.spec.securityContext", {"sysctls": [{"name": "a", "value": "b"}]}, "privileged"),
+        ("spec.template.spec.initContainers", [{"name": "a", "securityContext": {"privileged": True}}], "privileged"),
+        ("spec.template.spec.serviceAccountName", "admin", "service-account"),
+        ("spec.template.spec.automountServiceAccountToken", True, "service-account"),
+        (
+            "spec.template.spec.volumes",
+            [{"name": "a", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}],
+            "service-account",
+        ),
+        ("spec.template.spec.schedulerName", "mine", "scheduler"),
+        ("anywhere.at.all.hostPath", {"path": "/"}, "host-path"),
+    ],
+)
+def test_power_over_nodes_has_to_be_allowed(path: str, value: object, power: str) -> None:
+    """What gives power over nodes or the API is refused, with where it stands, unless the operator allows it."""
+    text = changed(path, value)
+    (said,) = complaints(text)
+    assert said.startswith("template 'mine', manifest 2 (Deployment)/")
+    assert path.split(".", maxsplit=1)[0] in said
+    assert complaints(text, Rules(powers=frozenset(POWERS) - {power})) == [said]
+    assert isinstance(read_template("mine", text, Rules(powers=frozenset({power}))), Template)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("spec.template.spec.nodeName", "node-9"),
+        ("spec.template.spec.resourceClaims", [{"name": "a"}]),
+        ("spec.template.spec.containers.1.resources", {"limits": {"nvidia.com/gpu": 8}}),
+        ("spec.template.spec.containers.0.resources", {"requests": {"nvidia.com/gpumem": 1}}),
+        ("spec.template.spec.containers.0.resources", {"claims": [{"name": "a"}]}),
+        ("spec.template.metadata.annotations", {"nvidia.com/use-gpuuuid": "GPU-z"}),
+        ("spec.template.metadata.labels", {"hami.io/webhook": "ignore"}),
+        ("metadata.labels", {"seaway.io/job": "other"}),
+        ("metadata.ownerReferences", []),
+        ("metadata.namespace", "kube-system"),
+        ("metadata.namespace", "${image}"),
+        ("spec.externalIPs", ["10.0.0.1"]),
+    ],
+)
+def test_some_things_nobody_may_set(path: str, value: object) -> None:
+    """Place, devices, marks and namespace are Seaway's, whatever the operator allows."""
+    (said,) = complaints(changed(path, value), Rules(powers=frozenset(POWERS)))
+    assert "manifest 2 (Deployment)/" in said
+
+
+@pytest.mark.parametrize(
+    "harmless", [{"capabilities": {"drop": ["ALL"]}}, {"privileged": False}, {"runAsNonRoot": True}]
+)
+def test_what_takes_power_away_is_welcome(harmless: dict[str, Any]) -> None:
+    """Fields of the same names that take rights away are kept."""
+    manifests = rendered(changed("spec.template.spec.containers.1.securityContext", harmless))
+    assert pod(manifests)["spec"]["containers"][1]["securityContext"] == harmless
+
+
+@pytest.mark.parametrize(
+    ("api", "kind"),
+    [
+        ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+        ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+        ("v1", "ServiceAccount"),
+        ("v1", "Secret"),
+        ("v1", "Namespace"),
+        ("v1", "Node"),
+        ("v1", "Pod"),
+        ("v1", "List"),
+        ("v1", "PersistentVolume"),
+        ("apps/v1", "DaemonSet"),
+        ("batch/v1", "CronJob"),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+        ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
+        ("policy.karmada.io/v1alpha1", "ClusterPropagationPolicy"),
+        ("example.com/v1", "Thing"),
+        ("", ""),
+    ],
+)
+def test_only_known_kinds_are_written(api: str, kind: str) -> None:
+    """Kinds of whole clusters, kinds that give rights away, and unknown ones are refused."""
+    other = yaml.safe_dump({"apiVersion": api, "kind": kind, "metadata": {"name": "${name}"}})
+    (said,) = complaints(f"{SERVE}---\n{other}")
+    assert f"manifest 3 ({kind})/kind" in said
+
+
+def test_operators_may_allow_more_kinds() -> None:
+    """A kind that an operator named is written; those that give rights away never are."""
+    thing = "---\napiVersion: example.com/v1\nkind: Thing\nmetadata: {name: '${name}'}\n"
+    assert read_template("mine", SERVE + thing, Rules(kinds=frozenset({"Thing.example.com"}))).needs == (
+        "Thing.example.com",
+    )
+    account = "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: '${name}'}\n"
+    assert complaints(SERVE + account, Rules(kinds=frozenset({"ServiceAccount"})))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (SERVE.replace("${queue}", "${quue}"), r"/data/queue: unknown placeholder 'quue'; there are: name, "),
+        (SERVE.replace("image: ${image}", "image: x/${image}"), r"/containers/1/image: \$\{image\} has to stand alone"),
+        (SERVE.replace("echo $${HOME}", "echo ${HOME}"), "unknown placeholder 'HOME'"),
+        (SERVE.replace("kind: ConfigMap", "kind: ${job_name}"), "/kind: .* may not be in a template"),
+        (SERVE.replace("disk: ssd", "'${queue}': ssd"), "a placeholder cannot name a field"),
+        (SERVE.replace("${deployment_name}-settings", "settings"), "/metadata/name: has to have"),
+        (SERVE.replace("  name: ${name}\n  labels", "  name: ${deployment_name}\n  labels"), "one for each part"),
+        (SERVE.replace("replicas: ${replicas}", "replicas: 1").replace("'${replicas}'", "x"), "nowhere says how many"),
+        (SERVE.partition("---\n")[0], "but none has one"),
+        (f"{SERVE}---\n{SERVE.partition('---')[2]}", "but 2 have one"),
+        (SERVE.replace("containers:", "sidecars:"), "no pod template with containers"),
+        (SERVE.replace("queue: ${queue}", "queue: 2026-01-01"), "manifest 1/data/queue: 2026-01-01 is no plain value"),
+        (SERVE.replace("queue: ${queue}", "on: x"), "the field True is no text"),
+        (SERVE + "---\n[]", "manifest 3: has to be an object"),
+        ("# nothing\n---\n", "has no manifest"),
+        ("a: [", "no YAML"),
+        (SERVE + "---\na: 1\na: 2\n", f"line {SERVE.count(chr(10)) + 2}: the field 'a' stands there twice"),
+        (SERVE + "#" * 70_000, "larger than 64 KiB"),
+        ("---\na: 1\n" * 17, "more than 16 manifests"),
+        ("a: " + "[" * 40 + "]" * 40, "deeper than 32"),
+        (
+            "a: &a [x,x,x,x,x,x,x,x]\n"
+            + "".join(
+                f"{b}: &{b} [*{a},*{a},*{a},*{a},*{a},*{a},*{a},*{a}]\n"
+                for a, b in zip("abcdef", "bcdefg", strict=True)
+            ),
+            "stands for more",
+        ),
+    ],
+)
+def test_mistakes_are_named_with_their_place(text: str, said: str) -> None:
+    """Every mistake is found when the template is loaded, and says where it is."""
+    with pytest.raises(RejectedError, match=said):
+        read_template("mine", text, Rules())
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    """Nobody has to load a template five times to hear of five mistakes."""
+    text = SERVE.replace("${queue}", "${quue}").replace("nodeSelector: {disk: ssd}", "hostPID: true\n      nodeName: x")
+    assert len(complaints(text)) == 3
+
+
+# ---------------------------------------------------------------- folders
+
+
+def test_templates_are_called_like_their_files(tmp_path: Path) -> None:
+    """A folder's files are templates by name; others are left alone."""
+    (tmp_path / "serve.yaml").write_text(SERVE)
+    (tmp_path / "other.yml").write_text(SERVE)
+    (tmp_path / "notes.txt").write_text("x")
+    found = read_folder(tmp_path, Rules(), BUILT_IN)
+    assert sorted(found) == ["other", "serve"]
+    assert render(deployment("serve"), options(), {**BUILT_IN, **found})
+
+
+def test_a_folder_says_which_files_are_wrong(tmp_path: Path) -> None:
+    """Mistakes of all files are told together, each with its file."""
+    (tmp_path / "job.yaml").write_text(SERVE)
+    (tmp_path / "Bad Name.yaml").write_text(SERVE)
+    (tmp_path / "broken.yaml").write_text("a: [")
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "huge.yaml").write_text("#" * 100_000)
+    with pytest.raises(RejectedError) as caught:
+        read_folder(tmp_path, Rules(), BUILT_IN)
+    said = [str(each) for each in (caught.value, *caught.value.also)]
+    assert [each.partition(":")[0] for each in said] == [
+        "Bad Name.yaml",
+        "binary.yaml",
+        "broken.yaml",
+        "huge.yaml",
+        "job.yaml",
+    ]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """A missing folder is an error, not an empty one."""
+    with pytest.raises(RejectedError, match="nowhere"):
+        read_folder(tmp_path / "nowhere", Rules(), BUILT_IN)
