@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sized
 from typing import TypeVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, DeviceRules, NodeRules
 from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.node import Node
-from seaway.scheduling.columns import DEMAND_ROWS
+from seaway.scheduling.columns import DEMAND_MASK, DEMAND_NETWORK, DEMAND_ROWS
 from seaway.scheduling.encode import allowed_devices, allowed_node, encode_demand, link_meets
 from seaway.scheduling.state import DemandArrays, Int64, UInt8
 
@@ -24,6 +24,7 @@ FEWEST_LINES = 8
 _Rules = tuple[DeviceRules, NodeRules]
 _Network = tuple[str, NetworkNeed]
 Table = TypeVar("Table", Int64, UInt8)
+Key = TypeVar("Key")
 
 
 def _rules_of(demand: Demand) -> _Rules:
@@ -73,6 +74,9 @@ class DemandTable:
         self._demands: list[Demand] = []
         self._masks: dict[_Rules, int] = {}
         self._networks: dict[_Network, int] = {}
+        self._free_lines: list[int] = []
+        self._free_masks: list[int] = []
+        self._free_networks: list[int] = []
         self._amounts = np.zeros((FEWEST_LINES, DEMAND_ROWS), np.int64)
         self._nodes = list(fleet.nodes)
         self._devices = list(fleet.devices)
@@ -91,6 +95,16 @@ class DemandTable:
         twin.arrays = twin._bundle()
         return twin
 
+    def keep(self, lines: Collection[int]) -> None:
+        """Forget all but some lines, which keep their numbers; the other numbers are given to what comes."""
+        kept = set(lines)
+        masks, networks = (
+            set(self._amounts[sorted(kept), column].tolist()) for column in (DEMAND_MASK, DEMAND_NETWORK)
+        )
+        self._lines, self._free_lines = _kept(self._lines, self._free_lines, kept)
+        self._masks, self._free_masks = _kept(self._masks, self._free_masks, masks)
+        self._networks, self._free_networks = _kept(self._networks, self._free_networks, networks)
+
     def line(self, demand: Demand) -> int:
         """Return the line of `demand`, which is written when it is new.
 
@@ -108,11 +122,11 @@ class DemandTable:
         mask = self._mask(_rules_of(demand))
         network = self._network((demand.gateway, demand.network)) if demand.network.any else -1
         encoded = encode_demand(demand, mask, network, self._gateways.get(demand.gateway, -1))
-        at = len(self._lines)
+        at = _next(self._lines, self._free_lines)
         self._amounts = _with_room(self._amounts, at)
         self._amounts[at] = encoded
         self._lines[demand] = at
-        self._demands.append(demand)
+        self._demands[at : at + 1] = [demand]
         self.arrays = self._bundle()
         return at
 
@@ -152,7 +166,7 @@ class DemandTable:
         known = self._masks.get(rules)
         if known is not None:
             return known
-        at = len(self._masks)
+        at = _next(self._masks, self._free_masks)
         self._node_ok = _with_room(self._node_ok, at)
         self._device_ok = _with_room(self._device_ok, at)
         device_rules, node_rules = rules
@@ -166,7 +180,7 @@ class DemandTable:
         known = self._networks.get(network)
         if known is not None:
             return known
-        at = len(self._networks)
+        at = _next(self._networks, self._free_networks)
         self._cluster_ok = _with_room(self._cluster_ok, at)
         self._cluster_ok[at] = self._clusters_meeting(network)
         self._networks[network] = at
@@ -184,6 +198,17 @@ class DemandTable:
 
     def _bundle(self) -> DemandArrays:
         return DemandArrays(self._amounts, self._node_ok, self._device_ok, self._cluster_ok)
+
+
+def _next(known: Sized, free: list[int]) -> int:
+    """Return a number that nobody has: one that was given up, or the next."""
+    return free.pop() if free else len(known)
+
+
+def _kept(known: dict[Key, int], free: list[int], numbers: set[int]) -> tuple[dict[Key, int], list[int]]:
+    """Return who keeps a number, and all numbers that are free then."""
+    kept = {key: at for key, at in known.items() if at in numbers}
+    return kept, [*free, *(at for at in known.values() if at not in numbers)]
 
 
 def _with_room(table: Table, at: int) -> Table:

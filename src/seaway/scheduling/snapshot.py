@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -104,6 +105,18 @@ class Snapshot:
         if self._sharing:
             self.demands = self.demands.copy()
             self._sharing = False
+
+    def forget_demands(self, lines: Collection[int]) -> None:
+        """Forget what was asked for, but for the lines that something booked goes by; copies forget nothing.
+
+        Parameters
+        ----------
+        lines
+            Of `demands`; queues that were encoded before are worth nothing afterwards.
+        """
+        self.part_demands()
+        self.demands.keep(lines)
+        self.placers.clear()  # they remember scores by line
 
     def release(self, lines: Int64, slices: Int32, rows: NDArray[np.intp]) -> None:
         """Give back what some decisions of a plan hold: their pods ended, or were never made.

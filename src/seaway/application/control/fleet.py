@@ -17,7 +17,7 @@ from seaway.domain.network import Gateway, Link
 from seaway.domain.node import Node
 from seaway.domain.placement import Placement
 from seaway.scheduling.booking import Booking, book
-from seaway.scheduling.columns import CLUSTERS_GATE
+from seaway.scheduling.columns import CLUSTERS_GATE, PLAN_DEMAND
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.update import put_links, put_node, remove_node
 
@@ -25,6 +25,9 @@ log = logging.getLogger(__name__)
 
 Key = tuple[str, int]
 """Id of a job and number of an attempt."""
+
+FEWEST_DEMANDS = 2048
+"""Demands that a snapshot may know beyond twice those that are held."""
 
 
 @dataclass(slots=True)
@@ -93,6 +96,7 @@ class LiveFleet:
         self._links: tuple[Link, ...] = ()
         self._held: dict[Key, tuple[Attempt, Job, Booking]] = {}
         self._homeless: set[tuple[str, str]] = set()
+        self._most_demands = FEWEST_DEMANDS
 
     # What there is.
 
@@ -257,6 +261,25 @@ class LiveFleet:
         """Return what an attempt holds."""
         held = self._held.get(key)
         return held[2] if held else None
+
+    def forget_demands(self, others: Iterable[Booking]) -> None:
+        """Forget what was asked for and nobody holds, once that is most of what the snapshot knows.
+
+        Jobs that wait have a line again when they are tried the next time.
+
+        Parameters
+        ----------
+        others
+            What is booked besides what attempts and strays hold.
+        """
+        if len(self.snapshot.demands) < self._most_demands:
+            return
+        strays = [stray for live in self.clusters.values() for stray in live.strays.values()]
+        booked = [*others, *(booking for _, _, booking in self._held.values())]
+        booked += [booking for stray in strays for booking in stray.bookings]
+        lines = {line for booking in booked for line in booking.lines[:, PLAN_DEMAND].tolist()}
+        self.snapshot.forget_demands(lines)
+        self._most_demands = 2 * len(lines) + FEWEST_DEMANDS
 
     def rebuild(self) -> None:
         """Make the snapshot anew from what clusters told and what attempts hold."""

@@ -83,6 +83,10 @@ class Reservations:
         """Return all that is kept."""
         return self._made.values()
 
+    def bookings(self) -> list[Booking]:
+        """Return what is booked for what is kept."""
+        return [each.booking for each in self._made.values() if each.booking]
+
     def of(self, job_id: str) -> Reservation | None:
         """Return what is kept for a job."""
         return next((each for each in self._made.values() if each.entry.record.id == job_id), None)

@@ -138,6 +138,7 @@ class Scheduler:
         if not self.reservations.current():
             self.reservations.drop_all()
         self.reservations.review()
+        self._live.fleet.forget_demands([*self._live.bookings.values(), *self.reservations.bookings()])
         if self._live.seen_version != self._live.fleet.version and waiting.idle:
             self._live.seen_version = self._live.fleet.version
             waiting.try_all()

@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from seaway.application.changes import Change
+from seaway.application.control.fleet import FEWEST_DEMANDS
 from seaway.domain.lifecycle import JobState
 from seaway.domain.tenancy import Pool, Queue, Tenant
 from seaway.testing.builders import cluster, fleet, gpu, node
@@ -146,6 +147,24 @@ def test_a_refusal_behind_what_was_given_back_is_not_believed() -> None:
     spread, single = made.plane.submit(spec(replicas=3, priority=1), spec())
     made.plane.settle()
     assert (made.state(spread), made.state(single)) == ("queued", "deploying")
+
+
+def test_what_was_asked_for_is_forgotten_when_nobody_holds_it() -> None:
+    """However many different jobs come and go, the snapshot knows of few; what runs can still be given back."""
+    made = one_node(4)
+    stays = made.submit(gpus=1)
+    for at in range(0, FEWEST_DEMANDS + 1024, 512):
+        jobs = made.plane.submit(
+            *[spec(memory_mib=at + each, gpus=5, cpu_milli=9000 - at - each) for each in range(512)]
+        )
+        made.plane.settle()
+        for job_id in jobs:
+            made.plane.jobs.cancel(job_id, "ada")
+        made.plane.settle()
+    assert len(made.plane.controller.live.fleet.snapshot.demands) < FEWEST_DEMANDS
+    made.plane.jobs.cancel(stays, "ada")
+    made.plane.run(5)
+    assert made.state(made.submit(gpus=4)) == "deploying"
 
 
 def test_a_change_in_between_is_not_overwritten() -> None:

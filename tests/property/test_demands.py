@@ -1,0 +1,69 @@
+"""Tables of demands that forget: what is kept is as it was, and what comes is written as in a new table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seaway.domain.cluster import Fleet
+from seaway.domain.job import Job
+from seaway.scheduling.columns import DEMAND_MASK, DEMAND_NETWORK, PLAN_DEMAND
+from seaway.scheduling.demands import DemandTable
+from seaway.scheduling.engine import decide
+from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from tests.property.strategies import fleets, jobs
+
+
+def meant(table: DemandTable, line: int) -> list[list[int]]:
+    """Write out what a line means, whatever the numbers of its masks."""
+    arrays = table.arrays
+    amounts = arrays.amounts[line].copy()
+    mask, network = amounts[[DEMAND_MASK, DEMAND_NETWORK]]
+    amounts[[DEMAND_MASK, DEMAND_NETWORK]] = 0
+    clusters = arrays.cluster_ok[network] if network >= 0 else np.ones(0, np.uint8)
+    return [each.tolist() for each in (amounts, arrays.node_ok[mask], arrays.device_ok[mask], clusters)]
+
+
+@given(fleets(), st.lists(st.tuples(jobs(), st.sets(st.integers(0, 20))), min_size=2, max_size=4))
+def test_what_is_kept_keeps_its_line_and_its_meaning(parts: Fleet, rounds: list[tuple[list[Job], set[int]]]) -> None:
+    """However often some lines are forgotten and others come, each means what it means in a table of its own."""
+    table = DemandTable(parts)
+    known: dict[int, Job] = {}
+    for coming, forgotten in rounds:
+        known |= {table.line(job.demand): job for job in coming}
+        assert len(table) == len(known)
+        for line, job in known.items():
+            alone = DemandTable(parts)
+            assert meant(table, line) == meant(alone, alone.line(job.demand))
+            assert table.demand(line) == job.demand
+        known = {line: job for line, job in known.items() if line not in forgotten}
+        table.keep(known)
+        assert len(table) == len(known)
+        assert max(known, default=0) < len(table.arrays.amounts)
+
+
+@pytest.mark.parametrize("name", ["bestfit", "seaway", "fgd"])
+@settings(max_examples=settings().max_examples // 3)
+@given(fleets(), jobs(), jobs(), jobs())
+def test_forgetting_changes_no_decision(
+    name: str, parts: Fleet, held: list[Job], gone: list[Job], new: list[Job]
+) -> None:
+    """What is decided, and given back, after all was forgotten that nobody holds is what it would have been."""
+    plans, free = [], []
+    for forgets in (False, True):
+        snapshot, policy = Snapshot(parts), make_policy(name, PolicyOptions(mix=held))
+        kept = decide(snapshot, JobQueue(snapshot, held), policy)
+        left = decide(snapshot, JobQueue(snapshot, gone), policy)
+        snapshot.release(left.lines, left.slices, np.arange(len(left.lines)))
+        if forgets:
+            snapshot.forget_demands(set(kept.lines[:, PLAN_DEMAND].tolist()))
+        plan = decide(snapshot, JobQueue(snapshot, new), policy)
+        plans.append([str(each) for each in plan.placements()])
+        snapshot.release(kept.lines, kept.slices, np.arange(len(kept.lines)))
+        free.append((snapshot.arrays.nodes.tolist(), snapshot.arrays.devices.tolist()))
+    assert plans[0] == plans[1]
+    assert free[0] == free[1]
