@@ -46,7 +46,8 @@ def make_clusters(settings: ClusterSettings, clock: Clock, data: Path) -> Cluste
         When the fleet file is wrong, the journal of the clusters belongs to another fleet, or the folder of
         kubeconfigs or of templates cannot be read.
     """
-    if folder := kubeconfigs(settings, data):
+    folder = kubeconfigs(settings, data)
+    if settings.karmada_kubeconfig or folder:
         return _real(settings, folder)
     from seaway.adapters.simulated.backends import SimulatedBackends
     from seaway.adapters.simulated.client import RemoteSimulatedBackends
@@ -58,9 +59,9 @@ def make_clusters(settings: ClusterSettings, clock: Clock, data: Path) -> Cluste
     else:
         faults = some_faults(settings.fault_seed) if settings.fault_seed else NO_FAULTS
         options = Options(faults=faults, start_delay_s=settings.start_delay_s)
-        folder = data / "clusters"
-        folder.mkdir(parents=True, exist_ok=True)
-        made = SimulatedBackends(read_fleet(settings.fleet), clock, options, folder)
+        journals = data / "clusters"
+        journals.mkdir(parents=True, exist_ok=True)
+        made = SimulatedBackends(read_fleet(settings.fleet), clock, options, journals)
     return Clusters(made, PlainTemplates(), made.close)
 
 
@@ -73,13 +74,19 @@ def kubeconfigs(settings: ClusterSettings, data: Path) -> Path | None:
     return joined if not simulated and joined.is_dir() and any(joined.iterdir()) else None
 
 
-def _real(settings: ClusterSettings, folder: Path) -> Clusters:
-    from seaway.adapters.kubernetes.backends import KubernetesBackends, Wishes
+def _real(settings: ClusterSettings, folder: Path | None) -> Clusters:
+    from seaway.adapters.kubernetes.backends import KubernetesBackends
+    from seaway.adapters.kubernetes.karmada import KarmadaBackends
     from seaway.adapters.kubernetes.offer import Offer
+    from seaway.adapters.kubernetes.wishes import Wishes
 
     offer = Offer(Path(settings.templates_dir) if settings.templates_dir else None)
     wishes = Wishes(settings.namespace, settings.call_s, templates=offer.templates)
-    made = KubernetesBackends(folder, wishes)
+    made: KarmadaBackends | KubernetesBackends
+    if settings.karmada_kubeconfig or folder is None:
+        made = KarmadaBackends(Path(settings.karmada_kubeconfig), wishes)
+    else:
+        made = KubernetesBackends(folder, wishes)
     return Clusters(made, offer, made.close)
 
 

@@ -93,6 +93,8 @@ class ClusterSettings:
     kubeconfig_dir
         Real clusters: a folder of kubeconfigs. Empty for ``kubeconfigs`` in the data folder, where
         `seaway cluster join` puts them; simulated clusters when that is empty too.
+    karmada_kubeconfig
+        Real clusters: the members of a Karmada control plane, by the current context of its kubeconfig.
     namespace
         Where Seaway's objects go in real clusters.
     call_s
@@ -106,6 +108,7 @@ class ClusterSettings:
     start_delay_s: float = 1
     fault_seed: int = 0
     kubeconfig_dir: str = ""
+    karmada_kubeconfig: str = ""
     namespace: str = "seaway"
     call_s: float = 10
     templates_dir: str = ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -12,42 +11,17 @@ from seaway.adapters.kubernetes.cluster import KubernetesCluster
 from seaway.adapters.kubernetes.collect.follow import SOURCES
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.view import ClusterView
-from seaway.adapters.kubernetes.connection.api import CALL_S, Api
+from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.contexts import Context, find
 from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.reactor import Reactor
 from seaway.adapters.kubernetes.deploy.direct import Direct
 from seaway.adapters.kubernetes.deploy.writing import Objects
-from seaway.adapters.kubernetes.dialects.views import Access
-from seaway.adapters.kubernetes.templates.options import Options
-from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Templates
-from seaway.domain.cluster import Cluster
+from seaway.adapters.kubernetes.wishes import Wishes
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.network import Gateway, Link
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """How clusters are to be used.
-
-    Attributes
-    ----------
-    namespace
-        Where Seaway's objects go.
-    call_s
-        How long a call to an API server may take.
-    described
-        What is known of clusters that they do not say themselves, by name: gateway, region, price.
-    templates
-        What jobs can become.
-    """
-
-    namespace: str = "seaway"
-    call_s: float = CALL_S
-    described: Mapping[str, Cluster] = field(default_factory=dict)
-    templates: Templates = field(default_factory=lambda: BUILT_IN)
 
 
 class KubernetesBackends:
@@ -116,17 +90,10 @@ class KubernetesBackends:
     def _join(self, context: Context) -> KubernetesCluster:
         """Begin to follow a cluster."""
         wishes = self._wishes
-        described = replace(wishes.described.get(context.name, Cluster(context.name)), name=context.name)
         api = Api(context.name, Credentials(context.file, context.context), call_s=wishes.call_s)
         health = Health(SOURCES)
-        view = ClusterView(described, health, self._reactor.later)
-
-        def access(node: str, uuid: str) -> Access | None:
-            known = view.node(node)
-            return known.by_uuid.get(uuid) if known else None
-
-        options = Options(access, namespace=wishes.namespace, hostname=view.hostname)
-        deployer = Direct(Objects(api, wishes.namespace), view, options, wishes.templates)
+        view = ClusterView(wishes.described(context.name), health, self._reactor.later)
+        deployer = Direct(Objects(api, wishes.namespace), view, wishes.options(view), wishes.templates)
         return KubernetesCluster(self._reactor, api, view, health, deployer, self._random)
 
     def _tell(self, broken: Mapping[Path, str]) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Sequence
 
 from seaway.adapters.kubernetes.collect.view import Attempt, ClusterView
 from seaway.adapters.kubernetes.deploy.writing import Objects
+from seaway.adapters.kubernetes.deploy.written import Written
 from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.adapters.kubernetes.templates.options import Options
 from seaway.adapters.kubernetes.templates.registry import Templates, render
@@ -17,9 +17,6 @@ from seaway.domain.errors import RejectedError, UnavailableError
 
 AT_ONCE = 16
 """Commands that are carried out at the same time."""
-
-REMEMBERED = 10_000
-"""Attempts of which it is remembered what was written: the view of the cluster may not have it yet."""
 
 
 class Direct:
@@ -40,7 +37,7 @@ class Direct:
         self._view = view
         self._options = options
         self._templates = templates
-        self._written: OrderedDict[Attempt, set[tuple[str, str]]] = OrderedDict()
+        self._written = Written()
         self._free = asyncio.Semaphore(AT_ONCE)
 
     def manifests(self, deployment: Deployment) -> list[Manifest]:
@@ -66,19 +63,12 @@ class Direct:
 
     async def _create(self, deployment: Deployment) -> None:
         """Write all objects, in their order."""
-        written = self._remember((deployment.job_id, deployment.attempt))
+        written = self._written.of((deployment.job_id, deployment.attempt))
         for manifest in self.manifests(deployment):
             body = manifest.pinned()
             kind = await self._objects.write(body, create_only=manifest.create_only)
             written.add((kind, f"{self._options.namespace}/{manifest.name}"))
 
     async def _remove(self, key: Attempt) -> None:
-        await self._objects.delete(self._view.objects_of(key) | self._remember(key))
-        self._written.pop(key, None)
-
-    def _remember(self, key: Attempt) -> set[tuple[str, str]]:
-        found = self._written.setdefault(key, set())
-        self._written.move_to_end(key)
-        while len(self._written) > REMEMBERED:
-            self._written.popitem(last=False)
-        return found
+        await self._objects.delete(self._view.objects_of(key) | self._written.of(key))
+        self._written.forget(key)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seaway.adapters.kubernetes.templates.labels import REPLICAS, labels
+from seaway.adapters.kubernetes.templates.labels import CLUSTER, REPLICAS, labels
 from seaway.adapters.kubernetes.templates.manifest import Manifest, Pin
 from seaway.adapters.kubernetes.templates.names import cluster_digest, numbers_text, object_name
 from seaway.adapters.kubernetes.templates.options import Options
@@ -64,7 +64,7 @@ class Context:
             "name": self.name(what, role),
             "namespace": self.options.namespace,
             "labels": labels(self.deployment, what),
-            "annotations": {REPLICAS: numbers_text(replicas)},
+            "annotations": {REPLICAS: numbers_text(replicas), CLUSTER: self.deployment.cluster},
         }
 
     def workload(self, api: str, kind: str, what: str, spec: dict[str, Any]) -> dict[str, Any]:

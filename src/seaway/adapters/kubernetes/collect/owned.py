@@ -1,0 +1,79 @@
+"""Which objects there are of each attempt, so that all of them can be removed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from seaway.adapters.kubernetes.collect.ours import attempt_of
+from seaway.adapters.kubernetes.objects import Broken, Item, Meta
+from seaway.adapters.kubernetes.templates.labels import CLUSTER
+
+Place = tuple[str, str]
+"""Path of all objects of a kind, and ``namespace/name``."""
+
+Key = tuple[str, int, str]
+"""Job, attempt and cluster."""
+
+
+class Owned:
+    """Keeps the objects of attempts, of one API server. For one event loop."""
+
+    def __init__(self) -> None:
+        self._places: defaultdict[Key, set[Place]] = defaultdict(set)
+        self._keys: dict[Place, Key] = {}
+
+    def of(self, key: Key) -> set[Place]:
+        """Return the objects of an attempt for a cluster."""
+        return set(self._places[key]) if key in self._places else set()
+
+    def put(self, kind: str, meta: Meta) -> None:
+        """Note that an object is there."""
+        owner = attempt_of(meta)
+        if owner:
+            place = (kind, f"{meta.namespace}/{meta.name}")
+            self._keys[place] = key = (*owner, meta.annotations.get(CLUSTER, ""))
+            self._places[key].add(place)
+
+    def drop(self, kind: str, full_name: str) -> None:
+        """Note that an object is gone."""
+        place = (kind, full_name)
+        key = self._keys.pop(place, None)
+        if key:
+            self._places[key].discard(place)
+            if not self._places[key]:
+                del self._places[key]
+
+
+class OwnedSink:
+    """Tells of all objects of one kind."""
+
+    def __init__(self, owned: Owned, kind: str) -> None:
+        self._owned = owned
+        self._kind = kind
+        self._names: set[str] = set()
+
+    def replace(self, items: Sequence[Item]) -> None:
+        """Take these for all there are."""
+        for name in self._names - {_full_name(each.metadata) for each in items}:
+            self._owned.drop(self._kind, name)
+        self._names.clear()
+        for each in items:
+            self.put(each)
+
+    def put(self, item: Item) -> None:
+        """Take an object as it is now."""
+        self._names.add(_full_name(item.metadata))
+        self._owned.put(self._kind, item.metadata)
+
+    def drop(self, item: Item) -> None:
+        """Note that an object is gone."""
+        self._names.discard(_full_name(item.metadata))
+        self._owned.drop(self._kind, _full_name(item.metadata))
+
+    def broken(self, what: Broken) -> None:
+        """Do nothing: metadata that cannot be read names no attempt."""
+
+
+def _full_name(meta: Meta) -> str:
+    return f"{meta.namespace}/{meta.name}"

@@ -1,0 +1,137 @@
+"""All members of a Karmada control plane: seen through its proxy, told through its policies."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from random import Random
+
+from seaway.adapters.kubernetes.cluster import CLOSE_S, KubernetesCluster
+from seaway.adapters.kubernetes.collect.follow import SERVICES, SOURCES
+from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.members import MEMBERS, Members, proxy
+from seaway.adapters.kubernetes.collect.ours import SELECTOR
+from seaway.adapters.kubernetes.collect.owned import Owned, OwnedSink
+from seaway.adapters.kubernetes.collect.reflect import Source, reflect
+from seaway.adapters.kubernetes.collect.view import ClusterView
+from seaway.adapters.kubernetes.collect.workloads import KINDS
+from seaway.adapters.kubernetes.connection.api import Api
+from seaway.adapters.kubernetes.connection.backoff import Backoff
+from seaway.adapters.kubernetes.connection.contexts import current_context
+from seaway.adapters.kubernetes.connection.credentials import Credentials
+from seaway.adapters.kubernetes.connection.reactor import Reactor
+from seaway.adapters.kubernetes.deploy.bindings import BINDINGS, BindingObject, Bindings
+from seaway.adapters.kubernetes.deploy.karmada import Karmada
+from seaway.adapters.kubernetes.deploy.writing import Objects
+from seaway.adapters.kubernetes.objects import Item
+from seaway.adapters.kubernetes.wishes import Wishes
+from seaway.domain.errors import UnavailableError
+from seaway.domain.network import Gateway, Link
+
+log = logging.getLogger(__name__)
+
+PATIENCE_S = 10.0
+
+BOUND = Source(BINDINGS, BindingObject)
+OWN = (
+    *(Source(path, Item, SELECTOR, optional=True) for path in KINDS),
+    Source(SERVICES.path, Item, SELECTOR),
+    Source("/api/v1/configmaps", Item, SELECTOR),
+    Source("/apis/resource.k8s.io/v1/resourceclaimtemplates", Item, SELECTOR, optional=True),
+    Source("/apis/policy.karmada.io/v1alpha1/propagationpolicies", Item, SELECTOR),
+    Source("/apis/policy.karmada.io/v1alpha1/overridepolicies", Item, SELECTOR),
+)
+"""Where Seaway's objects are in Karmada's control plane."""
+
+
+class KarmadaBackends:
+    """`Backends` over the members of a Karmada control plane.
+
+    Parameters
+    ----------
+    kubeconfig
+        Of the control plane; its current context.
+    wishes
+        How the members are to be used.
+
+    Raises
+    ------
+    RejectedError
+        When the file is no kubeconfig.
+    """
+
+    def __init__(self, kubeconfig: Path, wishes: Wishes | None = None, seed: int | None = None) -> None:
+        credentials = Credentials(kubeconfig, current_context(kubeconfig))
+        self._wishes = wishes or Wishes()
+        self._random = Random(seed)  # spreads retries; nothing secret
+        self._reactor = Reactor()
+        self._api = Api("Karmada", credentials, call_s=self._wishes.call_s)
+        self._objects = Objects(self._api, self._wishes.namespace)
+        self._bindings = Bindings(self._api)
+        self._owned = Owned()
+        self._members = Members()
+        self._health = Health([MEMBERS.path, BOUND.path, *(each.path for each in OWN)])
+        self._clusters: dict[str, KubernetesCluster] = {}
+        self._following = self._reactor.begin(self._follow())
+        self._following.add_done_callback(_say)
+
+    def clusters(self) -> Sequence[KubernetesCluster]:
+        """Return the members by name.
+
+        Raises
+        ------
+        UnavailableError
+            Until it is known which there are.
+        """
+        if not self._health.has(MEMBERS.path):
+            raise UnavailableError(f"Karmada: {self._health.silence(PATIENCE_S)}")
+        regions = self._members.regions()
+        for name in self._clusters.keys() - regions.keys():
+            self._clusters.pop(name).close()
+        for name in regions.keys() - self._clusters.keys():
+            self._clusters[name] = self._join(name, regions[name])
+        return tuple(self._clusters[name] for name in sorted(self._clusters))
+
+    def gateways(self) -> Sequence[Gateway]:
+        """Return the gateways; nothing tells of any yet."""
+        return ()
+
+    def links(self) -> Sequence[Link]:
+        """Return the links; nothing measures any yet."""
+        return ()
+
+    def close(self) -> None:
+        """Leave all members."""
+        for cluster in self._clusters.values():
+            cluster.close()
+        self._following.cancel()
+        self._reactor.run(self._api.close(), CLOSE_S)
+        self._reactor.close()
+
+    def _join(self, name: str, region: str) -> KubernetesCluster:
+        """Begin to follow a member."""
+        api = self._api.behind(name, proxy(name))
+        health = Health(SOURCES)
+        view = ClusterView(self._wishes.described(name, region), health, self._reactor.later)
+        deployer = Karmada(
+            self._objects, self._bindings, self._owned, self._wishes.options(view), self._wishes.templates
+        )
+        return KubernetesCluster(self._reactor, api, view, health, deployer, self._random)
+
+    async def _follow(self) -> None:
+        """Follow what is in the control plane itself."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(reflect(self._api, MEMBERS, self._members, self._health, Backoff(self._random)))
+            tasks.create_task(reflect(self._api, BOUND, self._bindings, self._health, Backoff(self._random)))
+            for source in OWN:
+                sink = OwnedSink(self._owned, source.path)
+                tasks.create_task(reflect(self._api, source, sink, self._health, Backoff(self._random)))
+
+
+def _say(following: Future[None]) -> None:
+    """Say that Karmada is followed no more: nothing but a mistake of ours ends that."""
+    if not following.cancelled() and (error := following.exception()):
+        log.error("Karmada is not followed any more", exc_info=error)

@@ -1,0 +1,49 @@
+"""How real clusters are to be used, whichever way they are reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from seaway.adapters.kubernetes.collect.view import ClusterView
+from seaway.adapters.kubernetes.connection.api import CALL_S
+from seaway.adapters.kubernetes.dialects.views import Access
+from seaway.adapters.kubernetes.templates.options import Options
+from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Templates
+from seaway.domain.cluster import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How clusters are to be used.
+
+    Attributes
+    ----------
+    namespace
+        Where Seaway's objects go.
+    call_s
+        How long a call to an API server may take.
+    known
+        What is known of clusters that they do not say themselves, by name: gateway, region, price.
+    templates
+        What jobs can become.
+    """
+
+    namespace: str = "seaway"
+    call_s: float = CALL_S
+    known: Mapping[str, Cluster] = field(default_factory=dict)
+    templates: Templates = field(default_factory=lambda: BUILT_IN)
+
+    def described(self, name: str, region: str = "") -> Cluster:
+        """Return a cluster without its nodes; `region` is what it says of itself."""
+        known = self.known.get(name, Cluster(name))
+        return replace(known, name=name, region=known.region or region, nodes=())
+
+    def options(self, view: ClusterView) -> Options:
+        """Return how the objects of a cluster are written."""
+
+        def access(node: str, uuid: str) -> Access | None:
+            known = view.node(node)
+            return known.by_uuid.get(uuid) if known else None
+
+        return Options(access, namespace=self.namespace, hostname=view.hostname)
