@@ -14,6 +14,7 @@ from rich.table import Table
 from benchmarks import engine, quality
 from benchmarks.api.cases import api
 from benchmarks.kill.cases import kill
+from benchmarks.loop import loop
 from benchmarks.record import Result, SkippedError, circumstances
 
 CASES: dict[str, Callable[[int], Result]] = {
@@ -24,6 +25,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "unseen": quality.unseen,
     "placement": quality.placement,
     "network": quality.network,
+    "loop": loop,
     "api": api,
     "kill": kill,
 }
@@ -72,7 +74,7 @@ def _show(result: Result) -> None:
     table = Table(title=result.case, title_justify="left", caption="\n".join(result.notes), caption_justify="left")
     columns = list(dict.fromkeys(key for row in result.rows for key in row))
     for column in columns:
-        table.add_column(column, justify="left" if column in {"policy", "trace", "jobs", "level"} else "right")
+        table.add_column(column, justify="left" if column in {"policy", "trace", "jobs", "level", "when"} else "right")
     for row in result.rows:
         table.add_row(*(_text(row.get(column, "")) for column in columns))
     Console().print(table)

@@ -1,0 +1,127 @@
+"""How long the control loop keeps its memory to itself, and what many jobs that all differ cost it."""
+
+from __future__ import annotations
+
+import gc
+import time
+from random import Random
+from typing import Any
+
+from benchmarks.record import Result
+from seaway.adapters.simulated.backends import SimulatedBackends
+from seaway.adapters.simulated.options import Options
+from seaway.application.control.loop import Controller
+from seaway.application.control.turns import Turns
+from seaway.domain.cluster import Cluster, Fleet
+from seaway.domain.device import Device
+from seaway.domain.job import Demand, ResourceRequest
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.node import Node
+from seaway.testing.clocks import VirtualClock
+from seaway.testing.planes import SmallPlane
+
+CLUSTERS = 5
+NODES = 250
+GPUS = 8
+MEMORY_MIB = 81_920
+JOBS = 100_000
+FULL = JobSpec("full", Demand(ResourceRequest(96_000, 700_000, GPUS, 0, 100, 1000)))
+
+
+class Passing(VirtualClock):
+    """A clock that is moved by hand, and by itself: what is done for so long ends."""
+
+    def monotonic_ns(self) -> int:
+        """Return the time, with what really passed."""
+        return super().monotonic_ns() + time.perf_counter_ns()
+
+
+class Timed(Turns):
+    """Notes how long the lock was held each time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held_s: list[float] = []
+        self._since = 0.0
+
+    def __enter__(self) -> None:
+        """Take it."""
+        super().__enter__()
+        self._since = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        """Let it go."""
+        self.held_s.append(time.perf_counter() - self._since)
+        super().__exit__(*_)
+
+
+def loop(seed: int) -> Result:
+    """Time under the lock with 100,000 waiting jobs that all differ, on 10,000 GPUs that are in use."""
+    plane = SmallPlane(SimulatedBackends(_fleet(), clock := Passing(), Options(waits=False)), clock=clock)
+    plane.settle()
+    running = plane.submit(*[FULL] * (CLUSTERS * NODES))
+    plane.run(20, 5)
+    plane.submit(*_unlike(seed))
+    gc.collect()
+    gc.disable()  # a server does so while it starts, and collects rarely afterwards
+    try:
+        rows = [_row("they all come at once", plane.controller, once=True), _row("all are tried", plane.controller)]
+        for job_id in running[:2]:
+            plane.jobs.cancel(job_id, "benchmark")
+            clock.advance_s(5)
+            rows.append(_row("a running job ends", plane.controller))
+        plane.restart()
+        rows.append(_row("everything is read anew", plane.controller, once=True))
+    finally:
+        gc.enable()
+    return Result("loop", rows, [f"{CLUSTERS * NODES:,} nodes, {JOBS:,} jobs, a store in memory; garbage left lying"])
+
+
+def _row(what: str, controller: Controller, *, once: bool = False) -> dict[str, Any]:
+    """Go round until nothing happens any more, or once."""
+    controller.lock = lock = Timed()
+    tally, began_s = controller.scheduler.tally.decided, time.process_time()
+    while controller.step() and not once:
+        pass
+    held_ms = sorted(1000 * each for each in lock.held_s)
+    return {
+        "when": what,
+        "cpu_s": round(time.process_time() - began_s, 2),
+        "longest_hold_ms": round(held_ms[-1], 1),
+        "p99_hold_ms": round(held_ms[int(0.99 * len(held_ms))], 1),
+        "tries": controller.scheduler.tally.decided - tally,
+        "demands_known": len(controller.live.fleet.snapshot.demands),
+    }
+
+
+def _fleet() -> Fleet:
+    return Fleet(
+        tuple(
+            Cluster(
+                f"cluster-{c}",
+                tuple(
+                    Node(
+                        f"node-{n}",
+                        cpu_milli=96_000,
+                        memory_mib=786_432,
+                        devices=tuple(Device(f"{c}/{n}/{d}", d, "A100", MEMORY_MIB) for d in range(GPUS)),
+                    )
+                    for n in range(NODES)
+                ),
+            )
+            for c in range(CLUSTERS)
+        )
+    )
+
+
+def _unlike(seed: int) -> list[JobSpec]:
+    """Draw jobs in the proportions of the openb trace, no two alike."""
+    draw = Random(seed)
+    jobs = []
+    for _ in range(JOBS):
+        cpu = draw.choice((2000, 4000, 6000, 8000, 10_000, 12_000, 16_000)) + draw.randrange(1000)
+        gpus = draw.choices((0, 1, 2, 4, 8), (13, 80, 3, 2, 2))[0]
+        milli = 1000 if gpus > 1 else draw.choice((250, 460, 500, 810, 1000, 1000))
+        gpu = (gpus, MEMORY_MIB * milli // 1000, 0, milli) if gpus else ()
+        jobs.append(JobSpec("unlike", Demand(ResourceRequest(cpu, 4 * cpu + draw.randrange(4000), *gpu)), runs_s=600))
+    return jobs
