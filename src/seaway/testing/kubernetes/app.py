@@ -79,7 +79,7 @@ class Application:
         self, store: Store, verbs: Verbs, lister: Lister, watches: Watches, faults: FaultList, parts: Parts
     ) -> None:
         self.tokens: set[str] | None = None
-        self.before: list[Callable[[Scope, Receive, Send], Awaitable[bool]]] = []
+        self.before: list[Callable[[Request], Awaitable[Answer | None]]] = []
         self.requests: dict[str, int] = {}
         self._kinds: Kinds = store.kinds
         self._store = store
@@ -99,14 +99,10 @@ class Application:
         try:
             headers = dict(scope["headers"])
             self._let_in(path, headers)
-            for other in self.before:
-                if await other(scope, receive, send):
-                    return
             body = await _body(receive)
             query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
             request = Request(method, path, query, headers, body, lambda: _gone(receive))
-            await self._faults.meet(method, path, request.gone)
-            answer = await self.answer(request)
+            answer = await self.respond(request)
         except FailureError as failure:
             await _send(send, orjson.dumps(failure.status()), failure.code, JSON_TYPE, failure.headers)
             return
@@ -117,6 +113,22 @@ class Application:
             await _send(send, answer.body, answer.code, answer.type, {})
         else:
             await _stream(scope, receive, send, answer)
+
+    async def respond(self, request: Request) -> Answer:
+        """Answer a request that has been let in.
+
+        Raises
+        ------
+        FailureError
+            If that is the answer.
+        DropError
+            If there is to be none.
+        """
+        await self._faults.meet(request.method, request.path, request.gone)
+        for other in self.before:
+            if answer := await other(request):
+                return answer
+        return await self.answer(request)
 
     def _let_in(self, path: str, headers: Mapping[bytes, bytes]) -> None:
         if self.tokens is None or path in _OPEN:
@@ -181,7 +193,7 @@ class Application:
         kind, namespace = target.kind, target.namespace
         match request.method:
             case "GET" if request.watches:
-                return Answer(self._watches.start(kind, namespace, request.path, request.query))
+                return self._watches.start(kind, namespace, request.path, request.query)
             case "GET":
                 return Answer(self._lister.answer(kind, namespace, request.query))
             case "POST":
@@ -213,7 +225,7 @@ class Application:
         match request.method:
             case "GET" if request.watches:
                 query = {**request.query, "fieldSelector": f"metadata.name={name}"}
-                return Answer(self._watches.start(kind, namespace, request.path, query))
+                return self._watches.start(kind, namespace, request.path, query)
             case "GET":
                 return Answer(self._store.get(kind, namespace, name).encode())
             case "PUT":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import orjson
 import yaml
@@ -11,6 +12,9 @@ import yaml
 from seaway.testing.kubernetes.failures import bad_request
 from seaway.testing.kubernetes.kinds import Json
 from seaway.testing.kubernetes.verbs import APPLY_PATCH, WriteOptions
+
+if TYPE_CHECKING:
+    from seaway.testing.kubernetes.watching import Watcher
 
 JSON_TYPE = b"application/json"
 
@@ -91,8 +95,9 @@ class Request:
 
 @dataclass(slots=True)
 class Answer:
-    """What is sent back: a body, or pieces of one as they come."""
+    """What is sent back: a body, or pieces of one as they come; of a watch, who sends them."""
 
     body: bytes | AsyncIterator[bytes]
     code: int = 200
     type: bytes = JSON_TYPE
+    watcher: Watcher | None = None

@@ -48,6 +48,10 @@ class Fault:
         """Tell whether it hits a request."""
         return self.left != 0 and fnmatchcase(method, self.method) and fnmatchcase(path, self.path)
 
+    def matches_get(self, path: str) -> bool:
+        """Tell whether it hits a GET of a path."""
+        return self.matches("GET", path)
+
     def failure(self) -> FailureError:
         """Return the error that it answers with."""
         retry = {"Retry-After": str(round(self.seconds))} if self.seconds else {}
@@ -74,10 +78,17 @@ class DropError(Exception):
 
 
 class FaultList:
-    """The faults of one server; used on the thread of its loop."""
+    """The faults of one server; used on the thread of its loop.
+
+    Attributes
+    ----------
+    followers
+        Called when faults come and go.
+    """
 
     def __init__(self, watchers: Callable[[], Iterable[Watcher]]) -> None:
         self._faults: list[Fault] = []
+        self.followers: list[Callable[[], None]] = []
         self._watchers = watchers
 
     def add(self, fault: Fault) -> Fault:
@@ -100,10 +111,9 @@ class FaultList:
 
     def cut_watches(self, path: str = "*") -> int:
         """Drop the connections of open watches in the middle; return how many."""
-        found = [watcher for watcher in self._watchers() if fnmatchcase(watcher.path, path)]
+        found = [watcher for watcher in self._watchers() if watcher.hits(lambda one: fnmatchcase(one, path))]
         for watcher in found:
-            watcher.cut = True
-            watcher.wake()
+            watcher.cut_off()
         return len(found)
 
     def blocks(self, method: str, path: str) -> bool:
@@ -140,10 +150,13 @@ class FaultList:
 
     def _silence(self) -> None:
         for watcher in self._watchers():
-            silent = any(fault.kind == "hang" and fault.matches("GET", watcher.path) for fault in self._faults)
-            if silent != watcher.silent:
-                watcher.silent = silent
-                watcher.wake()
+            if any(fault.kind == "hang" and watcher.hits(fault.matches_get) for fault in self._faults):
+                watcher.silencers.add(self)
+            else:
+                watcher.silencers.discard(self)
+            watcher.wake()
+        for told in self.followers:
+            told()
 
 
 async def _either(*waits: Coroutine[object, object, object]) -> None:

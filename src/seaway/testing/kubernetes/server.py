@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from weakref import WeakSet
 
 from seaway.testing.kubernetes.app import Application
 from seaway.testing.kubernetes.controllers.deployments import Deployments, ReplicaSets
@@ -26,7 +27,7 @@ from seaway.testing.kubernetes.listing import Lister, Selection
 from seaway.testing.kubernetes.parts import Parts
 from seaway.testing.kubernetes.store import Store, Stored
 from seaway.testing.kubernetes.verbs import APPLY_PATCH, MERGE_PATCH, DeleteOptions, Verbs, WriteOptions, stamp
-from seaway.testing.kubernetes.watching import Watches
+from seaway.testing.kubernetes.watching import Watcher, Watches
 
 T = TypeVar("T")
 CONTROLLERS = ("garbage", "namespaces", "deployments", "replicasets", "jobs", "scheduler", "kubelet", "nodes")
@@ -116,6 +117,8 @@ class ApiServer:
         What it does wrong.
     logs
         What containers write.
+    proxied
+        Watches of other servers that go through this one.
     store, verbs, lister, watches
         Its inside, for code on the thread of its loop (see `call`).
 
@@ -150,9 +153,10 @@ class ApiServer:
         self.lister = Lister(self.store)
         self.watches = Watches(self.store, self.lister, bookmark_s)
         self.parts = Parts(self.store, self.verbs)
-        self._faults = FaultList(lambda: self.watches.open)
-        self.faults = Faults(self._faults)
-        self.app = Application(self.store, self.verbs, self.lister, self.watches, self._faults, self.parts)
+        self.proxied: WeakSet[Watcher] = WeakSet()
+        self.fault_list = FaultList(lambda: [*self.watches.open, *self.proxied])
+        self.faults = Faults(self.fault_list)
+        self.app = Application(self.store, self.verbs, self.lister, self.watches, self.fault_list, self.parts)
         self.app.tokens = {self.token}
         self._listener = Listener(self.app, port)
         self._open = False
@@ -195,11 +199,27 @@ class ApiServer:
         """Serve again after `stop`, at the same port, with the same objects."""
         HALL.run(self._listener.start())
         HALL.call(self.staff.start)
+        HALL.call(self._tell)
 
     def stop(self) -> None:
         """Refuse connections and drop those there are; objects stay, and so do the controllers' plans."""
         HALL.call(self.staff.stop)
         HALL.run(self._listener.stop())
+        HALL.call(self._cut_off)
+
+    def _cut_off(self) -> None:
+        for watcher in [*self.watches.open, *self.proxied]:
+            watcher.cut_off()
+        self._tell()
+
+    def _tell(self) -> None:
+        for told in self.fault_list.followers:
+            told()
+
+    @property
+    def answers(self) -> bool:
+        """Whether requests get good answers as far as faults for every path go."""
+        return self.running and not self.fault_list.blocks("GET", "/readyz")
 
     @property
     def running(self) -> bool:

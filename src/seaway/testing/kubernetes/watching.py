@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from time import monotonic
 
 import orjson
 
+from seaway.testing.kubernetes.exchange import Answer
 from seaway.testing.kubernetes.failures import FailureError, bad_request, expired
 from seaway.testing.kubernetes.kinds import Kind
 from seaway.testing.kubernetes.listing import Lister, Selection
@@ -29,19 +30,21 @@ class Watcher:
 
     Attributes
     ----------
-    kind, path
-        What is watched, and the path that was asked for.
+    kind
+        What is watched.
+    paths
+        The path that was asked for; and if it came through a proxy, the one there.
     cut
         Set to have the connection dropped in the middle.
-    silent
-        Whether nothing is sent for now, as if the network had swallowed the connection.
+    silencers
+        Who wants nothing to be sent for now, as if the network had swallowed the connection.
     """
 
     def __init__(self, kind: Kind, path: str, selection: Selection) -> None:
         self.kind = kind
-        self.path = path
+        self.paths = [path]
         self.cut = False
-        self.silent = False
+        self.silencers: set[object] = set()
         self._selection = selection
         self._waiting: list[bytes] = []
         self._size = 0
@@ -64,8 +67,17 @@ class Watcher:
             self.cut = True
         self._wake.set()
 
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is sent for now."""
+        return bool(self.silencers)
+
+    def hits(self, matches: Callable[[str], bool]) -> bool:
+        """Tell whether any of its paths matches."""
+        return any(matches(path) for path in self.paths)
+
     def wake(self) -> None:
-        """Have it look at `cut` and `silent`."""
+        """Have it look at `cut` and `silencers`."""
         self._wake.set()
 
     async def take(self, seconds: float) -> bytes:
@@ -88,6 +100,11 @@ class Watcher:
         self._waiting.clear()
         self._size = 0
         return found
+
+    def cut_off(self) -> None:
+        """Have the connection dropped."""
+        self.cut = True
+        self._wake.set()
 
 
 class Watches:
@@ -114,8 +131,8 @@ class Watches:
         self._store = store
         self._lister = lister
 
-    def start(self, kind: Kind, namespace: str, path: str, query: Mapping[str, str]) -> AsyncIterator[bytes]:
-        """Begin a watch; what is returned yields pieces of its body.
+    def start(self, kind: Kind, namespace: str, path: str, query: Mapping[str, str]) -> Answer:
+        """Begin a watch.
 
         Raises
         ------
@@ -131,7 +148,7 @@ class Watches:
         too_old = version not in ("", "0") and not initial and int(version) < self._store.shelves[kind].floor
         if too_old:
             error = expired(f"too old resource version: {version} ({self._store.shelves[kind].floor})")
-            return _only(_error(error))
+            return Answer(_only(_error(error)))
         if version in ("", "0") or initial:
             for one in self._lister.select(kind, Selection.read(kind, namespace, query)):
                 watcher.give(b'{"type":"ADDED","object":%b}\n' % one.encode())
@@ -143,9 +160,11 @@ class Watches:
         end = self._store.follow(watcher.offer, [kind])
         self.open.add(watcher)
         seconds = float(query.get("timeoutSeconds") or LONGEST_S)
-        return self._lines(watcher, end, seconds, bookmarks=bookmarks)
+        return Answer(self._lines(watcher, end, seconds, bookmarks=bookmarks), watcher=watcher)
 
-    async def _lines(self, watcher: Watcher, end: object, seconds: float, *, bookmarks: bool) -> AsyncIterator[bytes]:
+    async def _lines(
+        self, watcher: Watcher, end: Callable[[], None], seconds: float, *, bookmarks: bool
+    ) -> AsyncIterator[bytes]:
         try:
             yield b""
             over = monotonic() + seconds
@@ -159,8 +178,7 @@ class Watches:
                     yield self._bookmark(watcher.kind)
         finally:
             self.open.discard(watcher)
-            if callable(end):
-                end()
+            end()
 
     def _bookmark(self, kind: Kind, *, ended: bool = False) -> bytes:
         meta: dict[str, object] = {"resourceVersion": str(self._store.version), "creationTimestamp": None}

@@ -1,0 +1,154 @@
+"""A whole world: Karmada's control plane and the members below it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from seaway.testing.kubernetes.exchange import Answer, Request
+from seaway.testing.kubernetes.failures import FailureError, not_found
+from seaway.testing.kubernetes.hall import HALL, settled
+from seaway.testing.kubernetes.karmada.bindings import Bindings
+from seaway.testing.kubernetes.karmada.clusters import Clusters
+from seaway.testing.kubernetes.karmada.detector import Detector
+from seaway.testing.kubernetes.karmada.execution import Execution
+from seaway.testing.kubernetes.karmada.members import KarmadaPace, Member
+from seaway.testing.kubernetes.karmada.scheduling import ClusterScheduler
+from seaway.testing.kubernetes.karmada.words import CLUSTER_FINALIZER, SPACE
+from seaway.testing.kubernetes.kinds import CLUSTERS, KARMADA, KUBERNETES, NAMESPACES, NODES, OPERATORS, PODS
+from seaway.testing.kubernetes.kubeconfig import write_kubeconfig
+from seaway.testing.kubernetes.server import ApiServer
+
+PROXY = ["apis", "cluster.karmada.io", "v1alpha1", "clusters"]
+"""What the path of a cluster's proxy begins with."""
+
+
+class KarmadaWorld:
+    """Karmada's control plane and its members, joined in push mode.
+
+    Parameters
+    ----------
+    members
+        Their names, or servers made already (which `open` opens, too).
+    control
+        The control plane's server, to have it other than it is by default: no nodes, and nobody who runs workloads.
+    pace
+        How fast Karmada notices things.
+
+    Attributes
+    ----------
+    control
+        The control plane's server.
+    members
+        Servers by name.
+
+    Examples
+    --------
+    >>> with KarmadaWorld(["member1", "member2"]) as world:
+    ...     sorted(one["metadata"]["name"] for one in world.control.list(CLUSTERS))
+    ['member1', 'member2']
+    """
+
+    def __init__(
+        self,
+        members: Sequence[str | ApiServer] = ("member1", "member2"),
+        control: ApiServer | None = None,
+        pace: KarmadaPace | None = None,
+    ) -> None:
+        self.control = control or ApiServer(
+            "karmada",
+            kinds=[kind for kind in (*KUBERNETES, *OPERATORS, *KARMADA) if kind not in (NODES, PODS)],
+            controllers=("garbage", "namespaces"),
+        )
+        servers = [ApiServer(one, seed=index + 1) if isinstance(one, str) else one for index, one in enumerate(members)]
+        self.members: dict[str, ApiServer] = {one.name: one for one in servers}
+        self._joined: dict[str, Member] = {}
+        self._pace = pace or KarmadaPace()
+        staff = self.control.staff
+        self._clusters = Clusters(staff, self._pace)
+        self._execution = Execution(staff, self._joined, self._pace)
+        self._clusters.on_return.append(self._execution.retry)
+        for controller in (Detector(staff), Bindings(staff), ClusterScheduler(staff), self._execution, self._clusters):
+            staff.hire(controller)
+        self.control.app.before.append(self._proxy)
+
+    def open(self) -> Self:
+        """Start all servers and join the members."""
+        self.control.open()
+        for server in self.members.values():
+            server.open()
+            self.join(server)
+        self.settle()
+        return self
+
+    def close(self) -> None:
+        """End all of it."""
+        for server in (self.control, *self.members.values()):
+            server.close()
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def join(self, server: ApiServer) -> None:
+        """Join a member, as ``karmadactl join`` does."""
+        HALL.call(lambda: self._join(server))
+
+    def settle(self) -> None:
+        """Wait until everybody at every server has done what is to be done at once."""
+        staffs = [one.staff for one in (self.control, *self.members.values())]
+        HALL.run(settled(lambda: all(staff.idle for staff in staffs)))
+
+    def kubeconfig(self, path: Path, *, members: bool = False) -> Path:
+        """Write a kubeconfig of the control plane, the current context, and perhaps of the members."""
+        servers = [self.control, *(self.members.values() if members else ())]
+        return write_kubeconfig(path, [one.entry() for one in servers])
+
+    @property
+    def servers(self) -> Mapping[str, ApiServer]:
+        """All servers by name."""
+        return {self.control.name: self.control, **self.members}
+
+    def _join(self, server: ApiServer) -> None:
+        verbs, store = self.control.verbs, self.control.store
+        for name in ("karmada-system", "karmada-cluster", f"{SPACE}{server.name}"):
+            if store.find(NAMESPACES, "", name) is None:
+                verbs.create(NAMESPACES, "", {"metadata": {"name": name}})
+        meta = {"name": server.name, "finalizers": [CLUSTER_FINALIZER]}
+        reference = {"name": server.name, "namespace": "karmada-cluster"}
+        spec = {"syncMode": "Push", "id": f"id-{server.name}", "apiEndpoint": server.url, "secretRef": reference}
+        if store.find(CLUSTERS, "", server.name) is None:
+            verbs.create(CLUSTERS, "", {"metadata": meta, "spec": spec})
+        member = Member(server.name, server)
+        self._joined[server.name] = member
+        self._execution.follow(member)
+        self._clusters.follow(member)
+
+    async def _proxy(self, request: Request) -> Answer | None:
+        """Hand a request for a cluster's proxy on to the member, and have its answer streamed."""
+        parts = request.path.strip("/").split("/", 6)
+        if parts[:4] != PROXY or len(parts) < 6 or parts[5] != "proxy":
+            return None
+        name = parts[4]
+        member = self._joined.get(name)
+        if member is None or self.control.store.find(CLUSTERS, "", name) is None:
+            raise not_found(CLUSTERS, name)
+        if not member.server.running:
+            port = member.server.url.rpartition("//")[2]
+            why = f"error trying to reach service: dial tcp {port}: connect: connection refused"
+            raise FailureError(503, "ServiceUnavailable", why, {})
+        inner = Request(
+            request.method, f"/{parts[6] if len(parts) > 6 else ''}", request.query, request.headers, request.body,
+            request.gone,
+        )  # fmt: skip
+        answer = await member.server.app.respond(inner)
+        if answer.watcher is not None:
+            answer.watcher.paths.append(request.path)
+            self.control.proxied.add(answer.watcher)
+        return answer
