@@ -18,11 +18,12 @@ from time import monotonic
 import pytest
 
 from seaway.application.ports.backend import Answer, Backend, Changes, Command, Removal
+from seaway.domain import ids
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Cause, Copy, CopyPhase, Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job import Demand, ResourceRequest
-from seaway.domain.job_spec import JobSpec
+from seaway.domain.job_spec import JobSpec, Run
 from seaway.domain.placement import DeviceSlice, Placement
 
 LIVE = frozenset({CopyPhase.STARTING, CopyPhase.RUNNING})
@@ -54,6 +55,8 @@ class BackendUnderTest:
         Removes a copy behind Seaway's back; with its job and attempt.
     overrun
         Has so much happen that a cursor taken before is too old.
+    finish
+        Has a copy end well; with its job and attempt. None where one ends by itself after as long as it is to run.
     timeout_s
         After how long a call to a cluster that does not answer has ended for sure.
     refuses_overbooking
@@ -69,6 +72,7 @@ class BackendUnderTest:
     heal_node: Callable[[str], None] | None = None
     vanish: Callable[[str, int], None] | None = None
     overrun: Callable[[], None] | None = None
+    finish: Callable[[str, int], None] | None = None
     timeout_s: float = 30
     refuses_overbooking: bool = True
 
@@ -177,6 +181,9 @@ class BackendSuite:
         """A job that ended is listed as ended to whoever asks, and gone once it is removed."""
         watch, deployment = Watch(under), deploy(under, runs_s=1)
         send(under, deployment)
+        if under.finish:
+            watch.until_phase(deployment, CopyPhase.RUNNING)
+            under.finish(deployment.job_id, deployment.attempt)
         watch.until_phase(deployment, CopyPhase.SUCCEEDED)
         assert [copy.phase for copy in under.backend.changes("", 0).copies] == [CopyPhase.SUCCEEDED]
         send(under, removal(deployment))
@@ -398,9 +405,10 @@ def deploy(
     device = node.devices[0]
     part = 1 if whole else 10
     taken = DeviceSlice(device.uuid, device.memory_mib // part, device.core_milli // part)
-    job_id = f"0000{job.replace('-', '')}"
+    job_id = ids.encode(int.from_bytes(job.encode().ljust(7)[:7]))
     request = ResourceRequest(cpu_milli, 64, 1, taken.memory_mib, 0, taken.core_milli)
-    spec = JobSpec(job, Demand(request), runs_s=runs_s)
+    run = Run("busybox:1", ("sleep", "1000"))
+    spec = JobSpec(job, Demand(request), run=run, runs_s=runs_s)
     place = Placement(job_id, 0, inventory.name, node.name, (taken,))
     return Deployment(job_id, attempt, inventory.name, spec, (place,))
 

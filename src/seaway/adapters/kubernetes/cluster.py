@@ -17,7 +17,7 @@ from seaway.adapters.kubernetes.connection.reactor import Reactor
 from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.application.ports.backend import Answer, Changes, Command
 from seaway.domain.deployment import Deployment
-from seaway.domain.errors import RejectedError
+from seaway.domain.errors import RejectedError, UnavailableError
 
 log = logging.getLogger(__name__)
 
@@ -75,8 +75,17 @@ class KubernetesCluster:
         return self._view.changes(cursor, wait_s)
 
     def send(self, commands: Sequence[Command]) -> list[Answer]:
-        """Carry out commands, each for itself."""
-        return self._reactor.run(self._deployer.send(commands), SEND_S)
+        """Carry out commands, each for itself.
+
+        Raises
+        ------
+        UnavailableError
+            When none of them was answered.
+        """
+        answers = self._reactor.run(self._deployer.send(commands), SEND_S)
+        if answers and not any(answer.done or answer.refused for answer in answers):
+            raise UnavailableError(answers[0].reason)
+        return answers
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
         """Return the objects that a deployment becomes, pins and all."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from random import Random
+from time import monotonic, sleep
 
 from seaway.adapters.kubernetes.cluster import CLOSE_S, KubernetesCluster
 from seaway.adapters.kubernetes.collect.follow import SERVICES, SOURCES
@@ -33,7 +34,10 @@ from seaway.domain.network import Gateway, Link
 
 log = logging.getLogger(__name__)
 
-PATIENCE_S = 10.0
+FIRST_S = 5.0
+"""How long is waited for the first list of members."""
+
+LOOK_S = 0.02
 
 BOUND = Source(BINDINGS, BindingObject)
 OWN = (
@@ -86,8 +90,11 @@ class KarmadaBackends:
         UnavailableError
             Until it is known which there are.
         """
-        if not self._health.has(MEMBERS.path):
-            raise UnavailableError(f"Karmada: {self._health.silence(PATIENCE_S)}")
+        give_up_s = monotonic() + FIRST_S
+        while not self._health.has(MEMBERS.path):
+            if monotonic() > give_up_s:
+                raise UnavailableError(f"Karmada: {self._health.silence(0)}")
+            sleep(LOOK_S)
         regions = self._members.regions()
         for name in self._clusters.keys() - regions.keys():
             self._clusters.pop(name).close()
@@ -115,7 +122,7 @@ class KarmadaBackends:
         """Begin to follow a member."""
         api = self._api.behind(name, proxy(name))
         health = Health(SOURCES)
-        view = ClusterView(self._wishes.described(name, region), health, self._reactor.later)
+        view = ClusterView(self._wishes.described(name, region), health, self._reactor.later, self._wishes.limits)
         deployer = Karmada(
             self._objects, self._bindings, self._owned, self._wishes.options(view), self._wishes.templates
         )

@@ -165,6 +165,7 @@ class PodSpec(Part, frozen=True):
     """What is wanted of a pod."""
 
     node_name: str = ""
+    node_selector: dict[str, str] = {}
     scheduler_name: str = ""
     restart_policy: str = ""
     containers: tuple[Container, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from seaway.adapters.kubernetes.collect.view import ClusterView
+from seaway.adapters.kubernetes.collect.view import ClusterView, Limits
 from seaway.adapters.kubernetes.connection.api import CALL_S
 from seaway.adapters.kubernetes.dialects.views import Access
 from seaway.adapters.kubernetes.templates.options import Options
@@ -27,12 +27,18 @@ class Wishes:
         What is known of clusters that they do not say themselves, by name: gateway, region, price.
     templates
         What jobs can become.
+    default_image
+        For jobs that name none; without it those are rejected.
+    limits
+        How views deal with what takes long.
     """
 
     namespace: str = "seaway"
     call_s: float = CALL_S
     known: Mapping[str, Cluster] = field(default_factory=dict)
     templates: Templates = field(default_factory=lambda: BUILT_IN)
+    default_image: str = ""
+    limits: Limits = field(default_factory=Limits)
 
     def described(self, name: str, region: str = "") -> Cluster:
         """Return a cluster without its nodes; `region` is what it says of itself."""
@@ -46,4 +52,4 @@ class Wishes:
             known = view.node(node)
             return known.by_uuid.get(uuid) if known else None
 
-        return Options(access, namespace=self.namespace, hostname=view.hostname)
+        return Options(access, namespace=self.namespace, hostname=view.hostname, default_image=self.default_image)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping
 
 from seaway.adapters.kubernetes.collect.feedback import Verdict
 from seaway.adapters.kubernetes.collect.pods import Seen
@@ -20,7 +20,7 @@ def assemble(
     workloads: Iterable[Workload],
     pods: Iterable[Seen],
     *,
-    refused: Set[str],
+    refused: Mapping[str, Cause],
     address: str = "",
 ) -> Copy | None:
     """Put an attempt's copy in a cluster together; None when nothing of it is there.
@@ -28,7 +28,7 @@ def assemble(
     Parameters
     ----------
     refused
-        Pods, by uid, that no node has taken for so long that none will.
+        Pods, by uid, that no node has taken for so long that none will, and what that comes from.
     address
         Where a service of it answers.
     """
@@ -74,11 +74,11 @@ def _seats(replicas: tuple[int, ...], pods: list[Seen]) -> Iterator[tuple[int, S
     return iter(seats.items())
 
 
-def _verdict(pod: Seen | None, refused: Set[str], trouble: str) -> Verdict:
+def _verdict(pod: Seen | None, refused: Mapping[str, Cause], trouble: str) -> Verdict:
     if pod is None or pod.verdict is None:
         return Verdict(CopyPhase.STARTING, trouble) if trouble else NOT_YET
     if pod.verdict.refused and pod.uid in refused:
-        return Verdict(CopyPhase.FAILED, pod.verdict.reason, Cause.REFUSED)
+        return Verdict(CopyPhase.FAILED, pod.verdict.reason, refused[pod.uid])
     return pod.verdict
 
 

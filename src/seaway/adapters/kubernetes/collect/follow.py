@@ -28,6 +28,9 @@ WORKLOADS = tuple(Source(path, WorkloadObject, SELECTOR, optional) for path, opt
 SOURCES = (SOURCE, NODES.path, PODS.path, SLICES.path, CLAIMS.path, SERVICES.path, *KINDS)
 """What has to be heard before a cluster's view can be relied on."""
 
+PINGS = 4
+"""How often a cluster is asked whether it is there before its silence counts."""
+
 T = TypeVar("T", bound=Part)
 
 
@@ -74,7 +77,7 @@ async def follow(api: Api, view: ClusterView, health: Health, random: Random) ->
         return Backoff(random)
 
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(ping(api, health, random))
+        tasks.create_task(ping(api, health, random, view.patience_s / PINGS))
         tasks.create_task(_stir(view))
         tasks.create_task(reflect(api, NODES, nodes, health, tried()))
         tasks.create_task(reflect(api, SLICES, slices, health, tried()))
@@ -121,9 +124,9 @@ def _services(view: ClusterView) -> _Sink[ServiceObject]:
 
 
 async def _stir(view: ClusterView) -> None:
-    """Have who waits for changes look once a second whether the cluster is still heard."""
+    """Have who waits for changes look every so often whether the cluster is still heard."""
     while True:
-        await asyncio.sleep(1)
+        await asyncio.sleep(view.patience_s / PINGS)
         view.stir()
 
 

@@ -10,11 +10,10 @@ from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.errors import ApiError
 from seaway.domain.errors import UnavailableError
 
-PING_S = 3.0
 SOURCE = "/readyz"
 
 
-async def ping(api: Api, health: Health, random: Random) -> None:
+async def ping(api: Api, health: Health, random: Random, every_s: float) -> None:
     """Note in `health` whether the server answers, until cancelled; a refusal is an answer too."""
     while True:
         try:
@@ -25,4 +24,4 @@ async def ping(api: Api, health: Health, random: Random) -> None:
             health.heard(SOURCE)
         else:
             health.heard(SOURCE)
-        await asyncio.sleep(PING_S * random.uniform(0.75, 1.25))
+        await asyncio.sleep(every_s * random.uniform(0.75, 1.25))

@@ -12,6 +12,7 @@ from seaway.adapters.kubernetes.templates.labels import PART, REPLICAS
 from seaway.adapters.kubernetes.templates.names import numbers_of
 from seaway.domain.placement import DeviceSlice
 
+HOSTNAME = "kubernetes.io/hostname"
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
@@ -39,6 +40,8 @@ class Seen:
         Of Seaway's own: names of containers, and the ports they name.
     leaves
         Whether it is being deleted.
+    wants
+        Of Seaway's own: the node that it is pinned to, by its label; empty where several would do.
     """
 
     namespace: str
@@ -57,6 +60,7 @@ class Seen:
     verdict: Verdict | None = None
     containers: tuple[tuple[str, tuple[int, ...]], ...] = ()
     leaves: bool = False
+    wants: str = ""
 
     @property
     def full_name(self) -> str:
@@ -100,6 +104,7 @@ def see(pod: PodObject, view: PodView) -> Seen:
         judge(pod),
         tuple((each.name, tuple(port.container_port for port in each.ports)) for each in pod.spec.containers),
         bool(meta.deletion_timestamp),
+        pod.spec.node_selector.get(HOSTNAME, ""),
     )
 
 

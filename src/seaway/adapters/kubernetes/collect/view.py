@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Condition
 from time import monotonic
 
 from seaway.adapters.kubernetes.collect.copies import assemble, seats
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.ours import attempt_of
-from seaway.adapters.kubernetes.collect.pods import Seen, see
+from seaway.adapters.kubernetes.collect.pods import HOSTNAME, Seen, see
 from seaway.adapters.kubernetes.collect.shares import Shares
 from seaway.adapters.kubernetes.collect.workloads import Workload, WorkloadObject, read_workload
 from seaway.adapters.kubernetes.dialects.nodes import read_node
@@ -22,23 +22,31 @@ from seaway.adapters.kubernetes.objects import Broken, Meta, NodeObject, PodObje
 from seaway.application.change_log import ChangeLog
 from seaway.application.ports.backend import Changes
 from seaway.domain.cluster import Cluster
-from seaway.domain.deployment import Copy, CopyPhase, Occupant
+from seaway.domain.deployment import Cause, Copy, CopyPhase, Occupant
 from seaway.domain.errors import UnavailableError
 
 log = logging.getLogger(__name__)
 
 Attempt = tuple[str, int]
 
-KEPT = 20_000
-"""Changes that cursors may point back over."""
 
-HOSTNAME = "kubernetes.io/hostname"
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How a view deals with what takes long.
 
-PATIENCE_S = 10.0
-"""How long something of a cluster may not answer before nothing that it said counts any more."""
+    Attributes
+    ----------
+    patience_s
+        How long something of a cluster may not answer before nothing that it said counts any more.
+    refused_s
+        How long no node takes a pod before it is taken for refused: its cluster's scheduler may only be slow.
+    kept
+        Changes that cursors may point back over, at the least.
+    """
 
-REFUSED_S = 5.0
-"""How long no node takes a pod before it is taken for refused: its cluster's scheduler may only be slow."""
+    patience_s: float = 10.0
+    refused_s: float = 5.0
+    kept: int = 20_000
 
 
 class ClusterView:
@@ -52,6 +60,8 @@ class ClusterView:
         Whether its sources answer.
     later
         Has something called after so many seconds, on the event loop.
+    limits
+        How it deals with what takes long.
     """
 
     def __init__(
@@ -59,15 +69,15 @@ class ClusterView:
         described: Cluster,
         health: Health,
         later: Callable[[float, Callable[[], None]], object],
-        refused_s: float = REFUSED_S,
+        limits: Limits | None = None,
     ) -> None:
         self._described = described
         self._health = health
         self._later = later
-        self._refused_s = refused_s
+        self._limits = limits or Limits()
         self._changed = Condition()
         self._closed = False
-        self._log: ChangeLog[Attempt | str | None] = ChangeLog(KEPT)
+        self._log: ChangeLog[Attempt | str | None] = ChangeLog(self._limits.kept)
         """Attempts by their key, other pods by their name, None for the nodes."""
         self._written: dict[str, NodeObject] = {}
         self._slices: dict[str, ResourceSlice] = {}
@@ -87,6 +97,11 @@ class ClusterView:
         """The cluster's name."""
         return self._described.name
 
+    @property
+    def patience_s(self) -> float:
+        """How long the cluster may be silent."""
+        return self._limits.patience_s
+
     # What the control loop asks.
 
     def changes(self, cursor: str, wait_s: float) -> Changes:
@@ -94,7 +109,7 @@ class ClusterView:
         give_up_s = monotonic() + wait_s
         with self._changed:
             while True:
-                if why := self._health.silence(PATIENCE_S):
+                if why := self._health.silence(self._limits.patience_s):
                     raise UnavailableError(f"{self.name}: {why}")
                 found = self._log.since(cursor)
                 left_s = give_up_s - monotonic()
@@ -163,7 +178,13 @@ class ClusterView:
         workloads = self._workloads_of.get(key, {})
         pods = self._pods_of.get(key, {})
         address = self._addresses.get(key, "")
-        return assemble(key, self.name, workloads.values(), pods.values(), refused=self._refused, address=address)
+        refused = {pod.uid: self._why_refused(pod) for pod in pods.values() if pod.uid in self._refused}
+        return assemble(key, self.name, workloads.values(), pods.values(), refused=refused, address=address)
+
+    def _why_refused(self, pod: Seen) -> Cause:
+        """Say what it comes from that no node takes a pod: its node may be down, which is nobody's decision."""
+        pinned = [view.node for view in self._nodes.values() if view.node.labels.get(HOSTNAME) == pod.wants]
+        return Cause.REFUSED if not pod.wants or any(node.ready for node in pinned) else Cause.INFRASTRUCTURE
 
     def _occupant_named(self, name: str) -> Occupant:
         pod = self._pods.get(name)
@@ -180,6 +201,7 @@ class ClusterView:
             view = read_node(self.name, written, slices)
             if self._nodes.get(name) != view:
                 self._nodes[name] = view
+                self._cluster = None
                 self._trouble(f"node/{name}", view.troubles)
                 self._note(None)
 
@@ -220,6 +242,7 @@ class ClusterView:
         with self._changed:
             self._written.pop(name, None)
             if self._nodes.pop(name, None):
+                self._cluster = None
                 self._trouble(f"node/{name}", ())
                 self._note(None)
 
@@ -332,7 +355,7 @@ class ClusterView:
         if pod.verdict is None or not pod.verdict.refused:
             self._refused.discard(pod.uid)
         elif pod.uid not in self._refused:
-            self._later(self._refused_s, lambda: self._refuse(pod))
+            self._later(self._limits.refused_s, lambda: self._refuse(pod))
 
     def _refuse(self, pod: Seen) -> None:
         with self._changed:

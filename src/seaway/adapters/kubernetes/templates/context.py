@@ -67,10 +67,10 @@ class Context:
             "annotations": {REPLICAS: numbers_text(replicas), CLUSTER: self.deployment.cluster},
         }
 
-    def workload(self, api: str, kind: str, what: str, spec: dict[str, Any]) -> dict[str, Any]:
-        """Return an object of this kind that stands for the whole or one part."""
-        of_part = next((part.replicas for part in self.parts if part.digest == what), self.replicas)
-        return {"apiVersion": api, "kind": kind, "metadata": self.metadata(what, of_part), "spec": spec}
+    def workload(self, api: str, kind: str, spec: dict[str, Any], group: Group | None = None) -> dict[str, Any]:
+        """Return an object of this kind that stands for a group of replicas, or for all of them."""
+        what, replicas = (group.digest, group.replicas) if group else (self.whole, self.replicas)
+        return {"apiVersion": api, "kind": kind, "metadata": self.metadata(what, replicas), "spec": spec}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,6 @@ def render(context: Context) -> list[Manifest]:
             "strategy": {"type": "Recreate"},  # its devices are taken by the pods that are there
             "template": template.body,
         }
-        body = context.workload("apps/v1", "Deployment", group.digest, spec)
+        body = context.workload("apps/v1", "Deployment", spec, group)
         written += [*template.claims, Manifest(body, template.pins, group.replicas)]
     return written

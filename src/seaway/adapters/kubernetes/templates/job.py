@@ -30,5 +30,5 @@ def indexed_job(context: Context, group: Group, pod: Pod) -> list[Manifest]:
         "backoffLimit": 0,
         "template": template.body,
     }
-    body = context.workload("batch/v1", "Job", group.digest, spec)
+    body = context.workload("batch/v1", "Job", spec, group)
     return [*template.claims, Manifest(body, template.pins, group.replicas)]

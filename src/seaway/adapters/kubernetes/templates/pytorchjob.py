@@ -44,7 +44,7 @@ def render(context: Context) -> list[Manifest]:
     }
     pins = tuple(pin for template in templates for pin in template.pins)
     claims = [claim for template in templates for claim in template.claims]
-    body = context.workload("kubeflow.org/v1", "PyTorchJob", context.whole, spec)
+    body = context.workload("kubeflow.org/v1", "PyTorchJob", spec)
     return [
         *port_service(context, {ROLE: MASTER.lower()}),
         *claims,

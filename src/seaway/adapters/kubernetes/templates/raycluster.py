@@ -65,7 +65,7 @@ def assemble(context: Context, kind: str, spec: dict[str, Any], templates: list[
     """Put the workload together with what goes before it."""
     claims = [claim for template in templates for claim in template.claims]
     pins = tuple(pin for template in templates for pin in template.pins)
-    body = context.workload("ray.io/v1", kind, context.whole, spec)
+    body = context.workload("ray.io/v1", kind, spec)
     return [*port_service(context, {ROLE: HEAD}), *claims, Manifest(body, pins, context.replicas)]
 
 

@@ -34,7 +34,7 @@ def render(context: Context) -> list[Manifest]:
     for place, group in enumerate(context.groups):
         pod = Pod(scheduler=_scheduler(context, group))
         template = pod_template(context, group, pod, ("spec", "tasks", place, "template"))
-        tasks.append({"name": f"part-{group.digest}", "replicas": len(group.replicas), "template": template.body})
+        tasks.append({"name": f"p{group.digest}", "replicas": len(group.replicas), "template": template.body})
         pins += template.pins
         claims += template.claims
     spec: dict[str, Any] = {
@@ -47,7 +47,7 @@ def render(context: Context) -> list[Manifest]:
     }
     if context.options.volcano_queue:
         spec["queue"] = context.options.volcano_queue
-    body = context.workload("batch.volcano.sh/v1alpha1", "Job", context.whole, spec)
+    body = context.workload("batch.volcano.sh/v1alpha1", "Job", spec)
     return [*port_service(context), *claims, Manifest(body, tuple(pins), context.replicas)]
 
 

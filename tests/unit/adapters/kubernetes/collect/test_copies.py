@@ -25,15 +25,15 @@ def pod(name: str, verdict: Verdict = RUNS, part: str = "a", replicas: tuple[int
 
 def copy(workloads: list[Workload], pods: list[Seen], refused: frozenset[str] = frozenset()) -> Copy:
     """Put a copy together that is there."""
-    made = assemble(KEY, "east", workloads, pods, refused=refused)
+    made = assemble(KEY, "east", workloads, pods, refused=dict.fromkeys(refused, Cause.REFUSED))
     assert made is not None
     return made
 
 
 def test_nothing_there_is_no_copy() -> None:
     """Objects that run nothing, like a service that is left, do not make one."""
-    assert assemble(KEY, "east", [], [], refused=set()) is None
-    assert assemble(KEY, "east", [workload(replicas=())], [], refused=set()) is None
+    assert assemble(KEY, "east", [], [], refused={}) is None
+    assert assemble(KEY, "east", [workload(replicas=())], [], refused={}) is None
 
 
 def test_a_workload_without_pods_is_starting_and_says_why() -> None:

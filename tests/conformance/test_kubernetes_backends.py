@@ -1,0 +1,189 @@
+"""Real clusters keep the rules of backends too, whichever way they are told: on API servers in memory."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.cluster import KubernetesCluster
+from seaway.adapters.kubernetes.collect.view import Limits
+from seaway.adapters.kubernetes.karmada import KarmadaBackends
+from seaway.adapters.kubernetes.wishes import Wishes
+from seaway.domain.errors import UnavailableError
+from seaway.testing.backends import BackendSuite, BackendUnderTest
+from seaway.testing.kubernetes import ApiServer, KarmadaWorld
+from seaway.testing.kubernetes.kinds import JOBS, NODES, PODS
+
+PATIENCE_S = 0.4
+WISHES = Wishes(call_s=0.4, limits=Limits(patience_s=PATIENCE_S, refused_s=0.2, kept=16))
+WAIT_S = 10.0
+
+
+def gpu_node(name: str, cards: int) -> dict[str, Any]:
+    """Write a node as HAMi registers it."""
+    register = [
+        {
+            "id": f"GPU-{name}-{index}",
+            "index": index,
+            "count": 10,
+            "devmem": 81_920,
+            "devcore": 100,
+            "type": "NVIDIA A100-SXM4-80GB",
+            "mode": "hami-core",
+            "health": True,
+        }
+        for index in range(cards)
+    ]
+    amounts = {"cpu": "64", "memory": "512Gi", "pods": "110", "nvidia.com/gpu": str(10 * cards)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name},
+            "annotations": {"hami.io/node-nvidia-register": json.dumps(register)} if cards else {},
+        },
+        "status": {
+            "allocatable": amounts,
+            "capacity": amounts,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+@dataclass
+class Under:
+    """A cluster under test, and the server that it is."""
+
+    member: ApiServer
+    cluster: KubernetesCluster
+    close: Callable[[], None]
+    commands: ApiServer
+    """Where commands go."""
+
+    def made(self) -> BackendUnderTest:
+        """Return it with its hooks, once it was listed."""
+        wait(self.heard, "the first list")
+        return BackendUnderTest(
+            self.cluster,
+            lambda seconds: time.sleep(seconds / 20),
+            self.close,
+            self.disconnect,
+            self.reconnect,
+            self.member.fail_node,
+            self.member.heal_node,
+            self.vanish,
+            self.overrun,
+            self.finish,
+            refuses_overbooking=False,
+        )
+
+    def heard(self) -> bool:
+        """Tell whether the cluster answers."""
+        try:
+            self.cluster.changes("", 0)
+        except UnavailableError:
+            return False
+        return True
+
+    def disconnect(self) -> None:
+        """Have servers hang, until that is noticed."""
+        for server in {self.member.name: self.member, self.commands.name: self.commands}.values():
+            server.faults.hang()
+        wait(lambda: not self.heard(), "the silence")
+
+    def reconnect(self) -> None:
+        """Have them go on."""
+        for server in (self.member, self.commands):
+            server.faults.clear()
+        wait(self.heard, "the cluster again")
+
+    def vanish(self, job_id: str, attempt: int) -> None:
+        """Delete a workload as somebody with kubectl would."""
+        for each in self.commands.list(JOBS, "seaway", f"seaway.io/job={job_id},seaway.io/attempt={attempt}"):
+            self.commands.delete(JOBS, "seaway", each["metadata"]["name"], propagation="Background")
+
+    def finish(self, job_id: str, attempt: int) -> None:
+        """Have the pods of a copy exit with 0."""
+        for each in self.member.list(PODS, "seaway", f"seaway.io/job={job_id},seaway.io/attempt={attempt}"):
+            ended = {"name": "main", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+            change = {"status": {"phase": "Succeeded", "containerStatuses": [ended]}}
+            self.member.patch(PODS, "seaway", each["metadata"]["name"], change, "status")
+
+    def overrun(self) -> None:
+        """Have a node change more often than is remembered."""
+        before = self.cluster.changes("", 0).cursor
+        for number in range(50):
+            self.member.patch(NODES, "", "node-1", {"metadata": {"labels": {"number": str(number)}}})
+        wait(lambda: self.cluster.changes(before, 0).complete, "the overrun")
+
+
+def wait(what: Callable[[], bool], why: str) -> None:
+    """Wait until something is so."""
+    give_up_s = time.monotonic() + WAIT_S
+    while not what():
+        if time.monotonic() > give_up_s:
+            pytest.fail(f"never seen: {why}")
+        time.sleep(0.01)
+
+
+def furnish(server: ApiServer) -> None:
+    """Give a server two nodes, the first without devices."""
+    server.put(gpu_node("node-0", 0))
+    server.put(gpu_node("node-1", 2))
+
+
+@pytest.fixture(autouse=True)
+def folder(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Give each test a folder of its own."""
+    with tempfile.TemporaryDirectory() as name:
+        request.instance.folder = Path(name)
+        yield
+
+
+class TestKubernetesDirectly(BackendSuite):
+    """Straight into the cluster."""
+
+    folder: Path
+
+    def make(self) -> BackendUnderTest:
+        """Start a server and join it."""
+        server = ApiServer("alpha").open()
+        furnish(server)
+        server.kubeconfig(self.folder / "alpha")
+        backends = KubernetesBackends(self.folder, WISHES, seed=1)
+
+        def close() -> None:
+            server.faults.clear()
+            backends.close()
+            server.close()
+
+        return Under(server, backends.clusters()[0], close, server).made()
+
+
+class TestKubernetesThroughKarmada(BackendSuite):
+    """Through Karmada, and seen through its proxy."""
+
+    folder: Path
+
+    def make(self) -> BackendUnderTest:
+        """Start a control plane with one member."""
+        world = KarmadaWorld(["alpha"]).open()
+        furnish(world.members["alpha"])
+        backends = KarmadaBackends(world.kubeconfig(self.folder / "karmada"), WISHES, seed=1)
+
+        def close() -> None:
+            for server in world.servers.values():
+                server.faults.clear()
+            backends.close()
+            world.close()
+
+        return Under(world.members["alpha"], backends.clusters()[0], close, world.control).made()
