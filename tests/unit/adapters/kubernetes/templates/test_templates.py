@@ -172,6 +172,18 @@ def test_every_spread_is_valid(template: str, places: list[tuple[str, str]]) -> 
         assert len(manifest.name) <= 63
 
 
+@every
+def test_controllers_have_room_for_names_of_their_own(template: str) -> None:
+    """What controllers make of the longest names, an index or a role behind them, are still DNS labels."""
+    made = deployment(template, job_id="j" * 60, attempt=10**9)
+    for body in workloads(render(made, options())):
+        name = body["metadata"]["name"]
+        tasks = [f"-{task['name']}" for task in body["spec"].get("tasks", [])]
+        for suffix in tasks or ["-worker" if template == "pytorchjob" else ""]:
+            assert len(f"{name}{suffix}-9999") <= 63
+        assert len(name) <= 47  # KubeRay takes no longer ones
+
+
 # ---------------------------------------------------------------- one by one
 
 
