@@ -7,7 +7,18 @@ from collections.abc import Iterable
 import orjson
 
 from seaway.testing.kubernetes.failures import FailureError
-from seaway.testing.kubernetes.fields import ITSELF, Path, combine, decode, drop, encode, fields_of
+from seaway.testing.kubernetes.fields import (
+    ITSELF,
+    Path,
+    combine,
+    decode,
+    differences,
+    discard,
+    drop,
+    encode,
+    fields_of,
+    insert,
+)
 from seaway.testing.kubernetes.kinds import Json
 
 MISSING = object()
@@ -33,26 +44,37 @@ def track(body: Json, before: Json | None, manager: str, part: str, moment: str)
     if meta.get("managedFields") == [] or not (entries or manager):
         meta.pop("managedFields", None)
         return
-    if body == before:
-        return
-    old, new = fields_of(before), fields_of(body)
-    changed = {path for path, value in new.items() if old.get(path, MISSING) != value}
-    touched = changed | {path for path in old if path not in new}
+    changed, removed = differences(before, body)
     meta["managedFields"] = entries
-    if not touched:
-        return
-    owners = _read(entries)
-    owners = {who: fields if manager == "" else fields - touched for who, fields in owners.items()}
-    if manager and changed:
-        owners.setdefault((manager, "Update", part), set()).update(changed)
-    elif not manager:
-        owners = {who: fields & _kept(fields, new) for who, fields in owners.items()}
-    _write(body, owners, _times(entries), moment)
+    if changed or removed:
+        mine = (manager, "Update", part)
+        meta["managedFields"] = _hand_over(orjson.loads(orjson.dumps(entries)), mine, changed, removed)
+        if manager and changed:
+            _own(meta["managedFields"], mine, changed, body["apiVersion"], moment)
 
 
-def _kept(fields: Iterable[Path], new: Iterable[Path]) -> set[Path]:
-    there = set(new)
-    return {path for path in fields if path in there}
+def _hand_over(entries: list[Json], mine: Owner, changed: set[Path], removed: set[Path]) -> list[Json]:
+    """Take from everybody what is gone, and from all but one what he changed; nobody (an empty name) takes nothing."""
+    for entry in entries:
+        lost = removed if not mine[0] or _owner(entry) == mine else changed | removed
+        for path in lost:
+            discard(entry["fieldsV1"], path)
+    return [entry for entry in entries if entry["fieldsV1"]]
+
+
+def _own(entries: list[Json], who: Owner, changed: set[Path], version: str, moment: str) -> None:
+    entry = next((one for one in entries if _owner(one) == who), None)
+    if entry is None:
+        manager, operation, part = who
+        entry = {"manager": manager, "operation": operation, "apiVersion": version, "time": moment}
+        entry |= {"fieldsType": "FieldsV1", "fieldsV1": {}, **({"subresource": part} if part else {})}
+        entries.append(entry)
+    if any([insert(entry["fieldsV1"], path) for path in sorted(changed)]):  # noqa: C419, all of them are to be put in
+        entry["time"] = moment
+
+
+def _owner(entry: Json) -> Owner:
+    return entry.get("manager", ""), entry.get("operation", ""), entry.get("subresource", "")
 
 
 def apply_to(live: Json | None, applied: Json, manager: str, part: str, moment: str, *, force: bool) -> Json:
@@ -132,22 +154,11 @@ def _dotted(path: Path) -> str:
 
 
 def _read(entries: Iterable[Json]) -> Owners:
-    return {
-        (entry.get("manager", ""), entry.get("operation", ""), entry.get("subresource", "")): decode(
-            entry.get("fieldsV1") or {}
-        )
-        for entry in entries
-    }
+    return {_owner(entry): decode(entry.get("fieldsV1") or {}) for entry in entries}
 
 
 def _times(entries: Iterable[Json]) -> dict[Owner, tuple[str, Json]]:
-    return {
-        (entry.get("manager", ""), entry.get("operation", ""), entry.get("subresource", "")): (
-            entry.get("time", ""),
-            entry.get("fieldsV1") or {},
-        )
-        for entry in entries
-    }
+    return {_owner(entry): (entry.get("time", ""), entry.get("fieldsV1") or {}) for entry in entries}
 
 
 def _write(body: Json, owners: Owners, before: dict[Owner, tuple[str, Json]], moment: str) -> None:

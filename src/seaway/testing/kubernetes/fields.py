@@ -19,6 +19,7 @@ Fields = dict[Path, Any]
 """Leaves and their values."""
 
 ITSELF = "."
+_NONE = object()
 ATOMIC = frozenset({"nodeSelector", "matchLabels", "fieldRef", "secretKeyRef", "configMapKeyRef", "resourceFieldRef"})
 """Members that are owned as a whole, whatever is in them."""
 SETS = frozenset({"finalizers"})
@@ -65,6 +66,70 @@ def _collect(found: Fields, path: Path, name: str, value: object) -> None:
             found[*path, f"v:{orjson.dumps(one).decode()}"] = one
     else:
         found[path] = value
+
+
+def differences(before: Json, after: Json) -> tuple[set[Path], set[Path]]:
+    """Return the fields that got another value or are new, and those that are gone.
+
+    Examples
+    --------
+    >>> differences({"spec": {"a": 1, "b": 2}}, {"spec": {"a": 3}})
+    ({('f:spec', 'f:a')}, {('f:spec', 'f:b')})
+    """
+    old: Fields = {}
+    new: Fields = {}
+    for name in {**before, **after}:
+        if name == "metadata":
+            ours, theirs = before[name], after[name]
+            for key in {**ours, **theirs}:
+                if key not in _UNTRACKED:
+                    path = ("f:metadata", f"f:{key}")
+                    _compare(old, new, path, key, ours.get(key, _NONE), theirs.get(key, _NONE))
+        elif name not in ("kind", "apiVersion"):
+            _compare(old, new, (f"f:{name}",), name, before.get(name, _NONE), after.get(name, _NONE))
+    changed = {path for path, value in new.items() if old.get(path, _NONE) != value}
+    return changed, {path for path in old if path not in new}
+
+
+def _compare(old: Fields, new: Fields, path: Path, name: str, before: object, after: object) -> None:
+    """Collect the fields of what differs, old and new; what is the same is not looked into."""
+    if before == after:
+        return
+    if isinstance(before, dict) and isinstance(after, dict) and before and after and name not in ATOMIC:
+        for key in {**before, **after}:
+            _compare(old, new, (*path, f"f:{key}"), key, before.get(key, _NONE), after.get(key, _NONE))
+        return
+    if before is not _NONE:
+        _collect(old, path, name, before)
+    if after is not _NONE:
+        _collect(new, path, name, after)
+
+
+def discard(tree: Json, path: Path) -> bool:
+    """Take a field out of a ``fieldsV1``; tell whether it was in."""
+    inner = tree.get(path[0])
+    if inner is None:
+        return False
+    if len(path) == 1:
+        if inner:
+            return False
+        del tree[path[0]]
+        return True
+    found = discard(inner, path[1:])
+    if found and not inner:
+        del tree[path[0]]
+    return found
+
+
+def insert(tree: Json, path: Path) -> bool:
+    """Put a field into a ``fieldsV1``; tell whether it is new there."""
+    new = False
+    for element in path:
+        if element not in tree:
+            new = True
+            tree[element] = {}
+        tree = tree[element]
+    return new
 
 
 def key_element(item: Json, keys: Sequence[str]) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
+import tempfile
 from pathlib import Path
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from seaway.testing.kubernetes.app import TRANSPORT, Application
+from seaway.testing.kubernetes.certificates import Certificates
 
 
 class _Protocol(HttpToolsProtocol):
@@ -29,21 +32,19 @@ class Listener:
         What answers.
     port
         Which port; 0 for a free one, which is kept over stops.
-    certificate, key, authority
-        Files, for TLS; with an authority, clients need a certificate of it.
+    certificates
+        For TLS; None for plain HTTP.
+    clients
+        Whether clients have to show a certificate.
     """
 
     def __init__(
-        self,
-        app: Application,
-        port: int = 0,
-        certificate: Path | None = None,
-        key: Path | None = None,
-        authority: Path | None = None,
+        self, app: Application, port: int = 0, certificates: Certificates | None = None, *, clients: bool = False
     ) -> None:
         self._app = app
         self.port = port
-        self._files = (certificate, key, authority)
+        self._certificates = certificates
+        self._clients = clients
         self._server: uvicorn.Server | None = None
 
     @property
@@ -59,7 +60,6 @@ class Listener:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind(("127.0.0.1", self.port))
         self.port = opened.getsockname()[1]
-        certificate, key, authority = self._files
         config = uvicorn.Config(
             self._app,
             http=_Protocol,
@@ -71,16 +71,25 @@ class Listener:
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=120,
-            ssl_certfile=certificate,
-            ssl_keyfile=key,
-            ssl_ca_certs=str(authority) if authority else None,
-            ssl_cert_reqs=2 if authority else 0,
         )
         config.load()
+        config.ssl = self._context()
         server = uvicorn.Server(config)
         server.lifespan = config.lifespan_class(config)
         await server.startup([opened])
         self._server = server
+
+    def _context(self) -> ssl.SSLContext | None:
+        if self._certificates is None:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with tempfile.TemporaryDirectory() as folder:
+            certificate, key, authority = self._certificates.write(Path(folder))
+            context.load_cert_chain(certificate, key)
+            if self._clients:
+                context.verify_mode = ssl.CERT_REQUIRED
+                context.load_verify_locations(authority)
+        return context
 
     async def stop(self) -> None:
         """Answer no more: the port is closed and every connection dropped, whatever was going on.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import orjson
+
 from seaway.testing.kubernetes.failures import denied, invalid
 from seaway.testing.kubernetes.kinds import (
     CLUSTERS,
@@ -33,16 +35,21 @@ def on_create(kind: Kind, body: Json, store: Store) -> None:
     """Fill in what a new object leaves out; drop what a user may not set."""
     if kind.status and not kind.keeps_status:
         body.pop("status", None)
-    if filled := _FILLED.get(kind):
-        filled(body)
+    fill(kind, body)
     if kind is SERVICES:
         _address(body, store)
 
 
+def fill(kind: Kind, body: Json) -> None:
+    """Fill in what a spec leaves out."""
+    if filled := _FILLED.get(kind):
+        filled(body)
+
+
 def on_update(kind: Kind, body: Json, before: Json, part: str) -> None:
     """Fill in what an update leaves out."""
-    if part in ("", "scale") and (filled := _FILLED.get(kind)):
-        filled(body)
+    if part in ("", "scale"):
+        fill(kind, body)
     if kind is SERVICES and not part:
         for name in ("clusterIP", "clusterIPs"):
             body["spec"].setdefault(name, before["spec"].get(name))
@@ -388,7 +395,7 @@ def _check_fixed(kind: Kind, body: Json, before: Json, causes: Causes) -> None:
     if kind is SERVICES and body["spec"].get("clusterIP") != before["spec"].get("clusterIP"):
         why = f'Invalid value: "{body["spec"].get("clusterIP")}": may not change once set'
         causes.append(("spec.clusterIP", "FieldValueInvalid", why))
-    if kind is PODS and _changeable(body["spec"]) != _changeable(before["spec"]):
+    if kind is PODS and _respecified(body, before):
         why = (
             "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
             "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to "
@@ -398,8 +405,18 @@ def _check_fixed(kind: Kind, body: Json, before: Json, causes: Causes) -> None:
         causes.append(("spec", "FieldValueForbidden", why))
 
 
-def _changeable(spec: Json) -> Json:
-    """Return a pod's spec less what may change."""
+def _respecified(body: Json, before: Json) -> bool:
+    """Tell whether more of a pod's spec changed than may; what was stored past the rules may lack defaults."""
+    now = _fixed(body["spec"])
+    if now == _fixed(before["spec"]):
+        return False
+    whole = orjson.loads(orjson.dumps(before))
+    _fill_pod(whole)
+    return now != _fixed(whole["spec"])
+
+
+def _fixed(spec: Json) -> Json:
+    """Return of a pod's spec what may not change."""
     kept = {
         key: value for key, value in spec.items() if key not in ("activeDeadlineSeconds", "tolerations", "nodeName")
     }

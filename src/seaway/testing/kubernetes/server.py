@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 from weakref import WeakSet
 
 from seaway.testing.kubernetes.app import Application
+from seaway.testing.kubernetes.certificates import Certificates
 from seaway.testing.kubernetes.controllers.deployments import Deployments, ReplicaSets
 from seaway.testing.kubernetes.controllers.garbage import Garbage, Namespaces
 from seaway.testing.kubernetes.controllers.jobs import Jobs
@@ -98,6 +99,9 @@ class ApiServer:
         Groups to leave out.
     port
         Which port on loopback; 0 for a free one.
+    tls
+        ``""`` for plain HTTP with a token, ``token`` for TLS with a token, ``certificate`` for TLS with a client's
+        certificate and nothing else.
     history
         How many changes of each kind watches can go back.
     bookmark_s
@@ -113,6 +117,8 @@ class ApiServer:
     ----------
     token
         The first token that lets in.
+    certificates
+        Of a server with TLS, for its clients; else None.
     faults
         What it does wrong.
     logs
@@ -139,6 +145,7 @@ class ApiServer:
         kinds: Iterable[Kind] = (*KUBERNETES, *OPERATORS),
         without: Sequence[str] = (),
         port: int = 0,
+        tls: Literal["", "token", "certificate"] = "",
         history: int = 5000,
         bookmark_s: float = 60.0,
         seed: int = 0,
@@ -157,8 +164,10 @@ class ApiServer:
         self.fault_list = FaultList(lambda: [*self.watches.open, *self.proxied])
         self.faults = Faults(self.fault_list)
         self.app = Application(self.store, self.verbs, self.lister, self.watches, self.fault_list, self.parts)
-        self.app.tokens = {self.token}
-        self._listener = Listener(self.app, port)
+        self.app.tokens = None if tls == "certificate" else {self.token}
+        self._tls = tls
+        self.certificates = Certificates.make() if tls else None
+        self._listener = Listener(self.app, port, self.certificates, clients=tls == "certificate")
         self._open = False
         self.staff = Staff(self.store, self.verbs)
         self._kubelets = Kubelets(self.staff)
@@ -171,7 +180,9 @@ class ApiServer:
     # Life ------------------------------------------------------------------------------------------------------------
 
     def open(self) -> Self:
-        """Begin to serve."""
+        """Begin to serve; opened already, it goes on."""
+        if self._open:
+            return self
         HALL.hold()
         self._open = True
         HALL.call(self._furnish)
@@ -231,16 +242,22 @@ class ApiServer:
     @property
     def url(self) -> str:
         """Where it serves."""
-        return f"http://127.0.0.1:{self._listener.port}"
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self._listener.port}"
 
     @property
     def headers(self) -> dict[str, str]:
         """What a client has to send along."""
-        return {"Authorization": f"Bearer {self.token}"}
+        return {} if self._tls == "certificate" else {"Authorization": f"Bearer {self.token}"}
 
     def entry(self) -> Entry:
         """Return how a kubeconfig names this server and who comes to it."""
-        return Entry(self.name, self.url, self.token)
+        made = self.certificates
+        if made is None:
+            return Entry(self.name, self.url, self.token)
+        if self._tls == "token":
+            return Entry(self.name, self.url, self.token, made.authority.certificate)
+        client = made.client
+        return Entry(self.name, self.url, "", made.authority.certificate, client.certificate, client.key)
 
     def kubeconfig(self, path: Path, *others: ApiServer) -> Path:
         """Write a kubeconfig with a context for this server, the current one, and for others."""
