@@ -71,6 +71,7 @@ COMMANDS = (
     Command("audit", SETUP, "tokens"),
     Command("login", SETUP, "config"),
     Command("config", SETUP, "config", "app"),
+    Command("cluster", SETUP, "cluster", "app"),
     Command("db", SETUP, "db", "app"),
     Command("up", SETUP, "up"),
     Command("replay", TRYING, "replay"),

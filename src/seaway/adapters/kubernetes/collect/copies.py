@@ -45,11 +45,15 @@ def assemble(
 
 def seats(workloads: Iterable[Workload], pods: Iterable[Seen]) -> Iterator[tuple[str, int, Seen | None]]:
     """Say which pod is which replica: yield the part, the replica's number, and its pod or None."""
-    parts = {each.part: each.replicas for each in workloads if each.replicas}
     by_part: defaultdict[str, list[Seen]] = defaultdict(list)
+    parts: dict[str, tuple[int, ...]] = {}
     for pod in pods:
         by_part[pod.part].append(pod)
         parts.setdefault(pod.part, pod.replicas)
+    covered = {replica for replicas in parts.values() for replica in replicas}
+    for each in workloads:  # one may stand for several parts of pods, of which some may have none yet
+        if each.part not in parts:
+            parts[each.part] = tuple(replica for replica in each.replicas if replica not in covered)
     for part, replicas in parts.items():
         for replica, seated in _seats(replicas, by_part[part]):
             yield part, replica, seated

@@ -98,6 +98,11 @@ class ClusterView:
         return self._described.name
 
     @property
+    def failing(self) -> bool:
+        """Whether something of the cluster fails right now."""
+        return self._health.failing_s > 0
+
+    @property
     def patience_s(self) -> float:
         """How long the cluster may be silent."""
         return self._limits.patience_s
@@ -110,7 +115,7 @@ class ClusterView:
         with self._changed:
             while True:
                 if why := self._health.silence(self._limits.patience_s):
-                    raise UnavailableError(f"{self.name}: {why}")
+                    raise UnavailableError(why if why.startswith(self.name) else f"{self.name}: {why}")
                 found = self._log.since(cursor)
                 left_s = give_up_s - monotonic()
                 if found is None or found or left_s <= 0 or self._closed:

@@ -178,7 +178,8 @@ class Api:
             raise UnavailableError(f"{self.name} did not answer {method} {path} in time") from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             why = str(error) or type(error).__name__
-            raise UnavailableError(f"{self.name} cannot be reached: {why}") from None
+            where = f" at {self._client.base_url}" if self._client else ""
+            raise UnavailableError(f"{self.name} cannot be reached{where}: {why}") from None
 
     async def _who(self) -> dict[str, str]:
         """Return the headers that say who asks."""

@@ -82,10 +82,20 @@ def test_pods_are_told_apart_by_their_index_where_they_have_one() -> None:
     assert [(each.replica, each.node) for each in made.replicas] == [(4, ""), (7, "node-p1")]
 
 
+def test_one_workload_may_stand_for_several_parts_of_pods() -> None:
+    """An operator's object names all replicas, its pods come in parts: none is counted twice."""
+    whole = workload("whole", (0, 1, 2))
+    head, workers = pod("head", part="h", replicas=(0,)), [pod(f"w{n}", part="w", replicas=(1, 2)) for n in (1, 2)]
+    assert copy([whole], [head, *workers]).phase is CopyPhase.RUNNING
+    made = copy([whole], [head])
+    assert made.phase is CopyPhase.STARTING
+    assert [each.replica for each in made.replicas] == [0, 1, 2]
+
+
 def test_a_pod_that_leaves_gives_its_seat_to_the_one_made_for_it() -> None:
     """A controller makes the next one while the old one is still ending."""
-    leaving = replace(pod("p1"), leaves=True)
-    made = copy([workload(replicas=(0,))], [leaving, pod("p2", Verdict(CopyPhase.STARTING))])
+    leaving = replace(pod("p1", replicas=(0,)), leaves=True)
+    made = copy([workload(replicas=(0,))], [leaving, pod("p2", Verdict(CopyPhase.STARTING), replicas=(0,))])
     assert made.phase is CopyPhase.STARTING
     assert [each.node for each in made.replicas] == ["node-p2"]
     assert copy([workload(replicas=(0,))], [leaving]).replicas[0].node == "node-p1"

@@ -1,0 +1,129 @@
+"""Joining clusters: kubeconfigs put where `seaway up` finds them, once they were seen to work."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from seaway.bootstrap.clusters import KUBECONFIGS
+from seaway.domain.cluster import Cluster
+from seaway.domain.errors import RejectedError, UnavailableError
+
+TRY_S = 20.0
+LOOK_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What was joined.
+
+    Attributes
+    ----------
+    cluster
+        As it tells of itself; None when nobody looked.
+    file
+        Where its kubeconfig is now.
+    troubles
+        What is wrong with its nodes, a sentence each.
+    """
+
+    name: str
+    file: Path
+    cluster: Cluster | None
+    troubles: tuple[str, ...] = ()
+
+
+def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = True) -> Joined:
+    """Put a context of a kubeconfig into the data folder.
+
+    Parameters
+    ----------
+    context
+        Which one; empty for the current one.
+    name
+        What the cluster is to be called; empty for its context's name.
+    look
+        Whether to try the cluster first.
+
+    Raises
+    ------
+    RejectedError
+        When the kubeconfig or a name is wrong, or there is a cluster of that name already.
+    UnavailableError
+        When the cluster does not answer as it should.
+    """
+    from seaway.adapters.kubernetes.connection.contexts import cluster_name, current_context
+    from seaway.adapters.kubernetes.connection.minify import alone
+
+    context = context or current_context(kubeconfig)
+    name = name or cluster_name(context)
+    if cluster_name(name) != name:
+        raise RejectedError(f"{name!r} is no name for a cluster; {cluster_name(name)!r} would be", where="name")
+    folder = data / KUBECONFIGS
+    file = folder / f"{name}.yaml"
+    if file.exists():
+        raise RejectedError(f"there is a cluster {name!r} already, see {file}; choose another --name", where="name")
+    text = alone(kubeconfig, context, name)
+    seen, troubles = _look(text, name) if look else (None, ())
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _write(file, text)
+    return Joined(name, file, seen, troubles)
+
+
+def leave(name: str, data: Path) -> Path:
+    """Take a cluster's kubeconfig out of the data folder; what runs there goes on.
+
+    Raises
+    ------
+    RejectedError
+        When there is none of that name.
+    """
+    file = data / KUBECONFIGS / f"{name}.yaml"
+    try:
+        file.unlink()
+    except FileNotFoundError:
+        there = ", ".join(joined(data)) or "none"
+        raise RejectedError(f"no cluster {name!r} was joined here; there are: {there}", where="name") from None
+    return file
+
+
+def joined(data: Path) -> list[str]:
+    """Return the names of the clusters that were joined."""
+    folder = data / KUBECONFIGS
+    return sorted(file.stem for file in folder.glob("*.yaml")) if folder.is_dir() else []
+
+
+def _look(text: str, name: str) -> tuple[Cluster, tuple[str, ...]]:
+    """Connect, and see what is there."""
+    from seaway.adapters.kubernetes.backends import KubernetesBackends
+
+    with tempfile.TemporaryDirectory(prefix="seaway-join-") as folder:
+        _write(Path(folder) / name, text)
+        backends = KubernetesBackends(Path(folder))
+        try:
+            (cluster,) = backends.clusters()
+            give_up_s = time.monotonic() + TRY_S
+            while True:
+                try:
+                    seen = cluster.changes("", 0).inventory
+                    break
+                except UnavailableError:
+                    if time.monotonic() > give_up_s or cluster.view.failing:
+                        raise
+                    time.sleep(LOOK_S)
+            troubles = cluster.view.troubles()
+        finally:
+            backends.close()
+    assert seen is not None, "a complete answer has the nodes"
+    said = [f"{where}: {each.text}" for where, found in troubles.items() for each in found if where.startswith("node/")]
+    return seen, tuple(said)
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file that nobody else may read."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as writing:
+        writing.write(text)

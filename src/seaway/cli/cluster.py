@@ -1,0 +1,90 @@
+"""`seaway cluster`: real clusters joined on this machine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seaway.client.where import data_folder
+
+if TYPE_CHECKING:
+    from seaway.bootstrap.joining import Joined
+
+app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
+
+MOST_TROUBLES = 5
+
+Data = Annotated[Path | None, typer.Option("--data", help="Data folder.", show_default="~/.local/share/seaway")]
+
+
+@app.callback()
+def cluster() -> None:
+    """Join real clusters, list those that were joined, and leave them.
+
+    Kubeconfigs are kept in the data folder; `seaway up` on that folder drives these clusters in place of simulated
+    ones, and notices one that joins or leaves while it runs. Members of a Karmada control plane need not be joined:
+    name its kubeconfig in the setting [cyan]clusters.karmada.kubeconfig[/cyan].
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway cluster join --kubeconfig ~/.kube/config --context gpu-east[/cyan]
+      [cyan]seaway cluster list[/cyan]
+      [cyan]seaway cluster leave gpu-east[/cyan]
+    """
+
+
+@app.command()
+def join(
+    kubeconfig: Annotated[Path, typer.Option(help="A kubeconfig that reaches the cluster.", envvar="KUBECONFIG")],
+    context: Annotated[str, typer.Option(help="Which of its contexts.", show_default="the current one")] = "",
+    name: Annotated[str, typer.Option(help="What to call the cluster.", show_default="the context's name")] = "",
+    look: Annotated[bool, typer.Option("--look/--no-look", help="Try the cluster before it is joined.")] = True,
+    data: Data = None,
+) -> None:
+    """Join a cluster: see that it answers and what GPUs it has, then keep its kubeconfig.
+
+    Certificates that the kubeconfig names are put into the copy; a token's file and a program that gives
+    tokens stay where they are.
+    """
+    from rich.console import Console
+
+    from seaway.bootstrap.joining import join as do
+
+    with Console(stderr=True).status("asking the cluster what it has ..."):
+        found = do(kubeconfig, context, name, data or data_folder(), look=look)
+    _tell(found)
+
+
+@app.command("list")
+def list_joined(data: Data = None) -> None:
+    """List the clusters that were joined on this machine; `seaway fleet` says how they are."""
+    from seaway.bootstrap.joining import joined
+
+    names = joined(data or data_folder())
+    typer.echo("\n".join(names) if names else "no cluster was joined yet: seaway cluster join --kubeconfig FILE")
+
+
+@app.command()
+def leave(name: Annotated[str, typer.Argument(help="The cluster.")], data: Data = None) -> None:
+    """Leave a cluster: its kubeconfig is removed. What runs there goes on; drain it first to take it along."""
+    from seaway.bootstrap.joining import leave as do
+
+    do(name, data or data_folder())
+    typer.echo(f"{name} was left; jobs there are placed elsewhere after the grace period")
+
+
+def _tell(found: Joined) -> None:
+    if found.cluster is None:
+        typer.echo(f"{found.name} is joined, without a look at it: {found.file}")
+        return
+    nodes = found.cluster.nodes
+    models = Counter(device.model for node in nodes for device in node.devices)
+    gpus = ", ".join(f"{count} {model}" for model, count in models.most_common()) or "no GPU that Seaway can see"
+    typer.echo(f"{found.name} is joined: {len(nodes)} nodes, {gpus}")
+    for each in found.troubles[:MOST_TROUBLES]:
+        typer.echo(f"  note: {each}")
+    if len(found.troubles) > MOST_TROUBLES:
+        typer.echo(f"  and {len(found.troubles) - MOST_TROUBLES} more such notes")
