@@ -10,6 +10,7 @@ from seaway.application.control.held import everyone, holders, sum_up
 from seaway.application.control.loop import Controller
 from seaway.application.records import Attempt, Cordon
 from seaway.application.views import Amount, ClusterState, ClusterView, DeviceView, NodeView, SliceView
+from seaway.domain.deployment import Occupant
 from seaway.domain.device import Device
 from seaway.domain.node import Node
 from seaway.domain.placement import Placement
@@ -42,14 +43,24 @@ class FleetViews:
         """Return the nodes of a cluster, or of all, with their devices and slices."""
         with self._controller.lock:
             live = self._controller.live
-            told = [(each, holders(live, each)) for each in live.fleet.clusters.values() if cluster in {"", each.name}]
+            told = [
+                (each, holders(live, each), list(each.occupied))
+                for each in live.fleet.clusters.values()
+                if cluster in {"", each.name}
+            ]
             cordons = {(each.cluster, each.node): each for each in live.fleet.cordons()}
-        return [view for each, attempts in told for view in _nodes(each, attempts, cordons)]
+        return [view for each, attempts, others in told for view in _nodes(each, attempts, others, cordons)]
 
 
 def _nodes(
-    live: LiveCluster, attempts: Iterable[Attempt], cordons: Mapping[tuple[str, str], Cordon]
+    live: LiveCluster,
+    attempts: Iterable[Attempt],
+    others: Iterable[Occupant],
+    cordons: Mapping[tuple[str, str], Cordon],
 ) -> Iterable[NodeView]:
+    pods: defaultdict[str, list[Occupant]] = defaultdict(list)
+    for pod in others:
+        pods[pod.node].append(pod)
     by_node: defaultdict[str, list[Held]] = defaultdict(list)
     for attempt in attempts:
         for placement in attempt.placements:
@@ -58,10 +69,12 @@ def _nodes(
     usable = live.state is ClusterState.UP and (live.name, "") not in cordons
     for node in live.cluster.nodes if live.cluster else ():
         cordon = cordons.get((live.name, node.name))
-        yield _node(live.name, node, by_node[node.name], cordon, usable=usable)
+        yield _node(live.name, node, by_node[node.name], pods[node.name], cordon, usable=usable)
 
 
-def _node(cluster: str, node: Node, held: Sequence[Held], cordon: Cordon | None, *, usable: bool) -> NodeView:
+def _node(
+    cluster: str, node: Node, held: Sequence[Held], others: Sequence[Occupant], cordon: Cordon | None, *, usable: bool
+) -> NodeView:
     requests = [attempt.spec.demand.request for attempt, _ in held]
     slices: defaultdict[str, list[SliceView]] = defaultdict(list)
     for attempt, placement in held:
@@ -78,13 +91,20 @@ def _node(cluster: str, node: Node, held: Sequence[Held], cordon: Cordon | None,
                     taken.mig_profile,
                 )
             )
+    for pod in others:
+        for taken in pod.slices:
+            slices[taken.uuid].append(
+                SliceView("", pod.name, "", 0, 0, taken.memory_mib, taken.core_milli, taken.mig_profile)
+            )
+    cpu_milli = sum(request.cpu_milli for request in requests) + sum(pod.cpu_milli for pod in others)
+    memory_mib = sum(request.memory_mib for request in requests) + sum(pod.memory_mib for pod in others)
     return NodeView(
         cluster,
         node.name,
         node.ready and usable and cordon is None,
         cordon,
-        Amount(node.cpu_milli, sum(request.cpu_milli for request in requests)),
-        Amount(node.memory_mib, sum(request.memory_mib for request in requests)),
+        Amount(node.cpu_milli, cpu_milli),
+        Amount(node.memory_mib, memory_mib),
         tuple(_device(cluster, node.name, device, slices[device.uuid]) for device in node.devices),
     )
 

@@ -38,7 +38,13 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class SliceView:
-    """A share of a device, and who holds it."""
+    """A share of a device, and who holds it.
+
+    Attributes
+    ----------
+    job_id, job, tenant, attempt, replica
+        Which replica of which job. Of a pod that is nobody's, only its name, ``namespace/pod``, as `job`.
+    """
 
     job_id: str
     job: str

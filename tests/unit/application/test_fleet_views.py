@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from seaway.application.views import Amount, ClusterState
+from seaway.domain.deployment import Occupant
+from seaway.domain.placement import DeviceSlice
 from tests.unit.application.scene import scene
 
 
@@ -47,3 +49,21 @@ def test_a_cluster_that_never_answered_is_shown_empty() -> None:
     made.plane.settle()
     alpha = made.plane.overview.clusters()[0]
     assert (alpha.name, alpha.nodes, alpha.state) == ("alpha", 0, ClusterState.STALE)
+
+
+def test_what_pods_of_others_hold_is_shown_and_summed_up() -> None:
+    """A pod that is nobody's copy shows by its name, and counts like a job's."""
+    made = scene()
+    live = made.plane.controller.live.fleet
+    cluster = live.clusters["alpha"].cluster
+    assert cluster is not None
+    node = cluster.nodes[0]
+    taken = DeviceSlice(node.devices[0].uuid, 1024, 100)
+    before = next(each for each in made.plane.overview.clusters() if each.name == "alpha")
+    live.occupy("alpha", [Occupant("kube-system/agent", node.name, (taken,), 500, 256)], complete=True)
+    after = next(each for each in made.plane.overview.clusters() if each.name == "alpha")
+    assert after.cpu_milli.used - before.cpu_milli.used == 500
+    assert after.gpu_memory_mib.used - before.gpu_memory_mib.used == 1024
+    seen = next(each for each in made.plane.overview.nodes("alpha") if each.name == node.name)
+    assert seen.memory_mib.used == 256
+    assert [each.job for each in seen.devices[0].slices] == ["kube-system/agent"]

@@ -53,17 +53,21 @@ def holders(live: Live, cluster: LiveCluster) -> list[Attempt]:
 
 
 def sum_up(cluster: LiveCluster, attempts: Sequence[Attempt]) -> Sums:
-    """Sum up what a cluster told of itself, and what these attempts hold there."""
+    """Sum up what a cluster told of itself, and what these attempts and others' pods hold there."""
     nodes = cluster.cluster.nodes if cluster.cluster else ()
     devices = [device for node in nodes for device in node.devices]
     held = [(attempt, each) for attempt in attempts for each in attempt.placements if each.cluster == cluster.name]
     requests = [attempt.spec.demand.request for attempt, _ in held]
     slices = [taken for _, each in held for taken in each.slices]
+    others = list(cluster.occupied)
+    slices += [taken for each in others for taken in each.slices]
+    cpu_milli = sum(request.cpu_milli for request in requests) + sum(each.cpu_milli for each in others)
+    memory_mib = sum(request.memory_mib for request in requests) + sum(each.memory_mib for each in others)
     return Sums(
         nodes=len(nodes),
         gpus=len(devices),
-        cpu_milli=Amount(sum(n.cpu_milli for n in nodes), sum(request.cpu_milli for request in requests)),
-        memory_mib=Amount(sum(n.memory_mib for n in nodes), sum(request.memory_mib for request in requests)),
+        cpu_milli=Amount(sum(n.cpu_milli for n in nodes), cpu_milli),
+        memory_mib=Amount(sum(n.memory_mib for n in nodes), memory_mib),
         gpu_milli=Amount(sum(d.core_milli for d in devices), sum(taken.core_milli for taken in slices)),
         gpu_memory_mib=Amount(sum(d.memory_mib for d in devices), sum(taken.memory_mib for taken in slices)),
         jobs=len({attempt.job_id for attempt in attempts if attempt.policy}),

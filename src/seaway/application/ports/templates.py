@@ -26,6 +26,6 @@ class PlainTemplates:
         """Return what each is for."""
         return {"job": "work that ends by itself", DEPLOYMENT: "a service that runs until it is stopped"}
 
-    def problems(self, spec: JobSpec) -> Sequence[RejectedError]:  # noqa: ARG002  # any job will do
+    def problems(self, spec: JobSpec) -> Sequence[RejectedError]:  # any job will do
         """Find nothing wrong."""
         return ()
