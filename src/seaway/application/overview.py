@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from seaway.application.control.held import everyone
@@ -16,10 +17,15 @@ from seaway.application.records import Attempt, JobRecord
 from seaway.application.tries import Tries
 from seaway.application.views import ClusterView, Figures, NodeView, PolicyView, Reason, Trial
 from seaway.application.writer import Writer
+from seaway.domain import ids
+from seaway.domain.deployment import Deployment
 from seaway.domain.errors import ConflictError, UnavailableError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import Gateway, Link
 from seaway.scheduling.policies import BUILT_IN, policy_names
+
+UNNAMED = "0" * ids.LENGTH
+"""Stands for the id of a job that is only tried."""
 
 
 class Overview:
@@ -74,8 +80,20 @@ class Overview:
     # Decisions.
 
     def trial(self, spec: JobSpec) -> Trial:
-        """Try a job on the fleet as it is, by the policy of its queue, without consequences."""
-        return self._tries.trial(spec)
+        """Try a job on the fleet as it is, by the policy of its queue, without consequences.
+
+        Raises
+        ------
+        RejectedError
+            When it cannot become what it names where it would go.
+        """
+        trial = self._tries.trial(spec)
+        made = [
+            Deployment(UNNAMED, 1, cluster, spec, tuple(each for each in trial.placements if each.cluster == cluster))
+            for cluster in dict.fromkeys(each.cluster for each in trial.placements)
+        ]
+        documents = [document for each in made for document in self._backend(each.cluster).manifests(each)]
+        return replace(trial, manifests=tuple(documents))
 
     def reason(self, job: JobRecord) -> Reason:
         """Say why a job is where it is."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from seaway.application.records import Cordon, JobRecord
 from seaway.domain.explanation import Explanation
@@ -167,6 +168,8 @@ class Trial:
         Candidates for its first replica, best first.
     placements
         Where every replica would go; empty when it would wait.
+    manifests
+        The objects that its clusters would be sent.
     """
 
     policy: str
@@ -175,6 +178,7 @@ class Trial:
     choices: tuple[Choice, ...]
     placements: tuple[Placement, ...]
     explanation: Explanation
+    manifests: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

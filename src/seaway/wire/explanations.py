@@ -98,6 +98,8 @@ class TrialOut(Shown):
     choices: list[ChoiceOut]
     placements: list[PlacementOut]
     explanation: ExplanationOut
+    manifests: list[dict[str, Any]]
+    """The objects that its clusters would be sent; the job's id in them is all zeros."""
 
     @classmethod
     def of(cls, trial: Trial) -> TrialOut:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
+from threading import Lock
 
 from seaway.adapters.kubernetes.cluster import KubernetesCluster
 from seaway.adapters.kubernetes.collect.follow import SOURCES
@@ -44,6 +45,7 @@ class KubernetesBackends:
         self._random = Random(seed)  # spreads retries; nothing secret
         find(folder)
         self._reactor = Reactor()
+        self._looking = Lock()
         self._clusters: dict[Context, tuple[float, KubernetesCluster]] = {}
         self._told: dict[Path, str] = {}
 
@@ -55,6 +57,11 @@ class KubernetesBackends:
         UnavailableError
             When the folder cannot be read right now.
         """
+        with self._looking:
+            return self._look()
+
+    def _look(self) -> tuple[KubernetesCluster, ...]:
+        """Join and leave clusters, so that they are those of the folder."""
         try:
             found = find(self._folder)
         except RejectedError as error:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from random import Random
+from threading import Lock
 from time import monotonic, sleep
 
 from seaway.adapters.kubernetes.cluster import CLOSE_S, KubernetesCluster
@@ -72,6 +73,7 @@ class KarmadaBackends:
         self._wishes = wishes or Wishes()
         self._random = Random(seed)  # spreads retries; nothing secret
         self._reactor = Reactor()
+        self._looking = Lock()
         self._api = Api("Karmada", credentials, call_s=self._wishes.call_s)
         self._objects = Objects(self._api, self._wishes.namespace)
         self._bindings = Bindings(self._api)
@@ -96,11 +98,12 @@ class KarmadaBackends:
                 raise UnavailableError(f"Karmada: {self._health.silence(0)}")
             sleep(LOOK_S)
         regions = self._members.regions()
-        for name in self._clusters.keys() - regions.keys():
-            self._clusters.pop(name).close()
-        for name in regions.keys() - self._clusters.keys():
-            self._clusters[name] = self._join(name, regions[name])
-        return tuple(self._clusters[name] for name in sorted(self._clusters))
+        with self._looking:
+            for name in self._clusters.keys() - regions.keys():
+                self._clusters.pop(name).close()
+            for name in regions.keys() - self._clusters.keys():
+                self._clusters[name] = self._join(name, regions[name])
+            return tuple(self._clusters[name] for name in sorted(self._clusters))
 
     def gateways(self) -> Sequence[Gateway]:
         """Return the gateways; nothing tells of any yet."""
