@@ -38,7 +38,7 @@ def track(body: Json, before: Json | None, manager: str, part: str, moment: str)
         if meta.get("managedFields"):
             return  # made by an apply, which has noted it
         if manager:
-            _write(body, {(manager, "Update", part): set(fields_of(body))}, {}, moment)
+            _write(body, {(manager, "Update", part): set(fields_of(body, maps=True))}, {}, moment)
         return
     entries = before["metadata"].get("managedFields", [])
     if meta.get("managedFields") == [] or not (entries or manager):

@@ -23,6 +23,9 @@ _NONE = object()
 ATOMIC = frozenset({"nodeSelector", "matchLabels", "fieldRef", "secretKeyRef", "configMapKeyRef", "resourceFieldRef"})
 """Members that are owned as a whole, whatever is in them."""
 SETS = frozenset({"finalizers"})
+"""Lists whose members are owned each for itself."""
+MAPS = frozenset({"labels", "annotations", "data", "limits", "requests", "rollingUpdate", "capacity", "allocatable"})
+"""Members that may be missing as a whole, so that somebody owns that they are there."""
 _UNTRACKED = frozenset(
     {
         *("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "selfLink"),
@@ -31,8 +34,10 @@ _UNTRACKED = frozenset(
 )
 
 
-def fields_of(body: Json) -> Fields:
-    """Return all fields of an object that somebody may own.
+def fields_of(body: Json, *, maps: bool = False) -> Fields:
+    """Return all fields of an object that somebody may own; with `maps` also that there are maps to put them in.
+
+    Who applies owns what is in a map, who creates or updates also that it is there.
 
     Examples
     --------
@@ -45,22 +50,24 @@ def fields_of(body: Json) -> Fields:
         if name == "metadata":
             tracked = {key: one for key, one in value.items() if key not in _UNTRACKED}
             for key, one in tracked.items():
-                _collect(found, ("f:metadata", f"f:{key}"), key, one)
+                _collect(found, ("f:metadata", f"f:{key}"), key, one, maps=maps)
         elif name not in ("kind", "apiVersion"):
-            _collect(found, (f"f:{name}",), name, value)
+            _collect(found, (f"f:{name}",), name, value, maps=maps)
     return found
 
 
-def _collect(found: Fields, path: Path, name: str, value: object) -> None:
+def _collect(found: Fields, path: Path, name: str, value: object, *, maps: bool) -> None:
     if isinstance(value, dict) and value and name not in ATOMIC:
+        if maps and name in MAPS:
+            found[*path, ITSELF] = None
         for key, one in value.items():
-            _collect(found, (*path, f"f:{key}"), key, one)
+            _collect(found, (*path, f"f:{key}"), key, one, maps=maps)
     elif isinstance(value, list) and value and (keys := key_fields(name, value)):
         for one in value:
             item = (*path, key_element(one, keys))
             found[*item, ITSELF] = None
             for key, part in one.items():
-                _collect(found, (*item, f"f:{key}"), key, part)
+                _collect(found, (*item, f"f:{key}"), key, part, maps=maps)
     elif isinstance(value, list) and value and name in SETS:
         for one in value:
             found[*path, f"v:{orjson.dumps(one).decode()}"] = one
@@ -100,9 +107,9 @@ def _compare(old: Fields, new: Fields, path: Path, name: str, before: object, af
             _compare(old, new, (*path, f"f:{key}"), key, before.get(key, _NONE), after.get(key, _NONE))
         return
     if before is not _NONE:
-        _collect(old, path, name, before)
+        _collect(old, path, name, before, maps=True)
     if after is not _NONE:
-        _collect(new, path, name, after)
+        _collect(new, path, name, after, maps=True)
 
 
 def discard(tree: Json, path: Path) -> bool:

@@ -131,7 +131,7 @@ def _scale_of(body: Json) -> Json:
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": meta,
-        "spec": {"replicas": body["spec"].get("replicas", 0)},
+        "spec": {"replicas": body["spec"]["replicas"]} if body["spec"].get("replicas") else {},
         "status": {
             "replicas": (body.get("status") or {}).get("replicas", 0),
             "selector": ",".join(f"{key}={value}" for key, value in sorted(labels.items())),

@@ -13,6 +13,7 @@ from seaway.testing.kubernetes.kinds import (
     EVENTS,
     JOBS,
     NAMESPACES,
+    NODES,
     OVERRIDES,
     PODS,
     POLICIES,
@@ -35,6 +36,8 @@ def on_create(kind: Kind, body: Json, store: Store) -> None:
     """Fill in what a new object leaves out; drop what a user may not set."""
     if kind.status and not kind.keeps_status:
         body.pop("status", None)
+        if not kind.custom:
+            body["status"] = {}
     fill(kind, body)
     if kind is SERVICES:
         _address(body, store)
@@ -208,6 +211,10 @@ def _fill_namespace(body: Json) -> None:
     body["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = body["metadata"]["name"]
 
 
+def _fill_node(body: Json) -> None:
+    body.setdefault("spec", {})
+
+
 def _fill_policy(body: Json) -> None:
     spec = body.setdefault("spec", {})
     spec.setdefault("schedulerName", "default-scheduler")
@@ -225,6 +232,7 @@ def _fill_cluster(body: Json) -> None:
 
 
 _FILLED: dict[Kind, Callable[[Json], None]] = {
+    NODES: _fill_node,
     PODS: _fill_pod,
     DEPLOYMENTS: _fill_deployment,
     REPLICA_SETS: _fill_replica_set,

@@ -109,10 +109,7 @@ def fields_rule(text: str, kind: Kind) -> FieldRule | None:
         if not found:
             raise bad_request(f"invalid selector: '{part}'; can't understand '{part}'")
         if found[1] not in names:
-            raise bad_request(
-                f'Unable to find "{kind.api_version}, Resource={kind.plural}" that match label selector "", '
-                f'field selector "{text}": field label not supported: {found[1]}'
-            )
+            raise bad_request(_unknown_field(text, found[1], kind))
         wants.append((names.index(found[1]), found[2] != "!=", found[3]))
     if not wants:
         return None
@@ -122,3 +119,12 @@ def fields_rule(text: str, kind: Kind) -> FieldRule | None:
         return all((values[at] == value) is equal for at, equal, value in wants)
 
     return selects
+
+
+def _unknown_field(text: str, field: str, kind: Kind) -> str:
+    if not kind.fields:
+        return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+    return (
+        f'Unable to find "{kind.group}/{kind.version}, Resource={kind.plural}" that match label selector "", '
+        f'field selector "{text}": field label not supported: {field}'
+    )
