@@ -60,7 +60,7 @@ def seed(server: ApiServer, crowd: Crowd, seed: int = 0) -> int:
     """Fill a server that is open and return how many objects it got; nobody at it is told."""
 
     def fill() -> int:
-        return server.store.load(_objects(server.store, server.name, crowd, Random(seed)))
+        return server.store.load(_objects(server.store, server.name, crowd, Random(f"{seed} {server.name}")))
 
     return server.call(fill)
 
