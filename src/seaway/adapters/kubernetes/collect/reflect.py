@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from seaway.adapters.kubernetes.collect.health import Health
-from seaway.adapters.kubernetes.connection.api import Api
+from seaway.adapters.kubernetes.connection.api import SOON_S, Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff
 from seaway.adapters.kubernetes.connection.errors import ApiError
 from seaway.adapters.kubernetes.objects import (
@@ -44,6 +44,9 @@ SILENCE_S = 75.0
 
 ABSENT_S = 300.0
 """How long until a kind that the server does not have is asked for again."""
+
+BRIEF_S = 1.0
+"""A watch that a server ends before that was none: it is begun again later every time."""
 
 T = TypeVar("T", bound=Part)
 T_contra = TypeVar("T_contra", bound=Part, contravariant=True)
@@ -91,24 +94,33 @@ class _OverrunError(Exception):
     """The version that was asked from is too old: everything has to be listed anew."""
 
 
+@dataclass(slots=True)
+class _Told:
+    """Up to which version a sink was told, however the telling ended; empty when everything has to be listed."""
+
+    version: str = ""
+
+
 async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, backoff: Backoff) -> None:
     """Keep `sink` told, until cancelled.
 
     Whatever fails is noted in `health` and tried again, later every time; what was heard before stands meanwhile.
     """
-    version = ""
+    told = _Told()
     while True:
         try:
-            if not version:
-                version = await _list(api, source, sink)
+            if not told.version:
+                told.version = await _list(api, source, sink)
                 health.heard(source.path)
-            version = await _watch(api, source, sink, version, health)
-            backoff.worked()
+            began_s = asyncio.get_running_loop().time()
+            await _watch(api, source, sink, told, health, backoff)
+            if asyncio.get_running_loop().time() - began_s < BRIEF_S:
+                await asyncio.sleep(backoff.failed())
         except _OverrunError:
-            version = ""
+            told.version = ""
             await asyncio.sleep(backoff.failed())
         except ApiError as error:
-            version = ""
+            told.version = ""
             if source.optional and error.missing:
                 sink.replace(())
                 health.heard(source.path)
@@ -118,13 +130,13 @@ async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, ba
                 await asyncio.sleep(backoff.failed())
         except UnavailableError as error:
             health.failed(source.path, str(error))
-            await asyncio.sleep(max(backoff.failed(), error.retry_after_s if error.retry_after_s > 1 else 0))
+            await asyncio.sleep(max(backoff.failed(), error.retry_after_s if error.retry_after_s > SOON_S else 0))
         except UndecodableError as error:
-            version = ""
+            told.version = ""
             health.failed(source.path, f"{api.name} answers what is no Kubernetes: {error}")
             await asyncio.sleep(backoff.failed())
         except Exception as error:  # a mistake of ours must not end the view of a cluster for ever
-            version = ""
+            told.version = ""
             log.exception("%s: following %s failed", api.name, source.path)
             health.failed(source.path, str(error) or type(error).__name__)
             await asyncio.sleep(backoff.failed())
@@ -156,25 +168,31 @@ async def _list(api: Api, source: Source[T], sink: Sink[T]) -> str:
     return page.metadata.resource_version
 
 
-async def _watch(api: Api, source: Source[T], sink: Sink[T], version: str, health: Health) -> str:
-    """Hand on changes for as long as the server tells of them; return the version up to which it did."""
+async def _watch(  # what is followed, and the three who keep how it goes
+    api: Api, source: Source[T], sink: Sink[T], told: _Told, health: Health, backoff: Backoff
+) -> None:
+    """Hand on changes for as long as the server tells of them, and keep up to which it did.
+
+    That a watch is open is an answer, though it may have nothing to tell for long.
+    """
     params = {
         "watch": "true",
         "allowWatchBookmarks": "true",
-        "resourceVersion": version,
+        "resourceVersion": told.version,
         "timeoutSeconds": str(WATCH_S),
     }
     if source.selector:
         params["labelSelector"] = source.selector
     try:
         async with api.stream(source.path, params, SILENCE_S) as lines:
+            health.heard(source.path)
             async for line in lines:
                 event = read_event(line)
-                version = _hand_on(event, source, sink) or version
+                told.version = _hand_on(event, source, sink) or told.version
                 health.heard(source.path)
+                backoff.worked()
     except ApiError as error:
         raise (_OverrunError if error.gone else error) from None
-    return version
 
 
 def _hand_on(event: WatchEvent, source: Source[T], sink: Sink[T]) -> str:
@@ -183,7 +201,7 @@ def _hand_on(event: WatchEvent, source: Source[T], sink: Sink[T]) -> str:
         said = read_body(bytes(event.object), Failure)
         if said.code == 410:
             raise _OverrunError
-        raise UnavailableError(said.message or said.reason or "the watch failed")
+        raise UnavailableError(said.message or said.reason or "the watch failed", retry_after_s=SOON_S)
     if event.type == "BOOKMARK":
         return read_body(bytes(event.object), Item).metadata.resource_version
     item = read_item(event.object, source.kind)

@@ -37,6 +37,9 @@ APPLY = "application/apply-patch+yaml"
 MANAGER = "seaway"
 """Who Seaway is to the fields that it writes."""
 
+SOON_S = 1
+"""When another try makes sense where the server does not say it; who tries again has delays of its own."""
+
 BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 """What an API server answers that may do better a little later."""
 
@@ -166,7 +169,7 @@ class Api:
         said = refusal(status, body)
         if status in BUSY:
             wait = headers.get("retry-after", "")
-            return UnavailableError(f"{self.name}: {said}", retry_after_s=int(wait) if wait.isdecimal() else 1)
+            return UnavailableError(f"{self.name}: {said}", retry_after_s=int(wait) if wait.isdecimal() else SOON_S)
         return said
 
     @asynccontextmanager
@@ -175,11 +178,13 @@ class Api:
         try:
             yield
         except (httpx.TimeoutException, TimeoutError):
-            raise UnavailableError(f"{self.name} did not answer {method} {path} in time") from None
+            raise UnavailableError(
+                f"{self.name} did not answer {method} {path} in time", retry_after_s=SOON_S
+            ) from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             why = str(error) or type(error).__name__
             where = f" at {self._client.base_url}" if self._client else ""
-            raise UnavailableError(f"{self.name} cannot be reached{where}: {why}") from None
+            raise UnavailableError(f"{self.name} cannot be reached{where}: {why}", retry_after_s=SOON_S) from None
 
     async def _who(self) -> dict[str, str]:
         """Return the headers that say who asks."""
