@@ -235,7 +235,7 @@ def test_writes_that_change_nothing_make_no_version(api: httpx.Client, maps: str
 
 
 def test_generation_counts_specs(api: httpx.Client, deployments: str) -> None:
-    """The generation goes up with the spec, neither with labels nor with the status."""
+    """The generation goes up with the spec, and a deployment's with annotations; not with labels or the status."""
     assert made(api.post(deployments, json=deployment()))["metadata"]["generation"] == 1
     path = f"{deployments}/web"
 
@@ -245,6 +245,7 @@ def test_generation_counts_specs(api: httpx.Client, deployments: str) -> None:
     assert generation({"metadata": {"labels": {"a": "b"}}}) == 1
     assert generation({"status": {"collisionCount": 3}}, "/status") == 1
     assert generation({"spec": {"paused": True}}) == 2
+    assert generation({"metadata": {"annotations": {"a": "b"}}}) == 3
 
 
 def test_status_is_written_apart(api: httpx.Client, deployments: str) -> None:

@@ -13,6 +13,7 @@ import orjson
 from seaway.testing.kubernetes.exchange import JSON_TYPE, Answer, Request
 from seaway.testing.kubernetes.failures import (
     FailureError,
+    bad_request,
     no_such_path,
     not_supported,
     unauthorized,
@@ -197,7 +198,7 @@ class Application:
             case "GET":
                 return Answer(self._lister.answer(kind, namespace, request.query))
             case "POST":
-                made = self._verbs.create(kind, namespace, request.object(), request.write_options())
+                made = self._verbs.create(kind, namespace, _named(kind, request), request.write_options())
                 return Answer(made.encode(), 201)
             case "DELETE":
                 return self._delete_all(target, request)
@@ -230,7 +231,7 @@ class Application:
                 return Answer(self._store.get(kind, namespace, name).encode())
             case "PUT":
                 there = self._store.find(kind, namespace, name) is not None
-                body, options = request.object(), request.write_options()
+                body, options = _named(kind, request), request.write_options()
                 return Answer(
                     self._verbs.update(kind, namespace, name, body, part, options).encode(), 200 if there else 201
                 )
@@ -245,6 +246,19 @@ class Application:
                 last, gone = self._verbs.delete(kind, namespace, name, _delete_options(request))
                 return Answer(_deleted(last) if gone else last.encode())
         raise not_supported(request.method)
+
+
+def _named(kind: Kind, request: Request) -> Json:
+    """Return the body of a request; that of a custom resource has to say what it is."""
+    body = request.object()
+    missing = next((name for name in ("kind", "apiVersion") if not body.get(name)), "")
+    if kind.custom and missing:
+        text = request.body.decode(errors="replace")
+        name = "Kind" if missing == "kind" else missing
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {kind.kind}): Object '{name}' is missing in '{text}'"
+        )
+    return body
 
 
 def _deleted(last: Stored) -> bytes:

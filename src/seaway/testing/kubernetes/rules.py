@@ -77,8 +77,10 @@ def check(kind: Kind, body: Json, before: Json | None) -> None:
         _check_policy(kind, body)
 
 
-def spec_changed(body: Json, before: Json) -> bool:
-    """Tell whether anything but metadata and status differs."""
+def spec_changed(kind: Kind, body: Json, before: Json) -> bool:
+    """Tell whether anything but metadata and status differs; of a deployment, annotations count as well."""
+    if kind is DEPLOYMENTS and body["metadata"].get("annotations") != before["metadata"].get("annotations"):
+        return True
     keys = {*body, *before} - {"metadata", "status", "kind", "apiVersion"}
     return any(body.get(key) != before.get(key) for key in keys)
 

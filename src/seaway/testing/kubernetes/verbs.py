@@ -280,7 +280,7 @@ class Verbs:
         self._check_finalizers(kind, old, meta)
         if not part or part == "scale":
             rules.check(kind, body, current)
-        if kind.generation and rules.spec_changed(body, current):
+        if kind.generation and rules.spec_changed(kind, body, current):
             meta["generation"] = was.get("generation", 0) + 1
         if not applied:
             track(body, current, options.manager, part, stamp(self.now()))

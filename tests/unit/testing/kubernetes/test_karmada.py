@@ -139,7 +139,7 @@ def test_chosen_clusters_run_the_workload(world: KarmadaWorld) -> None:
     assert items["member1"]["health"] == "Healthy"
     assert items["member1"]["applied"] is True
     assert items["member1"]["status"]["availableReplicas"] == 2
-    assert items["member1"]["status"]["resourceTemplateGeneration"] == 1
+    assert items["member1"]["status"]["resourceTemplateGeneration"] == 2
     assert conditions(binding)["FullyApplied"] == "True"
     assert found(world.control, DEPLOYMENTS, "web")["status"]["availableReplicas"] == 3
 
@@ -316,7 +316,7 @@ def test_own_scheduler_serves_bindings_that_name_it(world: KarmadaWorld) -> None
 def test_policies_are_checked(api: httpx.Client, spec: Json, code: int) -> None:
     """A policy needs selectors of its own namespace, and one kind of affinity."""
     spec = {key: value for key, value in spec.items() if value is not None}
-    answer = api.post(POLICIES_PATH, json={"metadata": {"name": "p"}, "spec": spec})
+    answer = api.post(POLICIES_PATH, json={**policy("p"), "spec": spec})
     assert answer.status_code == code, answer.text
 
 

@@ -109,7 +109,7 @@ def test_stale_reads(api: httpx.Client, server: ApiServer) -> None:
 def test_items_name_their_kind_if_they_are_custom(api: httpx.Client) -> None:
     """Items of built-in kinds leave out kind and apiVersion; those of custom resources say them."""
     path = "/apis/ray.io/v1/namespaces/default/rayjobs"
-    api.post(path, json={"metadata": {"name": "x"}, "spec": {}})
+    api.post(path, json={"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "x"}, "spec": {}})
     item: Json = api.get(path).json()["items"][0]
     assert (item["kind"], item["apiVersion"]) == ("RayJob", "ray.io/v1")
     assert "kind" not in api.get(PATH).json()["items"][0]

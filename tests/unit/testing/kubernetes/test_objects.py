@@ -12,6 +12,7 @@ from seaway.testing.kubernetes.kinds import PODS, Json
 
 PODS_PATH = "/api/v1/namespaces/default/pods"
 MAPS_PATH = "/api/v1/namespaces/default/configmaps"
+RAY_JOB: Json = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "a"}}
 DEPLOYMENTS_PATH = "/apis/apps/v1/namespaces/default/deployments"
 MERGE = {"content-type": "application/merge-patch+json"}
 
@@ -186,7 +187,7 @@ def test_unknown_patch_is_refused(api: httpx.Client) -> None:
     api.post(MAPS_PATH, json=config_map())
     assert api.patch(f"{MAPS_PATH}/a", json={}, headers={"content-type": "application/json"}).status_code == 415
     path = "/apis/ray.io/v1/namespaces/default/rayjobs"
-    api.post(path, json={"metadata": {"name": "a"}, "spec": {}})
+    api.post(path, json={**RAY_JOB, "spec": {}})
     kind = {"content-type": "application/strategic-merge-patch+json"}
     assert api.patch(f"{path}/a", json={"spec": {"b": 1}}, headers=kind).status_code == 415
 
@@ -194,8 +195,8 @@ def test_unknown_patch_is_refused(api: httpx.Client) -> None:
 def test_custom_resource_is_replaced_with_its_version_only(api: httpx.Client) -> None:
     """A PUT of a custom resource without resourceVersion gets 422."""
     path = "/apis/ray.io/v1/namespaces/default/rayjobs"
-    made = api.post(path, json={"metadata": {"name": "a"}, "spec": {"b": 1}}).json()
-    assert api.put(f"{path}/a", json={"metadata": {"name": "a"}, "spec": {"b": 2}}).status_code == 422
+    made = api.post(path, json={**RAY_JOB, "spec": {"b": 1}}).json()
+    assert api.put(f"{path}/a", json={**RAY_JOB, "spec": {"b": 2}}).status_code == 422
     assert api.put(f"{path}/a", json={**made, "spec": {"b": 2}}).status_code == 200
 
 

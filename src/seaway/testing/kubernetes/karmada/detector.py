@@ -66,7 +66,8 @@ class Detector(Controller[Key]):
         labels = {**(meta.get("labels") or {}), POLICY_ID: policy.uid}
         if claimed != meta.get("annotations") or labels != meta.get("labels"):
             meta["annotations"], meta["labels"] = claimed, labels
-            template = self.store.put(template.kind, body)
+            template = self.verbs.update(template.kind, template.namespace, template.name, body)
+            body = template.read()
         self._write(template, body, rules, claim)
 
     # Policies --------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from seaway.testing.kubernetes.karmada.clusters import Clusters
 from seaway.testing.kubernetes.karmada.detector import Detector
 from seaway.testing.kubernetes.karmada.execution import Execution
 from seaway.testing.kubernetes.karmada.members import KarmadaPace, Member
+from seaway.testing.kubernetes.karmada.namespaces import NamespaceSync
 from seaway.testing.kubernetes.karmada.scheduling import ClusterScheduler
 from seaway.testing.kubernetes.karmada.words import CLUSTER_FINALIZER, SPACE
 from seaway.testing.kubernetes.kinds import CLUSTERS, KARMADA, KUBERNETES, NAMESPACES, NODES, OPERATORS, PODS
@@ -69,8 +70,10 @@ class KarmadaWorld:
         staff = self.control.staff
         self._clusters = Clusters(staff, self._pace)
         self._execution = Execution(staff, self._joined, self._pace)
-        self._clusters.on_return.append(self._execution.retry)
-        for controller in (Detector(staff), Bindings(staff), ClusterScheduler(staff), self._execution, self._clusters):
+        namespaces = NamespaceSync(staff, self._joined)
+        self._clusters.on_return += [namespaces.retry, self._execution.retry]
+        own = (Detector(staff), Bindings(staff), ClusterScheduler(staff))
+        for controller in (*own, namespaces, self._execution, self._clusters):
             staff.hire(controller)
         self.control.app.before.append(self._proxy)
 
