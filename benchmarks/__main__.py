@@ -13,6 +13,7 @@ from rich.table import Table
 
 from benchmarks import engine, quality
 from benchmarks.api.cases import api
+from benchmarks.clusters.fleet import fleet
 from benchmarks.kill.cases import kill
 from benchmarks.loop import loop
 from benchmarks.record import Result, SkippedError, circumstances
@@ -27,6 +28,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "network": quality.network,
     "loop": loop,
     "api": api,
+    "fleet": fleet,
     "kill": kill,
 }
 

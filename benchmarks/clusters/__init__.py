@@ -1,0 +1,1 @@
+"""Benchmarks on real clusters' protocol: API servers in memory, in a process of their own."""

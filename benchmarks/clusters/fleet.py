@@ -1,0 +1,76 @@
+"""How soon a large fleet is seen, how soon a change in it is, and what that takes."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.api.server import Served
+from benchmarks.clusters.world import World, plane, world
+from benchmarks.record import Result
+
+CLUSTERS, NODES, PODS, CARDS = 10, 1_000, 5_000, 8
+NODE_BYTES, POD_BYTES = 8192, 4096
+CHANGES = 20
+GIVE_UP_S = 180
+
+
+def fleet(seed: int) -> Result:
+    """See 10,000 nodes with 80,000 GPUs and 50,000 pods in 10 clusters, and changes in them."""
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="seaway-fleet-") as name:
+        folder = Path(name)
+        crowd = {"members": CLUSTERS, "nodes": NODES, "pods": PODS, "cards": CARDS}
+        sizes = {"node-bytes": NODE_BYTES, "pod-bytes": POD_BYTES, "seed": seed}
+        options = [text for key, value in (crowd | sizes).items() for text in (f"--{key}", str(value))]
+        with (
+            world(folder, *options) as servers,
+            plane(folder / "data", SEAWAY_CLUSTERS_KUBECONFIG_DIR=str(servers.kubeconfigs)) as (served, began_s),
+        ):
+            _first_view(served, began_s, rows)
+            _changes(servers, served, rows)
+            rows.append({"what": "memory, MiB", "figure": served.memory_mib(), "asked": "< 1,536"})
+            rows.append({"what": "CPU time so far, s", "figure": round(served.cpu_s(), 1), "asked": ""})
+    notes = [
+        f"{CLUSTERS} API servers in one process on the same cores, each with {NODES:,} nodes of {NODE_BYTES // 1024} KiB "
+        f"with {CARDS} GPUs by HAMi's annotations, and {PODS:,} pods of {POD_BYTES // 1024} KiB.",
+        "First full view: from the start of the control plane's process until its API has every node and every pod.",
+        f"A change: a node is cordoned, or uncordoned, at its API server; until Seaway's API shows it; {CHANGES} times.",
+    ]
+    return Result("fleet", rows, notes)
+
+
+def _first_view(served: Served, began_s: float, rows: list[dict[str, Any]]) -> None:
+    """Wait until every node and pod is there."""
+    while True:
+        clusters = served.get("/api/v1/fleet/clusters").json()["clusters"]
+        nodes = sum(each["nodes"] for each in clusters)
+        held = sum(each["gpu_milli"]["used"] for each in clusters)
+        if nodes == CLUSTERS * NODES and len([each for each in clusters if each["gpu_milli"]["used"]]) == CLUSTERS:
+            break
+        if time.monotonic() - began_s > GIVE_UP_S:
+            raise RuntimeError(f"after {GIVE_UP_S} s there are {nodes} nodes")
+        time.sleep(0.05)
+    rows.append({"what": "first full view, s", "figure": round(time.monotonic() - began_s, 1), "asked": "< 20"})
+    rows.append({"what": "nodes", "figure": nodes, "asked": ""})
+    rows.append({"what": "GPUs held by pods", "figure": round(held / 1000), "asked": ""})
+
+
+def _changes(servers: World, served: Served, rows: list[dict[str, Any]]) -> None:
+    """Cordon nodes, one after the other, and see how long each takes to be seen."""
+    seen_s = []
+    for number in range(CHANGES):
+        cluster, cordoned = f"member{number % CLUSTERS + 1}", number % (2 * CLUSTERS) < CLUSTERS
+        change = {"spec": {"unschedulable": cordoned}}
+        began_s = time.monotonic()
+        servers.order(cluster, "patch", kind="nodes", namespace="", name=f"{cluster}-gpu-00000", change=change)
+        while served.get(f"/api/v1/fleet/nodes?cluster={cluster}&limit=1").json()["nodes"][0]["ready"] is cordoned:
+            if time.monotonic() - began_s > GIVE_UP_S:
+                raise RuntimeError(f"a change in {cluster} was never seen")
+            time.sleep(0.01)
+        seen_s.append(time.monotonic() - began_s)
+    rows.append({"what": "a change until it is seen, p50 s", "figure": round(median(seen_s), 2), "asked": ""})
+    rows.append({"what": "a change until it is seen, most s", "figure": round(max(seen_s), 2), "asked": "< 1"})
