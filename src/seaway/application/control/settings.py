@@ -22,10 +22,10 @@ class ControlSettings:
     grace_s
         After how many silent seconds its jobs are placed elsewhere.
     replace_per_minute
-        Jobs taken from silent clusters in a minute, all clusters together.
+        At most how many jobs are taken from silent clusters in any minute, all clusters together.
     halt_share
         When more than this share of all clusters is silent, the fault is taken to be on this side, and
-        nothing is placed elsewhere. A fleet of one cluster has no elsewhere.
+        nothing is placed elsewhere, nor for `grace_s` afterwards. A fleet of one cluster has no elsewhere.
     retry_s, most_retry_s
         Delay before a failed job is tried again; it doubles with every failure up to the most.
     forgive_s

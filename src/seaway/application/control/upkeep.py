@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from seaway.application.views import ClusterState
 from seaway.domain.lifecycle import AttemptState, JobState
 
 NS = 1_000_000_000
+MINUTE_NS = 60 * NS
 
 AGAIN_S = 1
 """Delay before a deadline that was met is looked at again."""
@@ -37,11 +39,11 @@ class Upkeep:
     def __init__(self, live: Live, observer: Observer) -> None:
         self._live = live
         self._observer = observer
-        self._allowed = float(live.settings.replace_per_minute)
-        self._refilled_ns = live.clock.monotonic_ns()
+        self._replaced_ns: deque[int] = deque()
         self._aged_ns = live.clock.monotonic_ns()
         self._sampled_ns: int | None = None
         self._halted = False
+        self._doubted_ns: int | None = None
         self._given_up: set[str] = set()
         self._read_ns = live.clock.monotonic_ns()
 
@@ -76,6 +78,8 @@ class Upkeep:
         if deaf_ns > 0:
             for live in self._live.fleet.clusters.values():
                 live.heard_ns = min(live.heard_ns + deaf_ns, now_ns)
+            if self._doubted_ns is not None:
+                self._doubted_ns = min(self._doubted_ns + deaf_ns, now_ns)
             left = self._live.left_ns.items()
             self._live.left_ns = {name: min(left_ns + deaf_ns, now_ns) for name, left_ns in left}
 
@@ -83,17 +87,35 @@ class Upkeep:
         """Send jobs of clusters that are lost or gone back to their queues, so many in a minute."""
         gone, told = self._gone()
         yield from told
-        lost = [live.name for live in self._live.fleet.clusters.values() if live.state is ClusterState.LOST]
+        silent = [live for live in self._live.fleet.clusters.values() if live.state is not ClusterState.UP]
+        lost = [live.name for live in silent if live.state is ClusterState.LOST]
         lost = lost if self._holding(lost) else []
-        halted = len(lost) > self._live.settings.halt_share * len(self._live.fleet.clusters)
-        if halted and not self._halted:
-            text = f"{len(lost)} of {len(self._live.fleet.clusters)} clusters do not answer"
+        halted = self._halts(len(silent))
+        if halted and lost and not self._halted:
+            text = f"{len(silent)} of {len(self._live.fleet.clusters)} clusters do not answer"
             yield self._told("halt", f"{text}: the fault may be on this side, and nothing is placed elsewhere")
-        self._halted = halted
+        self._halted = halted and (self._halted or bool(lost))
         why = {name: f"{name} is not of the fleet any more" for name in gone}
-        if not halted:
+        if not self._doubtful():
             why |= {name: f"{name} does not answer" for name in lost}
         yield from self._place_elsewhere(why)
+
+    def _halts(self, silent: int) -> bool:
+        """Tell whether so many clusters are silent that the fault is likely on this side, and remember when."""
+        halted = silent > self._live.settings.halt_share * len(self._live.fleet.clusters)
+        if halted:
+            self._doubted_ns = self._live.clock.monotonic_ns()
+        return halted
+
+    def _doubtful(self) -> bool:
+        """Tell whether silence proves nothing: too many are silent, or were until less than a grace period ago.
+
+        Clusters that come back from one fault do so one after the other: those behind the one that lifts the halt
+        have the whole grace period again.
+        """
+        if self._doubted_ns is None:
+            return False
+        return self._live.clock.monotonic_ns() - self._doubted_ns <= self._live.settings.grace_s * NS
 
     def _holding(self, names: Iterable[str]) -> list[Key]:
         """Return the live attempts that have something in one of some clusters."""
@@ -102,14 +124,14 @@ class Upkeep:
 
     def _place_elsewhere(self, why: Mapping[str, str]) -> Iterator[Change]:
         """Send jobs that have something in these clusters back to their queues, and say why."""
-        affected = self._holding(why)
-        if affected:
-            self._refill()
-        for key in affected:
-            if self._allowed < 1:
+        now_ns = self._live.clock.monotonic_ns()
+        while self._replaced_ns and now_ns - self._replaced_ns[0] >= MINUTE_NS:
+            self._replaced_ns.popleft()
+        for key in self._holding(why):
+            if len(self._replaced_ns) >= self._live.settings.replace_per_minute:
                 return
             if found := self._live.current(key):
-                self._allowed -= 1
+                self._replaced_ns.append(now_ns)
                 reason = next(why[cluster] for cluster in found[1].clusters if cluster in why)
                 yield self._sent_back(*found, f"{reason}; it is placed elsewhere")
 
@@ -138,13 +160,6 @@ class Upkeep:
             attempt = self._live.attempts[key]
             if attempt.state is AttemptState.ENDING and not self._live.unsent(attempt):
                 yield ended(attempt, self._live.clock.now_ns())
-
-    def _refill(self) -> None:
-        """Allow more replacements as time passes, up to a minute's worth."""
-        most = self._live.settings.replace_per_minute
-        now_ns = self._live.clock.monotonic_ns()
-        self._allowed = min(most, self._allowed + (now_ns - self._refilled_ns) * most / (60 * NS))
-        self._refilled_ns = now_ns
 
     def _drain(self) -> Iterator[Change]:
         """Send jobs of drained clusters and nodes back to their queues."""

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import CopyPhase
@@ -142,8 +144,25 @@ def test_only_so_many_jobs_are_placed_anew_in_a_minute() -> None:
     assert moved == [3, 6, 8, 8]
 
 
+def test_no_minute_moves_more_than_its_share() -> None:
+    """Whichever minute is looked at, the first one too, no more than `replace_per_minute` jobs are moved in it."""
+    made = three(gpus=8, replace_per_minute=3)
+    jobs = [made.submit(cpu_milli=100) for _ in range(8)]
+    made.plane.run(5)
+    made.cluster("alpha").disconnect()
+    moved = []
+    for _ in range(300):
+        made.plane.run(1)
+        moved.append(sum(made.where(job_id) != "alpha" for job_id in jobs))
+    assert moved[-1] == 8
+    assert max(after - before for before, after in zip(moved, moved[59:], strict=False)) == 3
+
+
 def test_nothing_is_placed_elsewhere_when_most_clusters_are_silent() -> None:
-    """When more than half of the clusters are lost, the fault is on this side: it is told once, and all stays."""
+    """When more than half of the clusters are silent, the fault is on this side: it is told once, and all stays.
+
+    Those that are still silent when enough answer again have the whole grace period once more.
+    """
     made = three()
     job_id = made.submit()
     made.plane.run(5)
@@ -154,7 +173,71 @@ def test_nothing_is_placed_elsewhere_when_most_clusters_are_silent() -> None:
     assert len(events(made, "halt")) == 1
     made.cluster("beta").reconnect()
     made.plane.run(12)
+    assert known(made, "beta") is ClusterState.UP
+    assert made.where(job_id) == "alpha"
+    made.plane.run(40)
+    assert made.where(job_id) == "alpha"
+    made.plane.run(20)
     assert made.where(job_id) != "alpha"
+
+
+@pytest.mark.parametrize("gone_s", [0, 1, 2, 3])
+@pytest.mark.parametrize("back_s", [0, 1, 2, 3])
+def test_clusters_that_fall_silent_and_return_one_after_the_other_keep_their_jobs(gone_s: int, back_s: int) -> None:
+    """What one fault cuts off goes silent seconds apart and returns seconds apart; no job moves for that."""
+    made = three()
+    jobs = [made.submit() for _ in range(8)]
+    made.plane.run(5)
+    before = {job_id: made.where(job_id) for job_id in jobs}
+    assert set(before.values()) == {"alpha", "beta"}
+    made.cluster("beta").disconnect()
+    made.plane.run(gone_s)
+    made.cluster("alpha").disconnect()
+    made.plane.run(150)
+    made.cluster("alpha").reconnect()
+    made.plane.run(back_s)
+    made.cluster("beta").reconnect()
+    made.plane.run(90)
+    assert {job_id: made.where(job_id) for job_id in jobs} == before
+    assert all(made.job(job_id).attempt == 1 for job_id in jobs)
+
+
+@given(offsets=st.tuples(*[st.tuples(st.integers(0, 10), st.integers(0, 55))] * 3), outage_s=st.integers(0, 150))
+@settings(max_examples=20, deadline=None)
+def test_one_fault_of_many_clusters_moves_nothing(offsets: tuple[tuple[int, int], ...], outage_s: int) -> None:
+    """However far apart most of the clusters go, and return within a grace period, no job leaves its place."""
+    made = scene(fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta", "gamma", "delta", "epsilon")]))
+    jobs = [made.submit() for _ in range(3)]
+    made.plane.run(5)
+    before = {job_id: made.where(job_id) for job_id in jobs}
+    steps = [(gone_s, "disconnect", name) for (gone_s, _), name in zip(offsets, before.values(), strict=True)]
+    steps += [
+        (10 + outage_s + back_s, "reconnect", name) for (_, back_s), name in zip(offsets, before.values(), strict=True)
+    ]
+    now_s = 0
+    for at_s, verb, name in sorted(steps):
+        made.plane.run(at_s - now_s)
+        now_s = at_s
+        getattr(made.cluster(name), verb)()
+    made.plane.run(90)
+    assert {job_id: made.where(job_id) for job_id in jobs} == before
+
+
+def test_the_grace_after_a_halt_runs_only_while_somebody_listens() -> None:
+    """An hour without a database right after a halt is held against no cluster either."""
+    made = three()
+    job_id = made.submit()
+    made.plane.run(5)
+    for name in ("alpha", "beta"):
+        made.cluster(name).disconnect()
+    made.plane.run(100)
+    made.cluster("beta").reconnect()
+    made.plane.run(5)
+    made.clock.advance_s(3600)
+    made.plane.run(20)
+    made.cluster("alpha").reconnect()
+    made.plane.run(30)
+    assert (made.job(job_id).attempt, made.where(job_id)) == (1, "alpha")
 
 
 def test_what_left_the_fleet_and_is_back_is_cleaned_up() -> None:
