@@ -78,6 +78,10 @@ class ReplicaStatus:
         The shares of devices that it holds, or held before it ended.
     cpu_milli, memory_mib
         What it takes of its node besides.
+    pod
+        What runs it, ``namespace/pod``; empty where there is nothing yet, or no such thing.
+    containers
+        Which container of it holds each of the slices, in their order; empty where that cannot be told.
     """
 
     replica: int
@@ -87,6 +91,8 @@ class ReplicaStatus:
     reason: str = ""
     cpu_milli: int = 0
     memory_mib: int = 0
+    pod: str = ""
+    containers: tuple[str, ...] = ()
 
     @property
     def uuids(self) -> tuple[str, ...]:
@@ -141,6 +147,8 @@ class Occupant:
         The shares of devices that it holds.
     cpu_milli, memory_mib
         What it takes of its node besides.
+    containers
+        Which container holds each of the slices, in their order; empty where that cannot be told.
     """
 
     name: str
@@ -148,3 +156,4 @@ class Occupant:
     slices: tuple[DeviceSlice, ...] = ()
     cpu_milli: int = 0
     memory_mib: int = 0
+    containers: tuple[str, ...] = ()

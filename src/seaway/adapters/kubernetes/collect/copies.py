@@ -89,7 +89,7 @@ def _verdict(pod: Seen | None, refused: Mapping[str, Cause], trouble: str) -> Ve
 def _status(replica: int, pod: Seen | None, verdict: Verdict) -> ReplicaStatus:
     if pod is None:
         return ReplicaStatus(replica, verdict.phase, "", (), verdict.reason)
-    taken = (pod.slices, verdict.reason, pod.cpu_milli, pod.memory_mib)
+    taken = (pod.slices, verdict.reason, pod.cpu_milli, pod.memory_mib, pod.full_name, pod.holders)
     return ReplicaStatus(replica, verdict.phase, pod.node, *taken)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from sys import intern
 
 from seaway.adapters.kubernetes.collect.feedback import Verdict, judge
 from seaway.adapters.kubernetes.collect.ours import attempt_of
-from seaway.adapters.kubernetes.dialects.views import PodView
+from seaway.adapters.kubernetes.dialects.views import Held, PodView
 from seaway.adapters.kubernetes.objects import PodObject
 from seaway.adapters.kubernetes.templates.labels import PART, REPLICAS
 from seaway.adapters.kubernetes.templates.names import numbers_of
@@ -42,6 +44,8 @@ class Seen:
         Whether it is being deleted.
     wants
         Of Seaway's own: the node that it is pinned to, by its label; empty where several would do.
+    holders
+        Which container holds each of the slices, by name; empty where that cannot be told.
     """
 
     namespace: str
@@ -61,6 +65,7 @@ class Seen:
     containers: tuple[tuple[str, tuple[int, ...]], ...] = ()
     leaves: bool = False
     wants: str = ""
+    holders: tuple[str, ...] = ()
 
     @property
     def full_name(self) -> str:
@@ -83,9 +88,8 @@ def see(pod: PodObject, view: PodView) -> Seen:
     if mine is None:
         alive = view.alive and bool(view.node)
         cpu, memory = (view.cpu_milli, view.memory_mib) if alive else (0, 0)
-        return Seen(
-            meta.namespace, meta.name, meta.uid, "", view.node, slices, cpu, memory, alive or bool(view.holding)
-        )
+        holds, holders = alive or bool(view.holding), _holders(pod, held)
+        return Seen(meta.namespace, meta.name, meta.uid, "", view.node, slices, cpu, memory, holds, holders=holders)
     index = meta.annotations.get(INDEX, "")
     return Seen(
         meta.namespace,
@@ -105,7 +109,17 @@ def see(pod: PodObject, view: PodView) -> Seen:
         tuple((each.name, tuple(port.container_port for port in each.ports)) for each in pod.spec.containers),
         bool(meta.deletion_timestamp),
         pod.spec.node_selector.get(HOSTNAME, ""),
+        _holders(pod, view.held),
     )
+
+
+def _holders(pod: PodObject, held: Iterable[Held]) -> tuple[str, ...]:
+    """Name the container of each share; containers count with init containers first."""
+    known = [each for each in held if each.uuid]
+    if not known:
+        return ()
+    names = [each.name for each in (*pod.spec.init_containers, *pod.spec.containers)]
+    return tuple(intern(names[each.container]) if 0 <= each.container < len(names) else "" for each in known)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -1,0 +1,43 @@
+"""What is kept of a pod."""
+
+from __future__ import annotations
+
+import pytest
+
+from seaway.adapters.kubernetes.collect.pods import Seen, see
+from seaway.adapters.kubernetes.dialects.views import Held, PodView
+from seaway.adapters.kubernetes.objects import Container, Meta, PodObject, PodSpec
+from seaway.adapters.kubernetes.templates.labels import ATTEMPT, JOB, MANAGED_BY, MANAGER
+from seaway.domain import ids
+
+OURS = {MANAGED_BY: MANAGER, JOB: ids.encode(1), ATTEMPT: "1"}
+HELD = (Held(1, "GPU-1", 1024, 100), Held(2, "GPU-2", 1024, 100), Held(-1, "GPU-3", 1024, 100), Held(0, "", 0, 0))
+
+
+def look(labels: dict[str, str], held: tuple[Held, ...] = HELD, *, alive: bool = True) -> Seen:
+    """See a pod with an init container and two others."""
+    spec = PodSpec(containers=(Container("main"), Container("side")), init_containers=(Container("first"),))
+    pod = PodObject(metadata=Meta(name="p", namespace="n", uid="u", labels=labels), spec=spec)
+    return see(pod, PodView("node-1", alive, held))
+
+
+@pytest.mark.parametrize("labels", [{}, OURS], ids=["others", "ours"])
+def test_each_share_has_the_name_of_its_container(labels: dict[str, str]) -> None:
+    """Init containers count first; a share of which nobody knows the container has none, cards without id no share."""
+    seen = look(labels)
+    assert (seen.mine is None) == (not labels)
+    assert [each.uuid for each in seen.slices] == ["GPU-1", "GPU-2", "GPU-3"]
+    assert seen.holders == ("main", "side", "")
+
+
+@pytest.mark.parametrize("labels", [{}, OURS], ids=["others", "ours"])
+def test_a_container_that_is_not_there_has_no_name(labels: dict[str, str]) -> None:
+    """An annotation may say anything."""
+    assert look(labels, (Held(7, "GPU-1", 1024, 100),)).holders == ("",)
+    assert look(labels, ()).holders == ()
+
+
+def test_what_ended_holds_nothing_and_names_nothing() -> None:
+    """As many names as shares, always."""
+    seen = look({}, alive=False)
+    assert (seen.slices, seen.holders) == ((), ())
