@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 import seaway
-from seaway.api import events, fleet, health, job_steps, job_views, jobs, operators, strays, tokens, whatif
+from seaway.api import events, fleet, health, job_steps, job_views, jobs, metrics, operators, strays, tokens, whatif
 from seaway.api.describe import describe, page
 from seaway.api.desk import Desk
 from seaway.api.errors import answer_http
@@ -72,6 +72,7 @@ def make_app(plane: Plane) -> FastAPI:
         events.routes,
         fleet.routes,
         strays.routes,
+        metrics.routes,
         operators.cordons,
         operators.queues,
         operators.pools,
@@ -83,7 +84,7 @@ def make_app(plane: Plane) -> FastAPI:
         versioned.include_router(each)
     app.include_router(versioned)
     app.include_router(health.open_routes)
-    app.include_router(health.routes)
+    app.include_router(metrics.text_routes)
     app.add_api_route("/", _home, include_in_schema=False)
     app.add_api_route("/docs", _docs, include_in_schema=False)
     app.add_api_route("/openapi.json", _description, include_in_schema=False)

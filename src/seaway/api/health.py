@@ -1,20 +1,16 @@
-"""Whether it runs, whether it can work, and its figures."""
+"""Whether it runs, and whether it can work."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from seaway.api.desk import desk_of, who_of
-from seaway.api.meter import MEDIA_TYPE, Meter
+from seaway.api.desk import desk_of
 from seaway.api.replies import json_reply, problem
-from seaway.api.routes import operation, router
-from seaway.application.records import Role
 from seaway.domain.errors import UnavailableError
 from seaway.wire.message import Shown
 from seaway.wire.problem import MEDIA_TYPE as PROBLEM_TYPE
 
 open_routes = APIRouter(tags=["health"])
-routes = router("health")
 
 
 class Health(Shown):
@@ -57,21 +53,6 @@ async def readyz(request: Request) -> Response:
     if missing := desk.plane.controller.unready():
         return _unready(missing, 1)
     return json_reply({"status": "ok"})
-
-
-@operation(routes, "GET", "/metrics", Role.VIEWER, {200: "text/plain"})
-async def metrics(request: Request) -> Response:
-    """Show figures in Prometheus' text format; queues are named to operators and admins."""
-    desk, meter = desk_of(request), request.app.state.meter
-    assert isinstance(meter, Meter)
-    text = await desk.threads.read(
-        meter.text,
-        desk.plane.overview,
-        desk.audit,
-        len(request.app.state.hub),
-        by_queue=not who_of(request).tenant,
-    )
-    return Response(text, media_type=MEDIA_TYPE)
 
 
 def _unready(why: str, retry_after_s: int) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -89,6 +89,25 @@ class _Loop(Collector):
         yield CounterMetricFamily("seaway_transactions", "Transactions they took.", figures.transactions)
         yield CounterMetricFamily("seaway_audit_dropped", "Audit entries without room.", self._audit.dropped)
         yield GaugeMetricFamily("seaway_event_listeners", "Who follows events.", self._listeners)
+        troubles = {name: each.troubles for name, each in figures.collecting.items()}
+        failing_s = {name: each.failing_s for name, each in figures.collecting.items()}
+        yield _by_cluster(
+            "seaway_collector_troubles", "What a cluster says that is broken or doubtful.", "kind", troubles
+        )
+        yield _by_cluster(
+            "seaway_collector_failing_seconds",
+            "For how long a source has not answered.",
+            "source",
+            failing_s,
+        )
+
+
+def _by_cluster(name: str, says: str, label: str, figures: Mapping[str, Mapping[str, float]]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, says, labels=["cluster", label])
+    for cluster, by_value in figures.items():
+        for value, figure in by_value.items():
+            family.add_metric([cluster, value], figure)
+    return family
 
 
 def _by(name: str, says: str, label: str, figures: dict[str, int] | dict[str, float]) -> GaugeMetricFamily:

@@ -11,11 +11,12 @@ from seaway.application.control.held import everyone
 from seaway.application.control.live import Live, deployment
 from seaway.application.control.loop import Controller
 from seaway.application.fleet_views import FleetViews
-from seaway.application.ports.backend import Backend, Backends
+from seaway.application.gpu_metrics import GpuMetrics
+from seaway.application.ports.backend import Backend, Backends, Collecting
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.tries import Tries
-from seaway.application.views import ClusterView, Figures, NodeView, PolicyView, Reason, Trial
+from seaway.application.views import ClusterView, DeviceUse, Figures, NodeView, PolicyView, Reason, Trial
 from seaway.application.writer import Writer
 from seaway.domain import ids
 from seaway.domain.deployment import Deployment
@@ -49,6 +50,7 @@ class Overview:
         self._backends = backends
         self._writer = writer
         self._fleet = FleetViews(controller)
+        self._gpus = GpuMetrics(controller)
         self._tries = Tries(controller)
 
     @property
@@ -68,6 +70,14 @@ class Overview:
     def nodes(self, cluster: str = "") -> list[NodeView]:
         """Return the nodes of a cluster, or of all, with their devices and slices."""
         return self._fleet.nodes(cluster)
+
+    def cluster_names(self) -> list[str]:
+        """Return the names of all clusters."""
+        return self._gpus.cluster_names()
+
+    def gpu_uses(self, cluster: str = "") -> list[DeviceUse]:
+        """Return the devices of a cluster, or of all, with who holds what of them."""
+        return self._gpus.uses(cluster)
 
     def gateways(self) -> list[Gateway]:
         """Return the gateways."""
@@ -172,6 +182,9 @@ class Overview:
 
     def figures(self) -> Figures:
         """Count what monitoring looks at."""
+        collecting = {
+            each.cluster: each.collector_state() for each in self._controller.backends if isinstance(each, Collecting)
+        }
         with self._controller.lock:
             live, now_ns = self._live, self._live.clock.monotonic_ns()
             tally, clusters = self._controller.scheduler.tally, everyone(live)
@@ -186,4 +199,5 @@ class Overview:
                 clusters=dict(Counter(each.state.value for each in clusters)),
                 changes=self._writer.stored,
                 transactions=self._writer.groups,
+                collecting=collecting,
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from seaway.application.control.fleet import LiveCluster
 from seaway.application.records import Attempt
 from seaway.domain.deployment import OVER, Copy, ReplicaStatus
@@ -13,8 +15,13 @@ from seaway.domain.placement import Placement
 
 def held_by_strays(live: LiveCluster) -> list[Attempt]:
     """Return what strays hold in a cluster: for each replica an attempt without a policy, of a job without a tenant."""
-    lives = (stray.copy for stray in live.strays.values() if stray.copy.phase not in OVER)
-    return [_attempt(copy, replica) for copy in lives for replica in copy.replicas]
+    there = lives(stray.copy for stray in live.strays.values())
+    return [_attempt(copy, replica) for copy in there for replica in copy.replicas]
+
+
+def lives(copies: Iterable[Copy]) -> Iterator[Copy]:
+    """Leave out what ended, and holds nothing any more."""
+    return (copy for copy in copies if copy.phase not in OVER)
 
 
 def _attempt(copy: Copy, replica: ReplicaStatus) -> Attempt:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from seaway.application.ports.backend import CollectorState
 from seaway.application.records import Cordon, JobRecord
+from seaway.domain.device import Device
 from seaway.domain.explanation import Explanation
 from seaway.domain.network import Link
 from seaway.domain.placement import Placement
@@ -73,6 +75,36 @@ class DeviceView:
     memory_mib: Amount
     core_milli: Amount
     slices: tuple[SliceView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A share of a device, and the container that holds it.
+
+    Attributes
+    ----------
+    tenant
+        Whose it is; empty for a pod that is no job's.
+    namespace, pod, container
+        Empty where they are not known.
+    """
+
+    tenant: str
+    namespace: str
+    pod: str
+    container: str
+    memory_mib: int
+    core_milli: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceUse:
+    """A device, where it is, and who holds what of it."""
+
+    cluster: str
+    node: str
+    device: Device
+    holdings: tuple[Holding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +277,8 @@ class Figures:
         How many clusters are in each state.
     changes, transactions
         Changes stored, and in how many transactions, since the start.
+    collecting
+        How collecting goes, by cluster; of those that collect.
     """
 
     jobs: dict[str, int]
@@ -257,3 +291,4 @@ class Figures:
     clusters: dict[str, int]
     changes: int
     transactions: int
+    collecting: dict[str, CollectorState] = field(default_factory=dict)

@@ -125,6 +125,7 @@ class Client:
     nodes = pages(fleet_calls.nodes)
     devices = pages(fleet_calls.devices)
     slices = pages(fleet_calls.slices)
+    metrics = verb(fleet_calls.metrics)
     links = verb(fleet_calls.links)
     gateways = verb(fleet_calls.gateways)
     cluster_history = verb(fleet_calls.cluster_history)

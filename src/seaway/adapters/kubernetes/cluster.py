@@ -15,7 +15,7 @@ from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.errors import ApiError
 from seaway.adapters.kubernetes.connection.reactor import Reactor
 from seaway.adapters.kubernetes.templates.manifest import Manifest
-from seaway.application.ports.backend import Answer, Changes, Command
+from seaway.application.ports.backend import Answer, Changes, CollectorState, Command
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
 
@@ -107,6 +107,10 @@ class KubernetesCluster:
         except ApiError as error:
             raise RejectedError(f"{self.cluster}: {error}") from None
         return iter(said.decode("utf-8", "replace").splitlines())
+
+    def collector_state(self) -> CollectorState:
+        """Return how collecting goes."""
+        return self._view.collector_state()
 
     def _ended(self, following: Future[None]) -> None:
         """Say that the cluster is followed no more: nothing but a mistake of ours ends that."""

@@ -16,7 +16,7 @@ from seaway.application.control.settings import ControlSettings
 from seaway.application.control.topology import Topology
 from seaway.application.control.turns import Turns
 from seaway.application.control.upkeep import Upkeep
-from seaway.application.ports.backend import Backends
+from seaway.application.ports.backend import Backend, Backends
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
 from seaway.application.writer import Writer
@@ -145,6 +145,12 @@ class Controller:
             self._loaded = False
             raise
         return happened
+
+    @property
+    def backends(self) -> Sequence[Backend]:
+        """The clusters as they were known last; asks nobody."""
+        known = self._topology.known
+        return known.backends if known else ()
 
     # The four parts.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Copy, Deployment, Occupant
@@ -100,6 +100,30 @@ class Backend(Protocol):
         RejectedError
             When there is no such copy or replica, or the backend has no logs.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class CollectorState:
+    """How collecting from a cluster goes.
+
+    Attributes
+    ----------
+    troubles
+        How much of what it says is broken, or otherwise to be looked at, by kind; of few kinds, each of them there.
+    failing_s
+        For how long each of its sources has not answered, seconds; 0 for one that does.
+    """
+
+    troubles: dict[str, int]
+    failing_s: dict[str, float]
+
+
+@runtime_checkable
+class Collecting(Protocol):
+    """A backend that collects, and can say how that goes; not every one does."""
+
+    def collector_state(self) -> CollectorState:
+        """Return how collecting goes; asks nobody."""
 
 
 class Backends(Protocol):

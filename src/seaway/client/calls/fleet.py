@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         SliceHeld,
         SlicePage,
     )
+    from seaway.wire.metrics import MetricsOut
 
 _WIRE = "seaway.wire.fleet"
 
@@ -37,6 +38,7 @@ CORDON: Answer[CordonOut] = Model(_WIRE, "CordonOut")
 CORDONS: Answer[CordonList] = Model(_WIRE, "CordonList")
 CLUSTER_HISTORY: Answer[ClusterHistory] = Model(_WIRE, "ClusterHistory")
 LINK_HISTORY: Answer[LinkHistory] = Model(_WIRE, "LinkHistory")
+METRICS: Answer[MetricsOut] = Model("seaway.wire.metrics", "MetricsOut")
 
 PAGE = 500
 
@@ -69,6 +71,11 @@ def devices(*, cluster: str = "", node: str = "", limit: int | None = None) -> P
 def slices(*, cluster: str = "", node: str = "", limit: int | None = None) -> Paged[SliceHeld]:
     """List slices of devices, and who holds them."""
     return Paged(get("/fleet/slices", SLICES, _page(limit, cluster, node)), "slices", limit=limit)
+
+
+def metrics(metric: str = "", *, cluster: str = "") -> Call[MetricsOut]:
+    """List the metrics of clusters, devices and vGPUs: one or all, of one cluster or of all."""
+    return get("/metrics", METRICS, {"metric": metric or None, "cluster": cluster or None})
 
 
 def links() -> Call[LinkList]:

@@ -21,7 +21,8 @@ class Health:
     def __init__(self, sources: Iterable[str], now_s: Callable[[], float] = monotonic) -> None:
         self._now_s = now_s
         self._lock = threading.Lock()
-        self._missing = set(sources)
+        self._sources = tuple(sources)
+        self._missing = set(self._sources)
         self._failing: dict[str, tuple[float, str]] = {}
 
     def heard(self, source: str) -> None:
@@ -59,6 +60,13 @@ class Health:
                 if self._missing or self._now_s() - since_s >= patience_s:
                     return why
             return f"{min(self._missing)} is being listed for the first time" if self._missing else ""
+
+    def failing(self) -> dict[str, float]:
+        """Return for how long each source has been failing, seconds; 0 for one that does not."""
+        with self._lock:
+            return {
+                each: self._now_s() - self._failing[each][0] if each in self._failing else 0.0 for each in self._sources
+            }
 
     @property
     def failing_s(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from threading import Condition
@@ -17,10 +17,10 @@ from seaway.adapters.kubernetes.collect.shares import Shares
 from seaway.adapters.kubernetes.collect.workloads import Workload, WorkloadObject, read_workload
 from seaway.adapters.kubernetes.dialects.nodes import read_node
 from seaway.adapters.kubernetes.dialects.pods import node_of
-from seaway.adapters.kubernetes.dialects.views import NodeView, Trouble
+from seaway.adapters.kubernetes.dialects.views import NodeView, Trouble, TroubleKind
 from seaway.adapters.kubernetes.objects import Broken, Meta, NodeObject, PodObject, ResourceClaim, ResourceSlice
 from seaway.application.change_log import ChangeLog
-from seaway.application.ports.backend import Changes
+from seaway.application.ports.backend import Changes, CollectorState
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Cause, Copy, CopyPhase, Occupant
 from seaway.domain.errors import UnavailableError
@@ -147,6 +147,12 @@ class ClusterView:
         """Return what is wrong with nodes and pods, by ``node/NAME`` and ``pod/NAMESPACE/NAME``."""
         with self._changed:
             return dict(self._troubles)
+
+    def collector_state(self) -> CollectorState:
+        """Return how collecting goes."""
+        with self._changed:
+            found = Counter(each.kind for troubles in self._troubles.values() for each in troubles)
+        return CollectorState({kind.value: found[kind] for kind in TroubleKind}, self._health.failing())
 
     def close(self) -> None:
         """Let waiting calls return."""
@@ -389,4 +395,4 @@ class ClusterView:
 
 
 def _occupant(pod: Seen) -> Occupant:
-    return Occupant(pod.full_name, pod.node, pod.slices, pod.cpu_milli, pod.memory_mib)
+    return Occupant(pod.full_name, pod.node, pod.slices, pod.cpu_milli, pod.memory_mib, pod.holders)

@@ -1,0 +1,335 @@
+"""The metrics of GPUs: of clusters, devices and vGPUs, as Prometheus' text and as JSON, in pieces.
+
+A fleet of 80,000 devices has some 600,000 series, so lines are put together by hand, labels once for all metrics of
+a thing, and nobody has to hold more than a piece of the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import Enum
+
+import orjson
+from pydantic import BaseModel, ConfigDict
+
+from seaway.application.views import DeviceUse, Holding
+from seaway.domain.device import MILLI_PER_PERCENT_POINT
+from seaway.domain.errors import RejectedError
+from seaway.wire.message import Shown
+
+PIECE = 4096
+"""Series that are written at once."""
+
+MIB = 1 << 20
+ZONE = "vGPU"
+NOBODY = ("", "", "")
+NOTHING = (0, 0)
+PLACES = 4
+"""Decimal places of percentages."""
+
+
+class MetricSeries(BaseModel):
+    """One series: its labels, and its value now. Series of vGPUs have `namespace`, `pod` and `container` besides."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
+
+    cluster: str
+    value: float
+
+
+class MetricsOut(Shown):
+    """The metrics of GPUs, each with its series."""
+
+    code: int
+    """200."""
+    data: dict[str, list[MetricSeries]]
+    """Series by the metric's name."""
+
+
+class Layer(Enum):
+    """What a metric is of."""
+
+    CLUSTER = "cluster"
+    DEVICE = "device"
+    VGPU = "vGPU"
+
+
+@dataclass(slots=True)
+class Row:
+    """What is known of a cluster, a device or a vGPU.
+
+    Attributes
+    ----------
+    labels
+        As they are written, without what closes them.
+    memory_mib, core_milli
+        What is held.
+    memory_limit_mib, core_limit_milli
+        What there is.
+    shared
+        How many hold it.
+    """
+
+    labels: str
+    memory_mib: int
+    core_milli: int
+    memory_limit_mib: int
+    core_limit_milli: int
+    shared: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric: its value is made from a row of its layer."""
+
+    layer: Layer
+    says: str
+    value: Callable[[Row], float]
+
+
+def _points(milli: int) -> float:
+    whole, rest = divmod(milli, MILLI_PER_PERCENT_POINT)
+    return milli / MILLI_PER_PERCENT_POINT if rest else whole
+
+
+def _percent(part: int, whole: int) -> float:
+    if not whole:
+        return 0
+    return round(100 * part / whole, PLACES) if 100 * part % whole else 100 * part // whole
+
+
+METRICS: dict[str, Metric] = {
+    "ClusterGPUMemoryPercentage": Metric(
+        Layer.CLUSTER,
+        "Memory of a cluster's devices that is allocated, percent.",
+        lambda row: _percent(row.memory_mib, row.memory_limit_mib),
+    ),
+    "ClusterGPUCorePercentage": Metric(
+        Layer.CLUSTER,
+        "Cores of a cluster's devices that are allocated, percent.",
+        lambda row: _percent(row.core_milli, row.core_limit_milli),
+    ),
+    "GPUDeviceCoreAllocated": Metric(
+        Layer.DEVICE,
+        "Cores of a device that are allocated, percent points of a whole one.",
+        lambda row: _points(row.core_milli),
+    ),
+    "GPUDeviceCoreLimit": Metric(
+        Layer.DEVICE,
+        "Cores of a device that there are to allocate, percent points of a whole one.",
+        lambda row: _points(row.core_limit_milli),
+    ),
+    "GPUDeviceMemoryAllocated": Metric(
+        Layer.DEVICE, "Memory of a device that is allocated, bytes.", lambda row: row.memory_mib * MIB
+    ),
+    "GPUDeviceMemoryLimit": Metric(
+        Layer.DEVICE, "Memory of a device that there is to allocate, bytes.", lambda row: row.memory_limit_mib * MIB
+    ),
+    "GPUDeviceSharedNum": Metric(Layer.DEVICE, "How many hold a share of a device.", lambda row: row.shared),
+    "vGPUCorePercentage": Metric(
+        Layer.VGPU,
+        "Cores of a device that a container has allocated, percent.",
+        lambda row: _percent(row.core_milli, row.core_limit_milli),
+    ),
+    "vGPUMemoryPercentage": Metric(
+        Layer.VGPU,
+        "Memory of a device that a container has allocated, percent.",
+        lambda row: _percent(row.memory_mib, row.memory_limit_mib),
+    ),
+    "vGPUMemoryAllocated": Metric(
+        Layer.VGPU, "Memory of a device that a container has allocated, bytes.", lambda row: row.memory_mib * MIB
+    ),
+    "vGPUPodsDeviceAllocated": Metric(
+        Layer.VGPU,
+        "Memory that pods have allocated of a device, container by container, bytes.",
+        lambda row: row.memory_mib * MIB,
+    ),
+}
+"""By name, in the order in which they are shown."""
+
+
+def metrics_named(name: str) -> dict[str, Metric]:
+    """Return the metric of a name; all for an empty one.
+
+    Raises
+    ------
+    RejectedError
+        When there is none; names the nearest.
+    """
+    if not name:
+        return METRICS
+    require_among(name, METRICS, "metric")
+    return {name: METRICS[name]}
+
+
+def require_among(name: str, known: Iterable[str], what: str) -> None:
+    """Check that a name is one of those there are.
+
+    Raises
+    ------
+    RejectedError
+        When it is not; names the nearest.
+    """
+    names = list(known)
+    if name in names:
+        return
+    folded = {each.lower(): each for each in names}
+    near = get_close_matches(name.lower(), folded, 1, 0)
+    meant = f"; did you mean {folded[near[0]]!r}?" if near else ""
+    raise RejectedError(f"there is no {what} {name[:100]!r}{meant}", where=what)
+
+
+def _json_text(value: str) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _prometheus_text(value: str) -> str:
+    if "\\" in value or "\n" in value or '"' in value:
+        value = value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+    return f'"{value}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How labels are written.
+
+    Attributes
+    ----------
+    before, after
+        What stands around a label's name.
+    quote
+        Writes its value.
+    """
+
+    before: str
+    after: str
+    quote: Callable[[str], str]
+
+    def key(self, name: str) -> str:
+        """Write all that stands before a label's value."""
+        return f"{self.before}{name}{self.after}"
+
+
+PROMETHEUS = Style("", "=", _prometheus_text)
+JSON = Style('"', '":', _json_text)
+
+
+def prometheus(uses: Sequence[DeviceUse], metrics: dict[str, Metric], seen_by: str) -> Iterator[bytes]:
+    """Write metrics as Prometheus' text, in pieces.
+
+    Parameters
+    ----------
+    seen_by
+        The tenant whose names may be told; empty for all. What others hold of a device is one series without names.
+    """
+    for layer, rows in _layers(uses, metrics, seen_by, PROMETHEUS):
+        for name, metric in _of(metrics, layer):
+            yield f"# HELP {name} {metric.says}\n# TYPE {name} gauge\n".encode()
+            value = metric.value
+            for piece in _pieces(rows):
+                yield "".join([f"{name}{row.labels}}} {value(row)}\n" for row in piece]).encode()
+
+
+def as_json(uses: Sequence[DeviceUse], metrics: dict[str, Metric], seen_by: str) -> Iterator[bytes]:
+    """Write metrics as JSON, the fields of `MetricsOut`, in pieces; see `prometheus`."""
+    begin = '{"code":200,"data":{'
+    for layer, rows in _layers(uses, metrics, seen_by, JSON):
+        for name, metric in _of(metrics, layer):
+            yield f'{begin}"{name}":['.encode()
+            begin, separator = "],", ""
+            value = metric.value
+            for piece in _pieces(rows):
+                yield (separator + ",".join([f'{row.labels},"value":{value(row)}}}' for row in piece])).encode()
+                separator = ","
+    yield b"]}}"
+
+
+def _of(metrics: dict[str, Metric], layer: Layer) -> list[tuple[str, Metric]]:
+    return [(name, metric) for name, metric in metrics.items() if metric.layer is layer]
+
+
+def _pieces(rows: list[Row]) -> Iterator[list[Row]]:
+    for first in range(0, len(rows), PIECE):
+        yield rows[first : first + PIECE]
+
+
+def _layers(
+    uses: Sequence[DeviceUse], metrics: dict[str, Metric], seen_by: str, style: Style
+) -> Iterator[tuple[Layer, list[Row]]]:
+    asked = {metric.layer for metric in metrics.values()}
+    if Layer.CLUSTER in asked:
+        yield Layer.CLUSTER, _cluster_rows(uses, style)
+    if asked == {Layer.CLUSTER}:
+        return
+    labels = _device_labels(uses, style)
+    if Layer.DEVICE in asked:
+        yield Layer.DEVICE, list(map(_device_row, uses, labels))
+    if Layer.VGPU in asked:
+        yield Layer.VGPU, _vgpu_rows(zip(uses, labels, strict=True), seen_by, style)
+
+
+def _cluster_rows(uses: Iterable[DeviceUse], style: Style) -> list[Row]:
+    """Sum devices up by cluster; one without devices has no share of them."""
+    rows: dict[str, Row] = {}
+    for use in uses:
+        if use.cluster not in rows:
+            rows[use.cluster] = Row(f"{{{style.key('cluster')}{style.quote(use.cluster)}", 0, 0, 0, 0)
+        row, device = rows[use.cluster], use.device
+        row.memory_limit_mib += device.memory_mib
+        row.core_limit_milli += device.core_milli
+        for each in use.holdings:
+            row.memory_mib += each.memory_mib
+            row.core_milli += each.core_milli
+    return list(rows.values())
+
+
+def _device_row(use: DeviceUse, labels: str) -> Row:
+    device, holdings = use.device, use.holdings
+    memory_mib, core_milli = _sums(holdings) if holdings else (0, 0)
+    return Row(labels, memory_mib, core_milli, device.memory_mib, device.core_milli, len(holdings))
+
+
+def _vgpu_rows(uses: Iterable[tuple[DeviceUse, str]], seen_by: str, style: Style) -> list[Row]:
+    """Sum shares up by device and container; those of others by nobody, as one."""
+    namespace_is, pod_is, container_is = (f",{style.key(name)}" for name in ("namespace", "pod", "container"))
+    quote, rows = style.quote, []
+    for use, labels in uses:
+        device = use.device
+        for (namespace, pod, container), (memory_mib, core_milli) in _by_holder(use.holdings, seen_by).items():
+            names = f"{namespace_is}{quote(namespace)}{pod_is}{quote(pod)}{container_is}{quote(container)}"
+            rows.append(Row(labels + names, memory_mib, core_milli, device.memory_mib, device.core_milli))
+    return rows
+
+
+def _by_holder(holdings: Iterable[Holding], seen_by: str) -> dict[tuple[str, str, str], tuple[int, int]]:
+    sums: dict[tuple[str, str, str], tuple[int, int]] = {}
+    for each in holdings:
+        own = not seen_by or each.tenant == seen_by
+        holder = (each.namespace, each.pod, each.container) if own else NOBODY
+        memory_mib, core_milli = sums.get(holder, NOTHING)
+        sums[holder] = (memory_mib + each.memory_mib, core_milli + each.core_milli)
+    return sums
+
+
+def _sums(holdings: Iterable[Holding]) -> tuple[int, int]:
+    memory_mib = core_milli = 0
+    for each in holdings:
+        memory_mib += each.memory_mib
+        core_milli += each.core_milli
+    return memory_mib, core_milli
+
+
+def _device_labels(uses: Iterable[DeviceUse], style: Style) -> list[str]:
+    """Write the labels of every device, those of its node once for all of them."""
+    cluster_is, node_is, zone_is = (style.key(name) for name in ("cluster", "nodeid", "zone"))
+    index_is, uuid_is = (f",{style.key(name)}" for name in ("deviceidx", "deviceuuid"))
+    quote, written = style.quote, []
+    cluster = node = there = ""
+    for use in uses:
+        if use.node != node or use.cluster != cluster:
+            cluster, node = use.cluster, use.node
+            there = f'{{{cluster_is}{quote(cluster)},{node_is}{quote(node)},{zone_is}"{ZONE}"'
+        written.append(f'{there}{index_is}"{use.device.index}"{uuid_is}{quote(use.device.uuid)}')
+    return written

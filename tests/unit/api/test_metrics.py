@@ -1,0 +1,83 @@
+"""Metrics over HTTP."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from seaway.domain.deployment import Occupant
+from seaway.domain.placement import DeviceSlice
+from seaway.wire.metrics import METRICS
+from tests.unit.api.rig import Rig
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_metrics_are_there_as_text_and_as_json(rig: Rig) -> None:
+    """The same series, Seaway's own figures beside them in the text."""
+    await rig.submit()
+    rig.step(3)
+    async with rig.client("admin") as client:
+        text = await client.get("/metrics")
+        body = (await client.get("/api/v1/metrics")).json()
+    assert text.headers["content-type"].startswith("text/plain; version=0.0.4")
+    found = {each.name: each.samples for each in text_string_to_metric_families(text.text)}
+    assert {"seaway_jobs", "seaway_cluster_silent_seconds", *METRICS} <= found.keys()
+    assert body["code"] == 200
+    rows = body["data"]["GPUDeviceMemoryAllocated"]
+    assert [one.value for one in found["GPUDeviceMemoryAllocated"]] == [row["value"] for row in rows]
+    assert sum(row["value"] for row in rows) == 8 << 30
+    assert {"cluster", "nodeid", "deviceidx", "deviceuuid", "zone", "value"} == rows[0].keys()
+    assert {row["cluster"] for row in rows} == {"a", "b"}
+    (vgpu,) = body["data"]["vGPUMemoryAllocated"]
+    assert vgpu["value"] == 8 << 30
+    assert vgpu["pod"]
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/api/v1/metrics"])
+async def test_one_metric_or_one_cluster_can_be_asked_for(rig: Rig, path: str) -> None:
+    """What is not asked for is left out, Seaway's own figures too."""
+    async with rig.client("viewer") as client:
+        one = (await client.get(path, params={"metric": "GPUDeviceCoreLimit"})).text
+        assert "GPUDeviceMemoryLimit" not in one
+        assert one.count("deviceuuid") == 8
+        there = (await client.get(path, params={"cluster": "b", "metric": "GPUDeviceCoreLimit"})).text
+        assert there.count("deviceuuid") == 4
+        both = (await client.get(path, params={"cluster": "b"})).text
+        assert "GPUDeviceMemoryLimit" in both
+        assert "seaway_jobs" not in both
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/api/v1/metrics"])
+async def test_unknown_names_are_refused_with_the_nearest(rig: Rig, path: str) -> None:
+    """A problem names the parameter and what was probably meant."""
+    async with rig.client("viewer") as client:
+        answer = await client.get(path, params={"metric": "GPUDeviceCoresLimit"})
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["field"] == "metric"
+        assert "'GPUDeviceCoreLimit'" in answer.json()["detail"]
+        assert (await client.get(path, params={"cluster": "c"})).status_code == 422
+
+
+async def test_names_of_others_stay_hidden_from_tenants(rig: Rig) -> None:
+    """A viewer of a tenant sees how much others hold, not who; operators see all."""
+    await rig.submit("other", queue="theirs", name="secret")
+    rig.step(2)
+    live = rig.plane.controller.live.fleet
+    told = live.clusters["a"].cluster
+    assert told is not None
+    node = told.nodes[0]
+    taken = DeviceSlice(node.devices[0].uuid, 1024, 100)
+    live.occupy("a", [Occupant("hidden-namespace/hidden-pod", node.name, (taken,))], complete=True)
+    for path in ("/metrics", "/api/v1/metrics"):
+        async with rig.client("viewer") as client:
+            seen = (await client.get(path, params={"metric": "vGPUMemoryAllocated"})).text
+        assert "hidden" not in seen
+        assert "sw-" not in seen
+        async with rig.client("other") as client:
+            theirs = (await client.get(path, params={"metric": "vGPUMemoryAllocated"})).text
+        assert "sw-" in theirs
+        assert "hidden" not in theirs
+        async with rig.client("operator") as client:
+            everything = (await client.get(path, params={"metric": "vGPUMemoryAllocated"})).text
+        assert "hidden-pod" in everything

@@ -1,0 +1,125 @@
+"""Metrics of GPUs, as they are written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from seaway.application.views import DeviceUse, Holding
+from seaway.domain.errors import RejectedError
+from seaway.testing.builders import gpu
+from seaway.wire.metrics import METRICS, PIECE, MetricsOut, as_json, metrics_named, prometheus, require_among
+
+MIB = 1 << 20
+DEVICE = replace(gpu(), uuid="GPU-0", index=0, memory_mib=80_000, core_milli=1000)
+OURS = Holding("a", "seaway", "sw-1-0", "main", 20_000, 25)
+THEIRS = Holding("b", "seaway", "sw-2-0", "main", 10_000, 100)
+NOBODY_S = Holding("", "kube-system", "agent", "", 10_000, 0)
+USES = [
+    DeviceUse("east", "host1", DEVICE, (OURS, THEIRS, NOBODY_S)),
+    DeviceUse("east", "host1", replace(DEVICE, uuid="GPU-1", index=1)),
+    DeviceUse("west", "host9", replace(DEVICE, uuid="GPU-2")),
+]
+LABELS = {"cluster": "east", "nodeid": "host1", "deviceidx": "0", "deviceuuid": "GPU-0", "zone": "vGPU"}
+
+
+def from_json(uses: list[DeviceUse], seen_by: str = "", metric: str = "") -> dict[str, list[dict[str, Any]]]:
+    """Write metrics as JSON and read them again."""
+    body = json.loads(b"".join(as_json(uses, metrics_named(metric), seen_by)))
+    assert body["code"] == 200
+    MetricsOut.model_validate(body)
+    data: dict[str, list[dict[str, Any]]] = body["data"]
+    return data
+
+
+def from_text(uses: list[DeviceUse], seen_by: str = "") -> dict[str, list[dict[str, Any]]]:
+    """Write metrics as text and read them with Prometheus' own parser."""
+    text = b"".join(prometheus(uses, METRICS, seen_by)).decode()
+    found = list(text_string_to_metric_families(text))
+    assert all(each.type == "gauge" and each.documentation for each in found)
+    return {each.name: [{**one.labels, "value": one.value} for one in each.samples] for each in found}
+
+
+def test_every_metric_has_its_labels_and_its_unit() -> None:
+    """Memory is in bytes, cores in percent points of a whole device, percentages go from 0 to 100."""
+    data = from_json(USES)
+    assert list(data) == list(METRICS)
+    assert data["ClusterGPUMemoryPercentage"] == [{"cluster": "east", "value": 25}, {"cluster": "west", "value": 0}]
+    assert data["ClusterGPUCorePercentage"][0] == {"cluster": "east", "value": 6.25}
+    assert data["GPUDeviceCoreAllocated"][0] == {**LABELS, "value": 12.5}
+    assert data["GPUDeviceCoreLimit"][0] == {**LABELS, "value": 100}
+    assert data["GPUDeviceMemoryAllocated"][0] == {**LABELS, "value": 40_000 * MIB}
+    assert data["GPUDeviceMemoryLimit"][0] == {**LABELS, "value": 80_000 * MIB}
+    assert data["GPUDeviceSharedNum"][0] == {**LABELS, "value": 3}
+    assert [each["value"] for each in data["GPUDeviceSharedNum"]] == [3, 0, 0]
+    ours = {**LABELS, "namespace": "seaway", "pod": "sw-1-0", "container": "main"}
+    assert data["vGPUCorePercentage"][0] == {**ours, "value": 2.5}
+    assert data["vGPUMemoryPercentage"][0] == {**ours, "value": 25}
+    assert data["vGPUMemoryAllocated"][0] == {**ours, "value": 20_000 * MIB}
+    assert data["vGPUPodsDeviceAllocated"][0] == {**ours, "value": 20_000 * MIB}
+    assert {each["pod"] for each in data["vGPUMemoryAllocated"]} == {"sw-1-0", "sw-2-0", "agent"}
+
+
+@pytest.mark.parametrize("seen_by", ["", "a"])
+def test_both_outputs_tell_the_same(seen_by: str) -> None:
+    """What Prometheus reads from the text is what the JSON says."""
+    assert from_text(USES, seen_by) == from_json(USES, seen_by)
+
+
+def test_a_tenant_does_not_learn_the_names_of_others() -> None:
+    """What others and nobody hold of a device is one series without names; sums are the same for everybody."""
+    rows = from_json(USES, "a")["vGPUMemoryAllocated"]
+    named = [(each["namespace"], each["pod"], each["container"], each["value"] // MIB) for each in rows]
+    assert named == [("seaway", "sw-1-0", "main", 20_000), ("", "", "", 20_000)]
+    assert from_json(USES, "a")["GPUDeviceSharedNum"] == from_json(USES)["GPUDeviceSharedNum"]
+
+
+def test_no_series_is_there_twice() -> None:
+    """Two shares of one container on a device are one series, as Prometheus would drop the second."""
+    rows = from_json([DeviceUse("east", "host1", DEVICE, (OURS, OURS))])["vGPUMemoryAllocated"]
+    assert [each["value"] for each in rows] == [40_000 * MIB]
+
+
+def test_names_may_have_any_signs() -> None:
+    """Quotes, backslashes and line ends neither break an answer nor let a name add labels."""
+    odd = 'a"b\\c\nd",x="y'
+    use = DeviceUse(odd, odd, replace(DEVICE, uuid=odd), (replace(OURS, pod=odd, namespace=odd, container=odd),))
+    for data in (from_text([use]), from_json([use])):
+        (row,) = data["vGPUMemoryAllocated"]
+        assert {row[name] for name in ("cluster", "nodeid", "deviceuuid", "namespace", "pod", "container")} == {odd}
+        assert "x" not in row
+
+
+def test_a_fleet_without_devices_has_no_series() -> None:
+    """Each metric is there, and there is nothing to take a share of."""
+    assert from_json([]) == {name: [] for name in METRICS}
+    assert from_text([]) == {name: [] for name in METRICS}
+
+
+def test_a_device_without_cores_or_memory_divides_nothing() -> None:
+    """Whatever a cluster tells, the answer is a number."""
+    use = DeviceUse("east", "host1", replace(DEVICE, core_milli=0), (OURS,))
+    assert from_json([use])["vGPUCorePercentage"][0]["value"] == 0
+
+
+def test_large_answers_come_in_pieces() -> None:
+    """Nothing is lost or doubled between two pieces."""
+    uses = [DeviceUse("east", "host1", replace(DEVICE, uuid=f"GPU-{n}")) for n in range(2 * PIECE + 1)]
+    assert len(list(prometheus(uses, metrics_named("GPUDeviceCoreLimit"), ""))) == 4
+    rows = from_json(uses, metric="GPUDeviceCoreLimit")["GPUDeviceCoreLimit"]
+    assert [each["deviceuuid"] for each in rows] == [use.device.uuid for use in uses]
+
+
+def test_an_unknown_name_is_told_with_the_nearest() -> None:
+    """Whoever mistypes a metric or a cluster learns what was meant."""
+    assert list(metrics_named("vGPUMemoryAllocated")) == ["vGPUMemoryAllocated"]
+    with pytest.raises(RejectedError, match="did you mean 'GPUDeviceMemoryAllocated'"):
+        metrics_named("gpu_device_memory_allocated")
+    with pytest.raises(RejectedError, match=r"^cluster: there is no cluster 'eats'; did you mean 'east'\?$"):
+        require_among("eats", ["west", "east"], "cluster")
+    with pytest.raises(RejectedError, match=r"no cluster 'x'$"):
+        require_among("x", [], "cluster")
