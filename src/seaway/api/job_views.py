@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Annotated, Any
 
+import orjson
 import yaml
 from fastapi import Query, Request, Response
 from fastapi.responses import PlainTextResponse
@@ -24,6 +25,9 @@ from seaway.wire.normalised import NormalisedJob, normalised_fields
 
 MOST_LINES = 10_000
 MOST_REPLICA = 9_999
+MOST_OBJECTS = 1_000
+"""In one answer."""
+
 LARGEST_ID = 2**63 - 1
 
 routes = router("jobs")
@@ -65,7 +69,7 @@ async def list_attempts(request: Request, job: JobRef) -> Response:
     Role.VIEWER,
     {
         200: {
-            "description": "The objects.",
+            "description": 'The objects; a `Link` header with `rel="next"` leads to more.',
             "content": {
                 "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
                 "application/yaml": {"schema": {"type": "string"}},
@@ -74,14 +78,25 @@ async def list_attempts(request: Request, job: JobRef) -> Response:
     },
     errors=(404, 406, 409),
 )
-async def get_manifest(request: Request, job: JobRef) -> Response:
-    """Show the objects that a job becomes in its clusters, as JSON or YAML by `Accept`."""
+async def get_manifest(
+    request: Request,
+    job: JobRef,
+    after: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Leave out so many objects.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST_OBJECTS)] = MOST_OBJECTS,
+) -> Response:
+    """Show the objects that a job becomes in its clusters, as JSON or YAML by `Accept`, from one on."""
     kind = chosen(request, "application/yaml", "application/json")
     desk, found = desk_of(request), await find(request, job)
-    objects = list(await desk.threads.read(desk.plane.overview.manifests, found))
-    if kind == "application/json":
-        return json_reply(objects)
-    return Response(await desk.threads.read(_yaml, objects), media_type="application/yaml")
+
+    def write() -> tuple[bytes, bool]:
+        objects = desk.plane.overview.manifests(found)
+        part = objects[after : after + limit]
+        written = orjson.dumps(part) if kind == "application/json" else _yaml(part)
+        return written, after + limit < len(objects)
+
+    written, more = await desk.threads.heavy(write)
+    path = f"/api/v1/jobs/{found.id}/manifest?after={after + limit}&limit={limit}"
+    return Response(written, headers={"link": f'<{path}>; rel="next"'} if more else None, media_type=kind)
 
 
 @operation(routes, "GET", "/jobs/{job}/logs", Role.VIEWER, {200: "text/plain"}, errors=(404, 409))
@@ -103,7 +118,10 @@ async def get_normalised(request: Request, job: JobRef) -> Response:
     return json_reply(normalised_fields(found, desk_of(request).plane.overview.clusters_of(found)))
 
 
-class _Dumper(yaml.SafeDumper):
+_Plain: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class _Dumper(_Plain):  # type: ignore[misc]  # either of the two
     """Writes out what appears twice, as `kubectl` likes it."""
 
     def ignore_aliases(self, data: object) -> bool:
@@ -111,8 +129,9 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _yaml(objects: list[dict[str, Any]]) -> str:
-    return str(yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, allow_unicode=True))
+def _yaml(objects: list[dict[str, Any]]) -> bytes:
+    text: str = yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+    return text.encode()
 
 
 def _lines(desk: Desk, job: JobRecord, replica: int, tail: int) -> str:

@@ -86,7 +86,7 @@ async def submit_job(request: Request, dry_run: DryRun = False) -> Response:
     if not who.may_see(spec.tenant):
         raise ForbiddenError(f"jobs of the tenant {spec.tenant!r} are not yours to submit; leave the tenant out")
     desk.plane.door.admit(spec)
-    return json_reply(trial_fields(await desk.threads.read(desk.plane.overview.trial, spec)))
+    return json_reply(trial_fields(await desk.threads.heavy(desk.plane.overview.trial, spec)))
 
 
 @operation(routes, "GET", "/jobs", Role.VIEWER, {200: JobPage}, errors=(404,))

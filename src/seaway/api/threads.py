@@ -1,4 +1,4 @@
-"""Waiting work, off the event loop: a few threads read, others wait for the writer."""
+"""Waiting work, off the event loop: a few threads read, others wait for the writer, or work on what takes long."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import ParamSpec, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
+from seaway.domain.errors import UnavailableError
+
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
@@ -15,13 +17,24 @@ READERS = 8
 WRITERS = 64
 """They only wait, and what waits together is stored together."""
 
+HEAVY = 2
+"""Answers that take long, like the objects of thousands of replicas: so many at once, whoever asks."""
+
+IN_LINE = 14
+"""How many more of them wait for their turn; the next is told to come again."""
+
+RETRY_AFTER_S = 2
+
 
 class Threads:
-    """Runs what waits in threads, readers and writers apart, so that none holds up the other."""
+    """Runs what waits in threads, each kind apart, so that none holds up the other."""
 
     def __init__(self) -> None:
         self._readers = CapacityLimiter(READERS)
         self._writers = CapacityLimiter(WRITERS)
+        self._heavy = CapacityLimiter(HEAVY)
+        self.heavy_ahead = 0
+        """How many are answered or wait."""
 
     async def read(
         self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
@@ -34,3 +47,21 @@ class Threads:
     ) -> Result:
         """Run something that waits for the writer."""
         return await to_thread.run_sync(partial(work, *args, **kwargs), limiter=self._writers)
+
+    async def heavy(
+        self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        """Run something that takes long.
+
+        Raises
+        ------
+        UnavailableError
+            When too much of it waits already.
+        """
+        if self.heavy_ahead >= HEAVY + IN_LINE:
+            raise UnavailableError("too many ask for what takes long; come again soon", retry_after_s=RETRY_AFTER_S)
+        self.heavy_ahead += 1
+        try:
+            return await to_thread.run_sync(partial(work, *args, **kwargs), limiter=self._heavy)
+        finally:
+            self.heavy_ahead -= 1

@@ -19,5 +19,5 @@ routes = router("fleet")
 async def what_if(request: Request) -> Response:
     """Ask what would happen, on a copy of the live fleet, which is left as it is."""
     desk, given = desk_of(request), await read(request, WhatIfIn)
-    answer = await desk.threads.read(desk.plane.whatif.ask, given.question.question(DEFAULT))
+    answer = await desk.threads.heavy(desk.plane.whatif.ask, given.question.question(DEFAULT))
     return json_reply(consequences_fields(answer))

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from seaway.client.sync import Client
 
 EVERY_S = 1.0
+PAGE = 1_000
+"""Objects that the server shows at once."""
+
 MOST_LINES = 10_000
 """Lines that are looked at when following; what is written faster than this a second is not shown."""
 
@@ -50,12 +53,23 @@ def manifest(context: typer.Context, job: Job, output: OutputOption = Output.TAB
 
       [cyan]seaway manifest train | kubectl diff -f -[/cyan]
     """
+    import orjson
+
+    from seaway.cli.output import as_json, as_yaml
     from seaway.cli.remote import connect
     from seaway.client.calls.jobs import manifest as call
 
+    objects: list[object] = []
     with connect(context) as client:
-        text = client.send(call(job, kind="json" if output is Output.JSON else "yaml"))
-    typer.echo(text, nl=not text.endswith("\n"))
+        while True:
+            page = orjson.loads(client.send(call(job, kind="json", after=len(objects))))
+            objects += page
+            if len(page) < PAGE:
+                break
+    if output is Output.JSON:
+        typer.echo(as_json(objects))
+    else:
+        typer.echo("---\n".join(as_yaml(each) for each in objects), nl=False)
 
 
 def keep_reading(

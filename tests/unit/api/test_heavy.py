@@ -1,0 +1,64 @@
+"""Answers that take long, and what they hold up."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import anyio
+import pytest
+import yaml
+
+from seaway.api.threads import HEAVY, IN_LINE
+from tests.unit.api.rig import JOB, Rig
+
+pytestmark = pytest.mark.anyio
+JOBS = "/api/v1/jobs"
+
+
+async def test_what_takes_long_holds_up_nothing_else(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many ask for manifests, reads are answered; who comes when too many wait is told to come again."""
+    job = await rig.submit()
+    rig.step(3)
+    go_on = threading.Event()
+
+    def slow(_: object) -> list[dict[str, Any]]:
+        go_on.wait(10)
+        return []
+
+    monkeypatch.setattr(rig.plane.overview, "manifests", slow)
+    answers: list[int] = []
+    async with rig.client("viewer") as client, anyio.create_task_group() as group:
+
+        async def ask() -> None:
+            answers.append((await client.get(f"{JOBS}/{job['id']}/manifest")).status_code)
+
+        for _ in range(HEAVY + IN_LINE):
+            group.start_soon(ask)
+        while rig.app.state.desk.threads.heavy_ahead < HEAVY + IN_LINE:
+            await anyio.sleep(0)
+        refused = await client.get(f"{JOBS}/{job['id']}/manifest")
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+        async with rig.client("user") as user:
+            assert (await user.post(f"{JOBS}?dry_run=true", json=JOB)).status_code == 503
+        assert (await client.get(JOBS)).status_code == 200
+        assert answers == []
+        go_on.set()
+    assert answers == [200] * (HEAVY + IN_LINE)
+
+
+async def test_an_answer_holds_so_many_objects_and_leads_to_the_next(rig: Rig) -> None:
+    """A manifest comes in parts, in order, and the last one says so by leading nowhere."""
+    job = await rig.submit(replicas=3)
+    rig.step(3)
+    path: str | None = f"{JOBS}/{job['id']}/manifest?limit=2"
+    names: list[str] = []
+    async with rig.client("viewer") as client:
+        whole = (await client.get(f"{JOBS}/{job['id']}/manifest", headers={"accept": "application/json"})).json()
+        while path:
+            answer = await client.get(path)
+            names += [each["metadata"]["name"] for each in yaml.safe_load_all(answer.text)]
+            path = answer.links["next"]["url"] if "link" in answer.headers else None
+        assert (await client.get(f"{JOBS}/{job['id']}/manifest?limit=1001")).status_code == 422
+    assert names == [each["metadata"]["name"] for each in whole]
+    assert len(names) == 3
