@@ -357,6 +357,51 @@ def test_pods_are_made_whole_and_hardly_change(api: httpx.Client, pods: str) -> 
     made(api.patch(f"{pods}/a", json=image, headers=STRATEGIC), 200)
 
 
+def test_requests_that_make_no_sense(api: httpx.Client, maps: str, deployments: str) -> None:
+    """What cannot be read is said to be so, each in its way."""
+    refused(api.patch(f"{maps}/x?fieldManager=m", json=config_map("x"), headers=APPLY), 400, "BadRequest")
+    named = {"apiVersion": "v1", "kind": "ConfigMap"}
+    refused(api.patch(f"{maps}/x?fieldManager=m", json=named, headers=APPLY), 400, "BadRequest")
+    made(api.post(deployments, json=deployment()))
+    refused(api.patch(f"{deployments}/web", json=[{"op": "nope", "path": "/a"}], headers=PATCH), 422, "Invalid")
+    refused(api.patch(f"{deployments}/web", json={"spec": {"replicas": "two"}}, headers=MERGE), 422, "Invalid")
+    refused(api.delete(f"{deployments}/web", params={"propagationPolicy": "Never"}), 422, "Invalid")
+    refused(api.put(deployments, json=deployment()), 405, "MethodNotAllowed")
+    refused(api.get(deployments, params={"limit": "x"}), 400, "BadRequest")
+    refused(api.get(deployments, params={"resourceVersion": "x"}), 400, "BadRequest")
+    assert api.get(deployments, params={"watch": "1", "resourceVersion": "x"}).status_code == 500
+    assert api.get("/nothing").text == "404 page not found\n"
+    refused(api.get("/apis/apps/v9"), 404, "NotFound")
+
+
+def test_events_and_nodes_say_null_and_empty(api: httpx.Client, space: str) -> None:
+    """Times that are not known are null, and what a kubelet has not said yet is empty: readers have to cope."""
+    about = {"namespace": space.rpartition("/")[2], "kind": "Pod", "name": "a"}
+    event = made(api.post(f"/api/v1{space}/events", json={"metadata": {"name": "e"}, "involvedObject": about}))
+    assert [event[name] for name in ("eventTime", "firstTimestamp", "lastTimestamp")] == [None, None, None]
+    assert (event["source"], event["reportingComponent"]) == ({}, "")
+    name = new_name("seaway-node")
+    node = made(api.post("/api/v1/nodes", json={"metadata": {"name": name}}))
+    assert node["status"]["nodeInfo"]["kubeletVersion"] == ""
+
+    def taints() -> list[Json]:
+        found: list[Json] = api.get(f"/api/v1/nodes/{name}").json()["spec"].get("taints", [])
+        return [one for one in found if one["key"] == "node.kubernetes.io/not-ready"]
+
+    (taint,) = eventually(taints, "a node that was never ready is tainted")
+    assert taint["effect"] == "NoSchedule"
+    ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    made(api.patch(f"/api/v1/nodes/{name}/status", json=ready, headers=STRATEGIC), 200)
+    eventually(lambda: not taints(), "a node that is ready is not")
+    made(api.delete(f"/api/v1/nodes/{name}"), 200)
+
+
+def test_logs_of_pods_without_a_node_are_empty(api: httpx.Client, pods: str) -> None:
+    """The log of a pod that is nowhere yet is 204."""
+    made(api.post(pods, json=pod()))
+    assert api.get(f"{pods}/a/log").status_code == 204
+
+
 # Lists ---------------------------------------------------------------------------------------------------------------
 
 

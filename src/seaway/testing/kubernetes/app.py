@@ -45,6 +45,7 @@ VERSION: Json = {
 }
 TRANSPORT = "seaway.transport"
 """The extension of the scope in which a request finds its connection."""
+_ROOTS = ("/api", "/apis", "/healthz", "/livez", "/readyz", "/version")
 _OPEN = ("/healthz", "/livez", "/readyz", "/version")
 
 
@@ -129,7 +130,13 @@ class Application:
         for other in self.before:
             if answer := await other(request):
                 return answer
-        return await self.answer(request)
+        try:
+            return await self.answer(request)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            if request.method == "GET":
+                raise
+            code, reason = (422, "Invalid") if request.method == "PATCH" else (400, "BadRequest")
+            raise FailureError(code, reason, f"json: cannot unmarshal: {error!r}", {}) from error
 
     def _let_in(self, path: str, headers: Mapping[bytes, bytes]) -> None:
         if self.tokens is None or path in _OPEN:
@@ -140,6 +147,8 @@ class Application:
 
     async def answer(self, request: Request) -> Answer:
         """Answer a request that nothing has gone wrong with."""
+        if not request.path.startswith(("/api/", "/apis/")) and request.path not in _ROOTS:
+            return Answer(b"404 page not found\n", 404, b"text/plain; charset=utf-8")
         if found := self._about(request.path):
             return found
         target = self._target(request.path)
@@ -278,8 +287,12 @@ def _delete_options(request: Request) -> DeleteOptions:
     grace = body.get("gracePeriodSeconds", request.query.get("gracePeriodSeconds"))
     propagation = body.get("propagationPolicy") or request.query.get("propagationPolicy") or ""
     if propagation not in ("", "Foreground", "Background", "Orphan"):
-        why = f'propagationPolicy: Unsupported value: "{propagation}": supported values: "Foreground", "Background"'
-        raise FailureError(422, "Invalid", f'DeleteOptions.meta.k8s.io "" is invalid: {why}', {})
+        why = f'Unsupported value: "{propagation}": supported values: "Foreground", "Background", "Orphan", "nil"'
+        cause = {"field": "propagationPolicy", "message": why, "reason": "FieldValueNotSupported"}
+        raise FailureError(
+            422, "Invalid", f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: {why}',
+            {"causes": [cause], "group": "meta.k8s.io", "kind": "DeleteOptions"},
+        )  # fmt: skip
     return DeleteOptions(
         None if grace is None else int(grace),
         propagation,

@@ -114,7 +114,7 @@ class Lister:
             400 for what cannot be read, 410 for a page or version that is gone, 504 for one that is yet to come.
         """
         selection = Selection.read(kind, namespace, query)
-        limit = _number(query.get("limit"), "limit")
+        limit = _number(query.get("limit"))
         token = query.get("continue", "")
         state, after = self._resume(kind, namespace, token) if token else (self._state(kind, namespace, query), "")
         items = state.items
@@ -142,7 +142,10 @@ class Lister:
         if asked == "0" and kind in self._frozen:
             frozen = self._frozen[kind]
             return State(frozen.version, [one for one in frozen.items if namespace in ("", one.namespace)])
-        version = _number(asked, "resourceVersion")
+        if asked and not asked.isdigit():
+            why = f'Invalid value: "{asked}": strconv.ParseUint: parsing "{asked}": invalid syntax'
+            raise bad_request(f"invalid resource version: resourceVersion: {why}")
+        version = int(asked or 0)
         if version > store.version:
             raise FailureError(
                 504, "Timeout", f"Timeout: Too large resource version: {version}, current: {store.version}",
@@ -186,11 +189,11 @@ class _ExpiredPageError(FailureError):
         return {**super().status(), "metadata": {"continue": self._token}}
 
 
-def _number(text: str | None, name: str) -> int:
+def _number(text: str | None) -> int:
     if not text:
         return 0
     if not text.isdigit():
-        raise bad_request(f'{name}: Invalid value: "{text}": strconv.ParseInt: parsing "{text}": invalid syntax')
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     return int(text)
 
 

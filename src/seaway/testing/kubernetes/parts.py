@@ -79,7 +79,7 @@ class Parts:
     def _log(self, namespace: str, name: str, request: Request) -> Answer:
         pod = self._store.get(PODS, namespace, name).read()
         text = self.logs.read(pod, request.query) if self.logs else b""
-        return Answer(text, type=b"text/plain")
+        return Answer(text, 200 if pod["spec"].get("nodeName") else 204, b"text/plain")
 
     def _bind(self, namespace: str, name: str, request: Request) -> Answer:
         asked = request.object()

@@ -119,11 +119,11 @@ def _strategic_key(field: str, patch: Sequence[object]) -> tuple[str, ...]:
 
 
 class PatchError(Exception):
-    """A JSON patch that cannot be applied; `missing` if a path or a test is what failed."""
+    """A JSON patch that cannot be applied; `malformed` if it is no patch at all."""
 
-    def __init__(self, message: str, *, missing: bool = False) -> None:
+    def __init__(self, message: str, *, malformed: bool = False) -> None:
         super().__init__(message)
-        self.missing = missing
+        self.malformed = malformed
 
 
 def json_patch(target: object, operations: object) -> Any:  # noqa: ANN401, any JSON
@@ -140,7 +140,7 @@ def json_patch(target: object, operations: object) -> Any:  # noqa: ANN401, any 
     {'a': [2, 3]}
     """
     if not isinstance(operations, list):
-        raise PatchError("cannot unmarshal object into Go value of type jsonpatch.Patch")
+        raise PatchError("cannot unmarshal object into Go value of type jsonpatch.Patch", malformed=True)
     for one in operations:
         if not isinstance(one, dict) or not isinstance(one.get("path"), str):
             raise PatchError("an operation needs op and path")
@@ -167,7 +167,7 @@ def _operate(target: object, one: Json) -> object:
         case "test":
             found = _look(target, path) if one.get("value") is not None else _find(target, path)
             if found != one.get("value"):
-                raise PatchError(f"testing value {one['path']} failed: test failed", missing=True)
+                raise PatchError(f"testing value {one['path']} failed: test failed")
             return target
     raise PatchError(f"Unexpected kind: {one.get('op')}")
 
@@ -187,7 +187,7 @@ def _look(target: object, path: Sequence[str]) -> Any:  # noqa: ANN401, any JSON
         elif isinstance(target, list) and part.isdigit() and int(part) < len(target):
             target = target[int(part)]
         else:
-            raise PatchError(f"/{'/'.join(path)}: doc is missing path: missing value", missing=True)
+            raise PatchError(f"/{'/'.join(path)}: doc is missing path: missing value")
     return target
 
 
@@ -212,7 +212,7 @@ def _put(target: object, path: Sequence[str], value: object, *, insert: bool) ->
         else:
             parent[at] = value
     else:
-        raise PatchError(f"/{'/'.join(path)}: doc is missing path: missing value", missing=True)
+        raise PatchError(f"/{'/'.join(path)}: doc is missing path: missing value")
     return target
 
 

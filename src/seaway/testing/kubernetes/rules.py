@@ -183,6 +183,9 @@ def _fill_job(body: Json) -> None:
             labels[f"{prefix}controller-uid"] = uid
             labels[f"{prefix}job-name"] = name
         spec.setdefault("selector", {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}})
+    template = spec["template"]["metadata"].get("labels")
+    if template and not body["metadata"].get("labels"):
+        body["metadata"]["labels"] = dict(template)
 
 
 def _fill_service(body: Json) -> None:
@@ -213,8 +216,25 @@ def _fill_namespace(body: Json) -> None:
     body["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = body["metadata"]["name"]
 
 
+_NODE_INFO = (
+    *("architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion", "kubeletVersion"),
+    *("machineID", "operatingSystem", "osImage", "systemUUID"),
+)
+
+
 def _fill_node(body: Json) -> None:
     body.setdefault("spec", {})
+    status = body.setdefault("status", {})
+    status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
+    status.setdefault("nodeInfo", dict.fromkeys(_NODE_INFO, ""))
+
+
+def _fill_event(body: Json) -> None:
+    for name in ("eventTime", "firstTimestamp", "lastTimestamp"):
+        body.setdefault(name, None)
+    for name in ("reportingComponent", "reportingInstance"):
+        body.setdefault(name, "")
+    body.setdefault("source", {})
 
 
 def _fill_policy(body: Json) -> None:
@@ -235,6 +255,7 @@ def _fill_cluster(body: Json) -> None:
 
 _FILLED: dict[Kind, Callable[[Json], None]] = {
     NODES: _fill_node,
+    EVENTS: _fill_event,
     PODS: _fill_pod,
     DEPLOYMENTS: _fill_deployment,
     REPLICA_SETS: _fill_replica_set,
@@ -293,11 +314,10 @@ def _check_pod(body: Json, causes: Causes) -> None:
 def _check_workload(body: Json, causes: Causes) -> None:
     spec = body["spec"]
     selector, labels = spec.get("selector"), spec["template"]["metadata"].get("labels") or {}
-    if _need(causes, "spec.selector", selector):
-        rule = object_rule(selector)
-        if rule and not rule(labels):
-            why = f"Invalid value: {_go_map(labels)}: `selector` does not match template `labels`"
-            causes.append(("spec.template.metadata.labels", "FieldValueInvalid", why))
+    rule = object_rule(selector)
+    if not _need(causes, "spec.selector", selector) or (rule and not rule(labels)):
+        why = f"Invalid value: {_go_map(labels)}: `selector` does not match template `labels`"
+        causes.append(("spec.template.metadata.labels", "FieldValueInvalid", why))
     _check_pod_spec(spec["template"]["spec"], "spec.template.spec", causes)
     if int(spec.get("replicas", 0)) < 0:
         why = f"Invalid value: {spec['replicas']}: must be greater than or equal to 0"

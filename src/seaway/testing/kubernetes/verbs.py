@@ -205,11 +205,11 @@ class Verbs:
         try:
             body = self._patched(kind, name, way, old.read(), patch)
         except PatchError as error:
-            if error.missing:
-                raise FailureError(
-                    422, "Invalid", f"the server rejected our request due to an error in our request: {error}", {}
-                ) from None
-            raise bad_request(str(error)) from None
+            if error.malformed:
+                raise bad_request(str(error)) from None
+            raise FailureError(
+                422, "Invalid", "the server rejected our request due to an error in our request", {}
+            ) from None
         meta = body.get("metadata")
         if not isinstance(meta, dict) or meta.get("name") != name:
             raise bad_request("the name of the object does not match the name on the URL")
@@ -238,18 +238,7 @@ class Verbs:
     def _apply(
         self, kind: Kind, namespace: str, name: str, patch: object, part: str, options: WriteOptions
     ) -> tuple[Stored, bool]:
-        if not isinstance(patch, dict):
-            raise bad_request("an applied configuration is an object")
-        if not options.manager:
-            raise invalid(
-                kind, "", [("fieldManager", "FieldValueRequired", "Required value: is required for apply patch")]
-            )
-        meta = self._envelope(kind, namespace, patch)
-        if meta.get("name", name) != name:
-            raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")
-        if "managedFields" in meta:
-            raise bad_request("metadata.managedFields must be nil")
-        meta["name"] = name
+        patch, meta = self._configuration(kind, namespace, name, patch, options)
         old = self.store.find(kind, namespace, name)
         if old is None:
             if part:
@@ -265,6 +254,25 @@ class Verbs:
         if meta.get("resourceVersion"):
             body["metadata"]["resourceVersion"] = meta["resourceVersion"]
         return self._replace(old, current, body, part, options, applied=True), False
+
+    def _configuration(
+        self, kind: Kind, namespace: str, name: str, patch: object, options: WriteOptions
+    ) -> tuple[Json, Json]:
+        """Check what is to be applied; return it and its metadata."""
+        if not isinstance(patch, dict) or not patch.get("kind") or not patch.get("apiVersion"):
+            raise bad_request("invalid object type: /, Kind=")
+        if not options.manager:
+            why = "Required value: is required for apply patch"
+            raise invalid(kind, "", [("fieldManager", "FieldValueRequired", why)])
+        meta = self._envelope(kind, namespace, patch)
+        if not meta.get("name"):
+            why = "was undeterminable: name must be provided"
+            raise bad_request(f"the name of the object ({name} based on URL) {why}")
+        if meta["name"] != name:
+            raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")
+        if "managedFields" in meta:
+            raise bad_request("metadata.managedFields must be nil")
+        return patch, meta
 
     def _replace(
         self, old: Stored, current: Json, body: Json, part: str, options: WriteOptions, *, applied: bool = False
@@ -355,7 +363,8 @@ class Verbs:
             return self.store.remove(kind, body), True
         if not old.deleting or grace_s < meta.get("deletionGracePeriodSeconds", 0):
             meta["deletionTimestamp"] = stamp(self.now() + timedelta(seconds=grace_s))
-            meta["deletionGracePeriodSeconds"] = grace_s
+            if kind is not NAMESPACES:
+                meta["deletionGracePeriodSeconds"] = grace_s
             if kind.generation and not old.deleting:
                 meta["generation"] = meta.get("generation", 0) + 1
         if _same(body, old.read()):
@@ -412,10 +421,10 @@ class Verbs:
             raise invalid(
                 kind, name, [("metadata.name", "FieldValueInvalid", f'Invalid value: "{name}": {_NAME_RULE}')]
             )
-        if kind is SERVICES and not re.match(r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$", name):
+        if kind is SERVICES and not re.match(r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$", name):
             why = (
-                f'Invalid value: "{name}": a DNS-1035 label must consist of lower case alphanumeric characters or '
-                "'-', start with an alphabetic character, and end with an alphanumeric character"
+                f'Invalid value: "{name}": a lowercase RFC 1123 label must consist of lower case alphanumeric '
+                "characters or '-', and must start and end with an alphanumeric character"
             )
             raise invalid(kind, name, [("metadata.name", "FieldValueInvalid", why)])
 

@@ -10,7 +10,7 @@ from time import monotonic
 import orjson
 
 from seaway.testing.kubernetes.exchange import Answer
-from seaway.testing.kubernetes.failures import FailureError, bad_request, expired
+from seaway.testing.kubernetes.failures import FailureError, expired
 from seaway.testing.kubernetes.kinds import Kind
 from seaway.testing.kubernetes.listing import Lister, Selection
 from seaway.testing.kubernetes.store import Event, Store
@@ -137,11 +137,12 @@ class Watches:
         Raises
         ------
         FailureError
-            400 for a query that cannot be read.
+            For a query that cannot be read.
         """
         version = query.get("resourceVersion", "")
         if version and not version.isdigit():
-            raise bad_request(f'resourceVersion: Invalid value: "{version}"')
+            why = f'strconv.ParseUint: parsing "{version}": invalid syntax'
+            raise FailureError(500, "", f'resourceVersion: Invalid value: "{version}": {why}')
         watcher = Watcher(kind, path, Selection.read(kind, namespace, query))
         initial = query.get("sendInitialEvents") == "true"
         bookmarks = query.get("allowWatchBookmarks") in ("true", "1")

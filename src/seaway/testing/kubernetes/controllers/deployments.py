@@ -112,6 +112,7 @@ class Deployments(Controller[tuple[str, str]]):
                 current = self._make(found, body, mark, len(sets) + 1)
         if current is not None:
             self._scale(current, wanted)
+            self._note_revision(found, current)
         self.write_status(found, lambda status: self._tell(status, body, current, former))
 
     def _make(self, owner: Stored, body: Json, mark: str, revision: int) -> Stored:
@@ -137,6 +138,15 @@ class Deployments(Controller[tuple[str, str]]):
         )
         return self.verbs.create(REPLICA_SETS, owner.namespace, made)
 
+    def _note_revision(self, deployment: Stored, current: Stored) -> None:
+        """Say on a deployment which revision it is at; this counts as no generation, unlike other annotations."""
+        revision = current.read()["metadata"]["annotations"][REVISION]
+        body = self.store.get(DEPLOYMENTS, deployment.namespace, deployment.name).read()
+        annotations = body["metadata"].setdefault("annotations", {})
+        if annotations.get(REVISION) != revision:
+            annotations[REVISION] = revision
+            self.store.put(DEPLOYMENTS, body)
+
     def _scale(self, one: Stored, replicas: int) -> None:
         found = self.store.find(one.kind, one.namespace, one.name)
         if found is None or found.deleting:
@@ -154,6 +164,7 @@ class Deployments(Controller[tuple[str, str]]):
         sets = [*([current] if current else []), *former]
         wanted = int(body["spec"]["replicas"])
         status["observedGeneration"] = body["metadata"]["generation"]
+        status["terminatingReplicas"] = 0
         counts = {
             "replicas": sum(self._count(one, "replicas") for one in sets),
             "updatedReplicas": self._count(current, "replicas") if current else 0,

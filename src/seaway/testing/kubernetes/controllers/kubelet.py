@@ -81,6 +81,8 @@ class LogBook:
             400 if it has not started, or it is not said which one.
         """
         meta, spec = pod["metadata"], pod["spec"]
+        if not spec.get("nodeName"):
+            return b""
         names = [one["name"] for one in spec["containers"]]
         name = query.get("container") or (names[0] if len(names) == 1 else "")
         if not name:

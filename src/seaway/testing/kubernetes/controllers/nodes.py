@@ -12,6 +12,7 @@ from seaway.testing.kubernetes.store import Event, Stored
 from seaway.testing.kubernetes.verbs import DeleteOptions
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
+NOT_READY = "node.kubernetes.io/not-ready"
 
 
 class NodeLife(Controller[tuple[str, str]]):
@@ -25,9 +26,14 @@ class NodeLife(Controller[tuple[str, str]]):
         self._since: dict[tuple[str, str, str], float] = {}
 
     def hear(self, event: Event) -> Iterator[tuple[str, str]]:
-        """Look at nodes that have taints."""
-        if event.type != "DELETED" and b'"NoExecute"' in event.now.inside:
+        """Look at nodes that have taints, or whose taints do not say what their condition says."""
+        if event.type == "DELETED":
+            return
+        if b'"NoExecute"' in event.now.inside:
             yield "evict", event.now.name
+        body = event.now.read()
+        if _not_ready(body) != _wanted(body):
+            yield "taint", event.now.name
 
     def fail(self, name: str) -> None:
         """Have a node fall silent: its pods stay as they are, until they are evicted and then stay Terminating."""
@@ -47,10 +53,24 @@ class NodeLife(Controller[tuple[str, str]]):
             return
         if step == "evict":
             self._evict(node)
+        elif step == "taint":
+            self._taint(node)
         elif name in self.kubelets.failed:
             self._mark(node)
         else:
             self._welcome(node)
+
+    def _taint(self, node: Stored) -> None:
+        """Have the taints of a node say whether it is ready."""
+        body = node.read()
+        spec = body.setdefault("spec", {})
+        moment = self.stamp()
+        taints = [one for one in spec.get("taints") or () if one["key"] != NOT_READY]
+        taints += [{"key": NOT_READY, "effect": one, "timeAdded": moment} for one in sorted(_wanted(body))]
+        spec["taints"] = taints
+        if not taints:
+            del spec["taints"]
+        self.store.put(NODES, body)
 
     def _mark(self, node: Stored) -> None:
         body = node.read()
@@ -115,3 +135,15 @@ class NodeLife(Controller[tuple[str, str]]):
             left = (min(seconds) if allowed is None else allowed) - (now - since)
             shortest = left if shortest is None else min(shortest, left)
         return shortest
+
+
+def _not_ready(body: Json) -> set[str]:
+    """Return the effects of a node's taints that say that it is not ready."""
+    return {one["effect"] for one in body.get("spec", {}).get("taints") or () if one["key"] == NOT_READY}
+
+
+def _wanted(body: Json) -> set[str]:
+    """Return what those effects are to be: none if it is ready, or silent, for which there is another taint."""
+    conditions = (body.get("status") or {}).get("conditions") or ()
+    ready = next((one["status"] for one in conditions if one["type"] == "Ready"), "")
+    return {"": {"NoSchedule"}, "False": {"NoSchedule", "NoExecute"}}.get(ready, set())

@@ -144,8 +144,7 @@ class KarmadaWorld:
             raise not_found(CLUSTERS, name)
         if not member.server.running:
             port = member.server.url.rpartition("//")[2]
-            why = f"error trying to reach service: dial tcp {port}: connect: connection refused"
-            raise FailureError(503, "ServiceUnavailable", why, {})
+            raise FailureError(500, "", f"dial tcp {port}: connect: connection refused")
         inner = Request(
             request.method, f"/{parts[6] if len(parts) > 6 else ''}", request.query, request.headers, request.body,
             request.gone,
