@@ -1,0 +1,156 @@
+"""Clusters on real servers keep the rules of backends: those that SEAWAY_TEST_MEMBERS and SEAWAY_TEST_KARMADA name.
+
+The servers need no GPUs: a node with HAMi's annotations is made for each test, and a namespace of its own. They need
+somebody who stands in for kubelets. Without HAMi nobody says which devices pods got, so that is not looked at.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.cluster import KubernetesCluster
+from seaway.adapters.kubernetes.collect.view import Limits
+from seaway.adapters.kubernetes.karmada import KarmadaBackends
+from seaway.adapters.kubernetes.wishes import Wishes
+from seaway.domain.errors import UnavailableError
+from seaway.testing.backends import BackendSuite, BackendUnderTest
+from tests.conformance.real_servers import KARMADA, MEMBERS, connect, eventually, kubeconfigs, new_name
+from tests.conformance.test_kubernetes_backends import gpu_node
+
+MERGE = {"content-type": "application/merge-patch+json"}
+LIMITS = Limits(refused_s=20, kept=16)
+
+needs_members = pytest.mark.skipif(not kubeconfigs(MEMBERS), reason=f"{MEMBERS} names no kubeconfig of a real server")
+needs_karmada = pytest.mark.skipif(
+    not (kubeconfigs(KARMADA) and kubeconfigs(MEMBERS)), reason=f"{KARMADA} and {MEMBERS} name no real Karmada"
+)
+
+
+class Member:
+    """A real cluster with a GPU node and a namespace of the test's own."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self.client = connect(kubeconfig)
+        self.namespace = new_name()
+        self.node = new_name("a-node")  # first by name: the suite takes the first that has devices
+        node = gpu_node(self.node, 2)
+        amounts = node["status"]["allocatable"] | {"nvidia.com/gpumem": "163840", "nvidia.com/gpucores": "200"}
+        self._call("POST", "/api/v1/nodes", node)
+        status = {"allocatable": amounts, "capacity": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
+        self._call("PATCH", f"/api/v1/nodes/{self.node}/status", {"status": status})
+        self._call("PATCH", f"/api/v1/nodes/{self.node}", {"spec": {"taints": None}})
+
+    def finish(self, job_id: str, attempt: int) -> None:
+        """Have the pods of a copy exit with 0."""
+        pods = f"/api/v1/namespaces/{self.namespace}/pods"
+        labels = {"labelSelector": f"seaway.io/job={job_id},seaway.io/attempt={attempt}"}
+        for each in self.client.get(pods, params=labels).json()["items"]:
+            ended = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": "2026-01-01T00:00:00Z"}}
+            statuses = [{"name": "main", "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": ended}]
+            change = {"status": {"phase": "Succeeded", "containerStatuses": statuses}}
+            self._call("PATCH", f"{pods}/{each['metadata']['name']}/status", change)
+
+    def overrun(self, cluster: KubernetesCluster) -> None:
+        """Have the node change more often than is remembered."""
+        before = cluster.changes("", 0).cursor
+        for number in range(50):
+            self._call("PATCH", f"/api/v1/nodes/{self.node}", {"metadata": {"labels": {"number": str(number)}}})
+        eventually(lambda: cluster.changes(before, 0).complete, "the overrun")
+
+    def close(self) -> None:
+        """Remove what was made."""
+        self.client.delete(f"/api/v1/nodes/{self.node}")
+        self.client.delete(f"/api/v1/namespaces/{self.namespace}")
+        self.client.close()
+
+    def _call(self, method: str, path: str, body: dict[str, Any]) -> None:
+        self.client.request(method, path, json=body, headers=MERGE if method == "PATCH" else {}).raise_for_status()
+
+
+def vanish(client: httpx.Client, namespace: str, job_id: str, attempt: int) -> None:
+    """Delete a workload as somebody with kubectl would."""
+    labels = {"labelSelector": f"seaway.io/job={job_id},seaway.io/attempt={attempt}"}
+    jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    for each in client.get(jobs, params=labels).json()["items"]:
+        client.delete(f"{jobs}/{each['metadata']['name']}", params={"propagationPolicy": "Background"})
+
+
+def under_test(
+    member: Member, cluster: KubernetesCluster, commands: httpx.Client, close: Callable[[], None]
+) -> BackendUnderTest:
+    """Return a cluster with its hooks, once it was listed and has its node."""
+
+    def heard() -> bool:
+        try:
+            seen = cluster.changes("", 0).inventory
+        except UnavailableError:
+            return False
+        return seen is not None and any(each.name == member.node and each.devices for each in seen.nodes)
+
+    eventually(heard, "the cluster")
+    return BackendUnderTest(
+        cluster,
+        lambda seconds: time.sleep(seconds / 2),
+        close,
+        vanish=lambda job_id, attempt: vanish(commands, member.namespace, job_id, attempt),
+        overrun=lambda: member.overrun(cluster),
+        finish=member.finish,
+        refuses_overbooking=False,
+        tells_devices=False,
+    )
+
+
+@needs_members
+class TestRealKubernetes(BackendSuite):
+    """Straight into the first member."""
+
+    def make(self) -> BackendUnderTest:
+        """Join it."""
+        (kubeconfig, *_) = kubeconfigs(MEMBERS)
+        folder = Path(tempfile.mkdtemp())
+        shutil.copy(kubeconfig, folder / "member")
+        member = Member(kubeconfig)
+        backends = KubernetesBackends(folder, Wishes(member.namespace, limits=LIMITS))
+
+        def close() -> None:
+            backends.close()
+            member.close()
+            shutil.rmtree(folder)
+
+        return under_test(member, backends.clusters()[0], member.client, close)
+
+
+@needs_karmada
+class TestRealKarmada(BackendSuite):
+    """Through Karmada, into its member that the first kubeconfig of the members reaches."""
+
+    def make(self) -> BackendUnderTest:
+        """Follow the control plane."""
+        (karmada, *_), (kubeconfig, *_) = kubeconfigs(KARMADA), kubeconfigs(MEMBERS)
+        member, commands = Member(kubeconfig), connect(karmada)
+        backends = KarmadaBackends(karmada, Wishes(member.namespace, limits=LIMITS))
+
+        def close() -> None:
+            backends.close()
+            commands.delete(f"/api/v1/namespaces/{member.namespace}")
+            commands.close()
+            member.close()
+
+        def has_node(cluster: KubernetesCluster) -> bool:
+            try:
+                seen = cluster.changes("", 0).inventory
+            except UnavailableError:
+                return False
+            return seen is not None and any(each.name == member.node for each in seen.nodes)
+
+        cluster = eventually(lambda: next(filter(has_node, backends.clusters()), None), "the member in Karmada")
+        return under_test(member, cluster, commands, close)
