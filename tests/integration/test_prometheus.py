@@ -1,0 +1,123 @@
+"""A real Prometheus scrapes a real server, by the configuration that is shipped.
+
+Debian has it: ``apt-get install prometheus``. No service of it is needed, nor used.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from socket import socket
+from typing import Any
+
+import httpx
+import pytest
+
+from seaway.wire.metrics import METRICS
+from tests.integration.test_up import PATIENCE_S, Running, running
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (shutil.which("prometheus") and shutil.which("promtool")),
+        reason="there is no Prometheus here: apt-get install prometheus",
+    ),
+]
+
+SHIPPED = Path(__file__).parents[2] / "deploy" / "prometheus"
+GIB = 1 << 30
+
+
+def free_port() -> int:
+    """Return a port of this machine that nobody listens at."""
+    with socket() as some:
+        some.bind(("127.0.0.1", 0))
+        port: int = some.getsockname()[1]
+        return port
+
+
+@contextmanager
+def prometheus(folder: Path) -> Iterator[httpx.Client]:
+    """Have a Prometheus run with the configuration of a folder; yields a client for its own interface."""
+    url, port = "http://127.0.0.1", free_port()
+    command = ["prometheus", f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}"]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen([*command, f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
+    try:
+        with httpx.Client(base_url=f"{url}:{port}", timeout=10) as client:
+            yield client
+    finally:
+        process.kill()
+        process.wait(PATIENCE_S)
+
+
+def await_series(client: httpx.Client, query: str) -> list[dict[str, Any]]:
+    """Ask Prometheus until it has an answer."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            body = client.get("/api/v1/query", params={"query": query}).json()
+        except httpx.TransportError:
+            body = {}
+        found: list[dict[str, Any]] = body.get("data", {}).get("result", [])
+        if found:
+            return found
+        assert time.monotonic() < until, body
+        time.sleep(0.1)
+
+
+def set_up(server: Running, folder: Path) -> None:
+    """Do what the shipped configuration says: write a token, and say where the server answers."""
+    shutil.copytree(SHIPPED, folder)
+    made = server.client.post("/api/v1/tokens", json={"name": "scraper", "role": "viewer", "tenant": "default"})
+    assert made.status_code == 201, made.text
+    (folder / "token").write_text(made.json()["secret"], encoding="utf-8")
+    place = server.client.base_url.netloc.decode()
+    (folder / "targets" / "seaway.yml").write_text(f'- targets: ["{place}"]\n', encoding="utf-8")
+
+
+def test_prometheus_scrapes_what_is_allocated(tmp_path: Path) -> None:
+    """It knows of every device how much is allocated, and of a job's pod how much it holds."""
+    (tmp_path / "seaway").mkdir()
+    with running(tmp_path / "seaway") as server:
+        job = server.submit(resources={"gpus": 1, "gpu_memory": "8GiB", "gpu_cores": "30%"})
+        server.await_state(job, "running")
+        folder = tmp_path / "prometheus"
+        set_up(server, folder)
+        checked = subprocess.run(
+            ["promtool", "check", "config", str(folder / "prometheus.yml")], capture_output=True, text=True, check=False
+        )
+        assert checked.returncode == 0, checked.stdout + checked.stderr
+        with prometheus(folder) as client:
+            rows = await_series(client, "GPUDeviceMemoryAllocated")
+            devices = server.client.get("/api/v1/fleet/devices", params={"limit": 1000}).json()["devices"]
+            assert {row["metric"]["deviceuuid"] for row in rows} == {each["uuid"] for each in devices}
+            (taken,) = [row for row in rows if row["value"][1] != "0"]
+            assert float(taken["value"][1]) == 8 * GIB
+            labels = {"cluster", "nodeid", "deviceidx", "deviceuuid", "zone"}
+            assert taken["metric"].keys() - {"__name__", "job", "instance"} == labels
+            for name in METRICS:
+                assert await_series(client, name), name
+            (vgpu,) = await_series(client, "vGPUMemoryAllocated")
+            assert vgpu["metric"]["pod"] == f"sw-{job}-1-0"
+            assert len(await_series(client, 'up{job="seaway"} == 1')) == 1
+        server.end()
+
+
+def test_promtool_finds_nothing_wrong_but_the_names_that_were_asked_for(tmp_path: Path) -> None:
+    """Every line is well-formed and told about; names in mixed case are the mission's own."""
+    with running(tmp_path) as server:
+        server.await_state(server.submit(), "running")
+        text = server.client.get("/metrics").text
+        server.end()
+    checked = subprocess.run(
+        ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
+    said = (checked.stdout + checked.stderr).splitlines()
+    ours = [line for line in said if line.split(" ")[0] not in METRICS]
+    assert ours == []
+    assert all("camelCase" in line for line in said), said
