@@ -113,6 +113,9 @@ class Operations:
     def put_queue(self, queue: Queue, actor: str) -> Queue:
         """Make or change a queue.
 
+        Its policies are made ready before, which takes a while the first time. Where it takes too long, the queue is
+        stored nevertheless, and its jobs wait for the rest of it.
+
         Raises
         ------
         RejectedError
@@ -121,11 +124,12 @@ class Operations:
         for field in ("policy", "shadow"):
             name = getattr(queue, field)
             if name or field == "policy":
-                _require_policy(name, field)
+                require_policy(name, field)
         if queue.pool not in {pool.name for pool in self._store.pools()}:
             raise RejectedError(f"unknown pool {queue.pool!r}", where="pool")
         if queue.tenant and queue.tenant not in {tenant.name for tenant in self._store.tenants()}:
             raise RejectedError(f"unknown tenant {queue.tenant!r}", where="tenant")
+        self._controller.scheduler.warmth.wait(queue.policy, queue.shadow)
         shadow = f" with {queue.shadow} in its shadow" if queue.shadow else ""
         text = f"queue {queue.name}: policy {queue.policy}{shadow}, pool {queue.pool}"
         self._store_told(Change(put=[queue]), "queue", text, actor)
@@ -182,7 +186,14 @@ class Operations:
         self._writer.require(change)
 
 
-def _require_policy(name: str, field: str) -> None:
+def require_policy(name: str, field: str) -> None:
+    """Make sure that there is a policy that queues can have.
+
+    Raises
+    ------
+    RejectedError
+        When there is none of that name; `field` says where it was given.
+    """
     try:
         make_profile(name)
     except RejectedError as error:

@@ -12,6 +12,7 @@ import numpy as np
 from seaway.application.control.loop import Controller
 from seaway.application.control.waiting import Order
 from seaway.application.records import Attempt, JobRecord
+from seaway.application.together import shortage
 from seaway.application.views import Choice, Reason, Trial
 from seaway.domain.errors import RejectedError
 from seaway.domain.explanation import Candidate, Explanation
@@ -65,16 +66,21 @@ class Tries:
         ------
         RejectedError
             When the job names a gateway that the fleet does not have.
+        UnavailableError
+            While the policy is being made ready, or what runs is being read anew.
         """
+        scheduler = self._controller.scheduler
+        scheduler.warmth.require(scheduler.policy_of(spec.queue))
         with self._copying:
             snapshot, profile, job = self._stage(spec, "this job")
             explanation = explain(snapshot, job, profile)
             placements = self._placed(spec, job, profile)
             chosen = {(each.cluster, each.node) for each in placements}
             choices = tuple(self._choice(snapshot, job, each, chosen) for each in explanation.candidates)
+            short = "" if placements else shortage(snapshot, job, profile)
         said = sentence(explanation)
         if explanation.fits and not placements:
-            said += KEPT if job.replicas == 1 else f"; but not all {job.replicas} replicas together"
+            said += f"; but {short}" if short else KEPT
         return Trial(profile.name, bool(placements), said, choices, placements, explanation)
 
     def _placed(self, spec: JobSpec, job: Job, profile: Profile) -> tuple[Placement, ...]:
@@ -94,14 +100,24 @@ class Tries:
         because = attempt.why if attempt else ""
         if job.state.final or not (job.state.waits or job.state.placed):
             return Reason(job, f"{job.state.value}: {job.reason}", 0, 0, placements, because, None)
-        with self._copying:
-            explanation = self._explained(job)
+        explanation, short = None, ""
+        if not (unready := self._controller.scheduler.unready(job.spec.queue)):
+            with self._copying:
+                explanation = self._explained(job)
+                if job.state.waits and explanation and explanation.fits:
+                    short = self._shortage(job)
         if job.state.placed:
             return Reason(job, f"{job.state.value}: {job.reason}", 0, 0, placements, because, explanation)
         ahead = self._ahead(job)
-        return Reason(job, self._why_waiting(job, explanation), ahead + 1, ahead, (), because, explanation)
+        said = f"waits: {unready}" if unready else self._why_waiting(job, explanation, short)
+        return Reason(job, said, ahead + 1, ahead, (), because, explanation)
 
-    def _why_waiting(self, job: JobRecord, explanation: Explanation | None) -> str:
+    def _shortage(self, job: JobRecord) -> str:
+        """Say what keeps the replicas of a job that waits from having room together; empty when nothing does."""
+        snapshot, profile, seen = self._stage(job.spec, job.id)
+        return shortage(snapshot, seen, profile)
+
+    def _why_waiting(self, job: JobRecord, explanation: Explanation | None, short: str) -> str:
         with self._controller.lock:
             adrift = self._controller.live.adrift(job)
             blocked = self._controller.live.blocked(job)
@@ -110,13 +126,14 @@ class Tries:
         if adrift:
             return f"waits: {adrift}"
         said = sentence(explanation) if explanation else f"its gateway {job.spec.demand.gateway!r} is not there"
+        said += f"; but {short}" if short else ""
         if blocked:
             return f"waits: {job.reason}; {blocked}"
         if kept:
             where = ", ".join(sorted({f"{each.cluster}/{each.node}" for each in kept.placements})[:3])
             soon = f", free in {max(0, kept.starts_ns - now_ns) // 1_000_000_000} s" if kept.starts_ns else ""
             return f"waits first in its queue, and {where} is kept for it{soon}: {said}"
-        return f"waits: {said}{KEPT if explanation and explanation.fits and job.spec.replicas == 1 else ''}"
+        return f"waits: {said}{KEPT if explanation and explanation.fits and not short else ''}"
 
     def _explained(self, job: JobRecord) -> Explanation | None:
         """Explain a job on the fleet as it is, without what it holds itself."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from seaway.application.control.loop import Controller
 from seaway.application.control.waiting import Entry
+from seaway.application.operations import require_policy
 from seaway.application.records import Attempt
+from seaway.application.together import shortage
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
@@ -16,6 +18,7 @@ from seaway.domain.node import Node
 from seaway.domain.placement import Placement
 from seaway.scheduling.booking import Booking
 from seaway.scheduling.engine import decide
+from seaway.scheduling.explain import explain, sentence
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
@@ -24,6 +27,12 @@ from seaway.simulation.measures import use, used_shares
 
 ASKED = "asked-"
 """Begins the names of jobs that a question brings; no id has a hyphen."""
+
+TOO_LARGE = "resources"
+"""Where the door says that a job is too large for the fleet."""
+
+MOST_EXPLAINED = 20
+"""Kinds of jobs of which it is said why they would wait."""
 
 MOST_NODES = 1000
 """Nodes that a question may add."""
@@ -90,12 +99,19 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A job, and where it is and would be: cluster and node of each replica; empty for nowhere."""
+    """A job, and where it is and would be: cluster and node of each replica; empty for nowhere.
+
+    Attributes
+    ----------
+    why
+        Why it would wait; empty where it would not, and where many kinds of jobs would.
+    """
 
     job_id: str
     job: str
     before: tuple[str, ...]
     after: tuple[str, ...]
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +158,13 @@ class WhatIf:
     ----------
     controller
         Whose fleet and queues are asked about.
+    admit
+        Turns away jobs that a submit would turn away.
     """
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: Controller, admit: Callable[[JobSpec], None]) -> None:
         self._controller = controller
+        self._admit = admit
 
     def ask(self, question: Question) -> Consequences:
         """Work out what would follow.
@@ -153,10 +172,11 @@ class WhatIf:
         Raises
         ------
         RejectedError
-            When the question names something that is not there.
+            When the question names something that is not there, or a job would be turned away.
         UnavailableError
-            While what runs is being read anew.
+            While what runs is being read anew, or a policy is being made ready.
         """
+        self._check(question)
         with self._controller.lock:
             self._controller.require_read()
             live = self._controller.live
@@ -181,7 +201,30 @@ class WhatIf:
         for at, spec in enumerate(question.jobs):
             tasks.append(_Task(spec.job(f"{ASKED}{at}", pools[spec.queue]), spec.name, spec.queue, ()))
         after = _place(snapshot, tasks, policies)
-        return _consequences(snapshot, before, len(held) - len(leaving), tasks, after, waiting)
+        why = _reasons(snapshot, [task for task in tasks if task.job.name not in after], policies)
+        return _consequences(snapshot, before, len(held) - len(leaving), tasks, after, why, waiting)
+
+    def _check(self, question: Question) -> None:
+        """Turn away what could not be done either, and have policies made ready while nobody waits for that."""
+        if question.policy:
+            require_policy(question.policy, "policy")
+        for at, spec in enumerate(question.jobs):
+            self._check_job(at, spec, grows=bool(question.add_nodes))
+        scheduler = self._controller.scheduler
+        with self._controller.lock:
+            queues = [*self._controller.live.queues]
+        wanted = [question.policy] if question.policy else [scheduler.policy_of(queue) for queue in queues]
+        scheduler.warmth.require(*wanted)
+
+    def _check_job(self, at: int, spec: JobSpec, *, grows: bool) -> None:
+        """Turn a job away that a submit would turn away; one that is too large may fit a fleet that grows."""
+        try:
+            self._admit(spec)
+        except RejectedError as error:
+            if grows and error.where == TOO_LARGE and not error.also:
+                return
+            parts = [RejectedError(each.message, where=f"jobs.{at}.{each.where}") for each in (error, *error.also)]
+            raise RejectedError(parts[0].message, where=parts[0].where, also=tuple(parts[1:])) from None
 
     def _policy(self, wanted: str, queue: str) -> Profile:
         scheduler = self._controller.scheduler
@@ -262,15 +305,33 @@ def _place(snapshot: Snapshot, tasks: Sequence[_Task], policies: dict[str, Profi
     return went
 
 
-def _consequences(
+def _reasons(snapshot: Snapshot, left: Sequence[_Task], policies: dict[str, Profile]) -> dict[str, str]:
+    """Say why jobs would wait, by their names: of those that are asked about first, and of so many kinds."""
+    known: dict[Hashable, str] = {}
+    why = {}
+    for task in sorted(left, key=lambda task: not task.job.name.startswith(ASKED)):
+        job, profile = task.job, policies[task.queue]
+        kind = (job.demand, job.replicas, job.gang, job.between_replicas, profile)
+        if kind not in known and len(known) < MOST_EXPLAINED:
+            said = sentence(explain(snapshot, job, profile))
+            known[kind] = "; ".join(each for each in (said, shortage(snapshot, job, profile)) if each)
+        why[job.name] = known.get(kind, "")
+    return why
+
+
+def _consequences(  # the two sides of a comparison
     snapshot: Snapshot,
     before: Sums,
     stayed: int,
     tasks: Sequence[_Task],
     after: dict[str, tuple[str, ...]],
+    why: dict[str, str],
     waiting: Sequence[Entry],
 ) -> Consequences:
-    moves = [Move(task.job.name, task.name, task.before, after.get(task.job.name, ())) for task in tasks]
+    moves = [
+        Move(task.job.name, task.name, task.before, after.get(task.job.name, ()), why.get(task.job.name, ""))
+        for task in tasks
+    ]
     sums = _sums(snapshot, stayed + len(after), len(tasks) - len(after))
     moved = tuple(each for each in moves if each.before and each.after and each.before != each.after)
     started = tuple(each for each in moves if not each.before and each.after)

@@ -10,6 +10,7 @@ from seaway.application.access import Access, Bearer
 from seaway.application.control.dispatch import Dispatcher
 from seaway.application.control.loop import Controller
 from seaway.application.control.threads import Threads
+from seaway.application.control.warmth import Warmth
 from seaway.application.door import Door
 from seaway.application.feed import Feed
 from seaway.application.forgetting import Forgetting
@@ -23,6 +24,7 @@ from seaway.application.ports.templates import PlainTemplates, Templates
 from seaway.application.whatif import WhatIf
 from seaway.application.writer import Writer
 from seaway.bootstrap.settings import IdentitySettings, Settings
+from seaway.bootstrap.warming import POLICIES, warm
 from seaway.domain.job import Job
 from seaway.scheduling.policies import PolicyOptions, make_profile
 from seaway.scheduling.profile import Profile
@@ -94,6 +96,9 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
     controller = Controller(store, writer, backends, talker, _profile, clock, settings.control)
     if isinstance(talker, Threads):
         talker.on_report = controller.wake
+    controller.scheduler.warmth = Warmth(warm, ready=POLICIES)
+    controller.scheduler.warmth.on_ready = controller.wake
+    door = Door(controller, templates or PlainTemplates())
     return Plane(
         settings=settings,
         clock=clock,
@@ -103,12 +108,12 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
         controller=controller,
         dispatcher=talker,
         jobs=Jobs(store, writer, clock, random),
-        door=Door(controller, templates or PlainTemplates()),
+        door=door,
         overview=Overview(controller, store, backends, writer),
         operations=Operations(store, writer, controller, clock),
         forgetting=Forgetting(store, writer, controller, clock),
         access=Access(store, writer, clock, everybody=settings.server.no_auth, bearer=bearer),
-        whatif=WhatIf(controller),
+        whatif=WhatIf(controller, door.admit),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from seaway.scheduling.booking import book, bookings
 from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain
-from seaway.scheduling.policies import make_profile
+from seaway.scheduling.policies import PolicyOptions, make_profile
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
 from seaway.simulation.demo import demo_fleet, demo_jobs
@@ -17,9 +17,21 @@ POLICIES = ("greedy", "bestfit")
 
 def warm_up() -> None:
     """Do once what placing jobs takes; about a minute on a machine that never did, else well under a second."""
-    fleet, jobs = demo_fleet(), demo_jobs(JOBS)
     for name in POLICIES:
-        snapshot, profile = Snapshot(fleet), make_profile(name)
+        warm(name)
+
+
+def warm(name: str) -> None:
+    """Do once what placing jobs by a policy takes, with and without jobs of the past to learn from.
+
+    Raises
+    ------
+    RejectedError
+        When there is no such policy.
+    """
+    fleet, jobs = demo_fleet(), demo_jobs(JOBS)
+    for mix in ((), jobs):
+        snapshot, profile = Snapshot(fleet), make_profile(name, PolicyOptions(mix=mix))
         plan = decide(snapshot, JobQueue(snapshot, jobs), profile)
         placements = list(plan.placements())
         for held in bookings(plan):

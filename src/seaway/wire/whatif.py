@@ -80,6 +80,8 @@ class MoveOut(Shown):
     name: str
     before: list[str]
     after: list[str]
+    why: str
+    """Why it would wait; empty where it would not, and where that is not worked out."""
 
 
 class ConsequencesOut(Shown):
@@ -121,4 +123,10 @@ def _sums(sums: Sums) -> dict[str, Any]:
 
 
 def _move(move: Move) -> dict[str, Any]:
-    return {"id": move.job_id, "name": move.job, "before": list(move.before), "after": list(move.after)}
+    return {
+        "id": move.job_id,
+        "name": move.job,
+        "before": list(move.before),
+        "after": list(move.after),
+        "why": move.why,
+    }

@@ -3,15 +3,20 @@ from __future__ import annotations
 import pytest
 
 from seaway.application.changes import Change
-from seaway.application.tries import free_slices
-from seaway.application.whatif import Question, WhatIf
+from seaway.application.tries import KEPT, free_slices
+from seaway.application.whatif import NewNodes, Question, WhatIf
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job_spec import NOWHERE
 from seaway.domain.network import Link
 from seaway.domain.tenancy import Queue
 from seaway.testing.builders import cluster, fleet, gpu, node
 from seaway.testing.planes import SmallPlane
-from tests.unit.application.scene import scene, spec
+from tests.unit.application.scene import Scene, scene, spec
+
+
+def what_if(made: Scene) -> WhatIf:
+    """Make what answers questions about a scene."""
+    return WhatIf(made.plane.controller, made.plane.door.admit)
 
 
 def test_a_trial_says_where_a_job_would_go_and_changes_nothing() -> None:
@@ -42,7 +47,7 @@ def test_questions_write_nothing_into_what_the_loop_works_on() -> None:
     before = len(live.fleet.snapshot.demands)
     made.plane.overview.trial(spec(cpu_milli=7))
     made.plane.overview.reason(made.job(job_id))
-    WhatIf(made.plane.controller).ask(Question(jobs=(spec(cpu_milli=8),)))
+    what_if(made).ask(Question(jobs=(spec(cpu_milli=8),)))
     assert len(live.fleet.snapshot.demands) == before
 
 
@@ -62,8 +67,9 @@ def test_nobody_promises_a_job_a_place_without_queue_or_pool() -> None:
         assert reason.sentence == f"waits: {made.job(job_id).reason}"
         assert reason.explanation is not None
         assert not reason.explanation.fits
-        answer = WhatIf(made.plane.controller).ask(Question(jobs=(spec(queue="lost"),)))
-        assert not answer.started
+        with pytest.raises(RejectedError, match="queue"):
+            what_if(made).ask(Question(jobs=(spec(queue="lost"),)))
+        assert not what_if(made).ask(Question(anew=True)).started
         assert made.plane.overview.clusters_of(made.job(job_id)) == NOWHERE
 
 
@@ -130,3 +136,62 @@ def test_free_slices_are_counted(fields: dict[str, int], count: int) -> None:
     made = scene(fleet(cluster(node(gpu(), gpu(), gpu()), name="alpha")))
     snapshot = made.plane.controller.live.fleet.snapshot
     assert free_slices(snapshot, spec(**fields).job("x"), 0) == count
+
+
+def test_a_question_names_what_there_is() -> None:
+    """An unknown policy, queue or tenant is turned away, as a submit would, and so is what never fits."""
+    made = scene()
+    ask = what_if(made).ask
+    with pytest.raises(RejectedError, match=r"nix.*bestfit") as error:
+        ask(Question(policy="nix"))
+    assert error.value.where == "policy"
+    with pytest.raises(RejectedError, match="unknown queue 'nowhere'") as error:
+        ask(Question(jobs=(spec(), spec(queue="nowhere"))))
+    assert error.value.where == "jobs.1.queue"
+    with pytest.raises(RejectedError, match="unknown tenant"):
+        ask(Question(jobs=(spec(tenant="nobody"),)))
+    with pytest.raises(RejectedError, match="no cluster could ever hold it"):
+        ask(Question(jobs=(spec(gpus=9),)))
+    with pytest.raises(RejectedError, match="more than the empty fleet holds"):
+        ask(Question(jobs=(spec(replicas=5),)))
+
+
+def test_what_is_too_large_may_fit_a_fleet_that_grows() -> None:
+    """With nodes that are added, jobs may be asked about that the fleet could never hold without them."""
+    made = scene()
+    nodes = (NewNodes("alpha", "node-0", 1),)
+    assert len(what_if(made).ask(Question(add_nodes=nodes, jobs=(spec(replicas=5),))).started) == 1
+    (left,) = what_if(made).ask(Question(add_nodes=nodes, jobs=(spec(replicas=7),))).waiting
+    assert "7 replicas are needed together, and there is room for 6 now; it would fit with 6 replicas" in left.why
+
+
+def test_it_is_said_why_a_job_that_is_asked_about_would_wait() -> None:
+    """Each job that would wait says what is in its way, and those that would run say nothing."""
+    made = scene()
+    answer = what_if(made).ask(Question(jobs=(spec(gpus=2), spec(gpus=2), spec(gpus=1))))
+    assert [each.why for each in answer.started] == ["", ""]
+    (left,) = answer.waiting
+    assert left.why.startswith("0 of 2 nodes fit")
+
+
+def test_a_gang_that_waits_says_how_many_have_room() -> None:
+    """Replicas that are needed together: how many there are, how many have room, and how many would be let in."""
+    made = scene()
+    made.submit(gpus=1)
+    gang = made.submit(replicas=4, gang=True)
+    said = "4 replicas are needed together, and there is room for 3 now; it would fit with 3 replicas"
+    assert said in made.plane.overview.reason(made.job(gang)).sentence
+    trial = made.plane.overview.trial(spec(replicas=4, gang=True))
+    assert not trial.fits
+    assert said in trial.sentence
+
+
+def test_a_gang_that_keeps_away_from_what_is_kept_says_so() -> None:
+    """Where all replicas would have room but for what is kept for the first of the queue, that is the reason."""
+    made = scene(fleet(cluster(node(gpu(), gpu(), gpu()), name="alpha")))
+    made.submit(gpus=1, runs_s=100)
+    head = made.submit(gpus=3, runs_s=10)
+    gang = made.submit(replicas=2, gang=True)
+    assert "is kept for it" in made.plane.overview.reason(made.job(head)).sentence
+    assert made.plane.overview.reason(made.job(gang)).sentence.endswith(KEPT)
+    assert made.plane.overview.trial(spec(replicas=2, gang=True)).sentence.endswith(KEPT)

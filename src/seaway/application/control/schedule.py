@@ -12,6 +12,7 @@ from seaway.application.control.live import Live
 from seaway.application.control.reserve import Reservations
 from seaway.application.control.shadow import Shadows
 from seaway.application.control.waiting import Entry
+from seaway.application.control.warmth import Warmth
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import moved, placed, stepped
 from seaway.domain.errors import RejectedError
@@ -80,10 +81,18 @@ class Scheduler:
         The loop's memory.
     make
         How to make policies.
+
+    Attributes
+    ----------
+    warmth
+        Knows which policies are ready. Jobs of queues whose policy is not are not tried, and nothing is compared
+        with one that is not: compiling it would hold up everybody.
     """
 
     def __init__(self, live: Live, make: ProfileFactory) -> None:
         self._live = live
+        self.warmth = Warmth()
+        self._warmed = 0
         self._make = make
         self._profiles: dict[str, _Learnt] = {}
         self._refused = Refused(live)
@@ -98,6 +107,15 @@ class Scheduler:
     def policy(self, name: str) -> Profile:
         """Return a policy by name, which has learnt from what was asked for lately."""
         return self._learnt(name).profile
+
+    def unready(self, queue: str) -> str:
+        """Say why jobs of a queue are not tried yet; empty when they are."""
+        name = self._policy_of(queue)
+        return "" if self.warmth.has(name) else f"the policy {name!r} of its queue is being made ready"
+
+    def policy_of(self, queue: str) -> str:
+        """Return the name of the policy by which a queue's jobs are placed; asked by any thread."""
+        return self._policy_of(queue)
 
     def _policy_of(self, queue: str) -> str:
         known = self._live.queues.get(queue)
@@ -132,6 +150,7 @@ class Scheduler:
         from the top: else what is far behind would never be tried.
         """
         waiting, settings = self._live.waiting, self._live.settings
+        self._warm_up()
         until_ns = self._live.clock.monotonic_ns() + LONGEST_NS
         tried = 0
         decisions: list[Decision] = []
@@ -150,6 +169,15 @@ class Scheduler:
             if not batch or self._live.clock.monotonic_ns() >= until_ns:
                 break
         return decisions
+
+    def _warm_up(self) -> None:
+        """Have the policies of all queues made ready, and try those again that waited for one that is now."""
+        for queue in self._live.queues.values():
+            self.warmth.want(queue.policy)
+            self.warmth.want(queue.shadow)
+        if self._warmed != self.warmth.count:
+            self._warmed = self.warmth.count
+            self._live.waiting.try_all()
 
     def settle(self, decisions: Sequence[Decision], outcomes: Sequence[Outcome]) -> None:
         """Give back what was decided and could not be stored, because somebody changed the job meanwhile."""
@@ -170,7 +198,7 @@ class Scheduler:
         now_ns = self._live.clock.now_ns()
         changes = []
         for each in self._live.waiting.fresh(2 * self._live.settings.batch):
-            reason = self._live.adrift(each.record) or "no place is free for it now"
+            reason = self._live.adrift(each.record) or self.unready(each.queue) or "no place is free for it now"
             job = moved(each.record, JobState.QUEUED, reason, now_ns)
             changes.append(stepped(job, ACTOR))
         return changes
@@ -199,7 +227,7 @@ class Scheduler:
         queue = JobQueue(snapshot, [entry.job for entry in batch])
         profile = self.profile(batch[0].queue)
         with self.reservations.seen_by(batch[0]):
-            before = self.shadows.before(batch)
+            before = self.shadows.before(batch) if self.warmth.has(self.shadows.challenger(batch[0])) else None
             plan = decide(snapshot, queue, profile)
             if before is not None:
                 self.shadows.compare(before, batch, plan, profile, self.policy(self.shadows.challenger(batch[0])))
@@ -232,8 +260,10 @@ class Scheduler:
         """Tell whether a job surely does not fit, and need not be tried for anything else either.
 
         It may only go by what was refused while no more was free than the job would see: what is kept for others,
-        too, when it may use that.
+        too, when it may use that. What waits for its policy is tried again when that is ready.
         """
+        if self.unready(entry.queue):
+            return True
         sees_more = self.reservations.may_pass(entry) or bool(self.reservations.own(entry))
         return (
             self._refused.covers(entry, by_all=sees_more)

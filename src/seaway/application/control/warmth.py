@@ -1,0 +1,106 @@
+"""Which policies are compiled: the first use of one takes long, and is not to happen while everybody waits."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+
+from seaway.domain.errors import UnavailableError
+
+log = logging.getLogger(__name__)
+
+PATIENCE_S = 20
+"""How long is waited for policies at the most: less than clients wait for an answer."""
+
+
+class Warmth:
+    """Makes policies ready ahead of their first use, one after the other, and knows which are.
+
+    Its methods may be called by any thread.
+
+    Parameters
+    ----------
+    warm
+        Makes a policy ready, by its name; None where every policy is.
+    ready
+        Those that are from the beginning.
+
+    Attributes
+    ----------
+    count
+        Counts up with every policy that is ready.
+    on_ready
+        Called when another is.
+    """
+
+    def __init__(self, warm: Callable[[str], None] | None = None, ready: Iterable[str] = ()) -> None:
+        self._warm = warm
+        self._ready = {"", *ready}
+        self._wanted: list[str] = []
+        self._works = False
+        self._news = threading.Condition()
+        self.count = 0
+        self.on_ready: Callable[[], None] = lambda: None
+
+    def has(self, name: str) -> bool:
+        """Tell whether a policy is ready; none at all always is."""
+        return self._warm is None or name in self._ready
+
+    def want(self, name: str) -> None:
+        """Have a policy made ready in a thread of its own."""
+        if self.has(name):
+            return
+        with self._news:
+            if name not in self._wanted:
+                self._wanted.append(name)
+            if self._works:
+                return
+            self._works = True
+        threading.Thread(target=self._work, name="warm up policies", daemon=True).start()
+
+    def wait(self, *names: str, most_s: float | None = None) -> bool:
+        """Have policies made ready and wait for that, but not for ever; tell whether they are.
+
+        Not to be called by whoever holds a lock that others wait for.
+        """
+        for name in names:
+            self.want(name)
+        with self._news:
+            return self._news.wait_for(
+                lambda: all(self.has(name) for name in names), PATIENCE_S if most_s is None else most_s
+            )
+
+    def require(self, *names: str) -> None:
+        """Wait until policies are ready.
+
+        Raises
+        ------
+        UnavailableError
+            When that takes too long.
+        """
+        if not self.wait(*names):
+            late = ", ".join(repr(name) for name in names if not self.has(name))
+            raise UnavailableError(f"the policy {late} is being made ready; ask again", retry_after_s=5)
+
+    def _work(self) -> None:
+        while True:
+            with self._news:
+                if not self._wanted:
+                    self._works = False
+                    return
+                name = self._wanted[0]
+            self._make_ready(name)
+
+    def _make_ready(self, name: str) -> None:
+        assert self._warm is not None  # else all are ready
+        try:
+            self._warm(name)
+        except Exception:  # it may be another package's; whoever decides by it says what is wrong
+            log.exception("policy %s could not be made ready", name)
+        with self._news:
+            self._ready.add(name)
+            self._wanted.remove(name)
+            self.count += 1
+            self._news.notify_all()
+        self.on_ready()

@@ -1,0 +1,38 @@
+"""Replicas that are needed together: how many of a job's have room, when one has and all have not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from seaway.domain.job import Job
+from seaway.scheduling.engine import decide
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+
+
+def room(snapshot: Snapshot, job: Job, profile: Profile) -> int:
+    """Return for how many of a job's replicas there is room now; the snapshot is left as it is."""
+    queue = JobQueue(snapshot, [replace(job, gang=False)])
+    plan = decide(snapshot, queue, profile)
+    placed = int(plan.placed.sum())
+    snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
+    return placed
+
+
+def shortage(snapshot: Snapshot, job: Job, profile: Profile) -> str:
+    """Say for how many of a job's replicas there is room, and with how many it would fit; empty if with all."""
+    if job.replicas == 1 or _fits(snapshot, job, profile):
+        return ""
+    count = room(snapshot, job, profile)
+    said = f"{job.replicas:,} replicas are needed together, and there is room for {count:,} now"
+    if 0 < count < job.replicas and _fits(snapshot, replace(job, replicas=count), profile):
+        said += f"; it would fit with {count:,} replicas"
+    return said
+
+
+def _fits(snapshot: Snapshot, job: Job, profile: Profile) -> bool:
+    plan = decide(snapshot, JobQueue(snapshot, [job]), profile)
+    fits = bool(plan.jobs_placed[0])
+    snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
+    return fits

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from seaway.application.control import warmth as module
+from seaway.application.control.warmth import Warmth
+from seaway.application.views import Reason
+from seaway.application.whatif import Question, WhatIf
+from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.tenancy import DEFAULT, Queue
+from tests.unit.application.scene import Scene, scene
+
+
+class Cold:
+    """Compiles policies when the test says so."""
+
+    def __init__(self) -> None:
+        self.may = threading.Event()
+        self.begun: list[str] = []
+
+    def __call__(self, name: str) -> None:
+        """Take long."""
+        self.begun.append(name)
+        assert self.may.wait(30)
+
+
+def cold_scene() -> tuple[Scene, Cold]:
+    """Make a control plane in which nothing but the default is compiled."""
+    made, cold = scene(), Cold()
+    made.plane.controller.scheduler.warmth = Warmth(cold, ready=["bestfit"])
+    return made, cold
+
+
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have nobody wait for a policy."""
+    monkeypatch.setattr(module, "PATIENCE_S", 0.0)
+
+
+def why(made: Scene, job_id: str) -> Reason:
+    """Return why a job is where it is."""
+    return made.plane.overview.reason(made.job(job_id))
+
+
+def test_each_policy_is_made_ready_once() -> None:
+    """Whoever asks, and however often, each is compiled once, one after the other."""
+    done: list[str] = []
+    news: list[str] = []
+    warmth = Warmth(done.append, ready=["greedy"])
+    warmth.on_ready = lambda: news.append("ready")
+    for _ in range(3):
+        warmth.require("fgd", "", "greedy", "spread", "fgd")
+    assert done == ["fgd", "spread"]
+    assert (warmth.count, len(news)) == (2, 2)
+
+
+def test_one_that_cannot_be_made_ready_holds_up_nobody() -> None:
+    """A policy of another package that fails is left to whoever decides by it."""
+
+    def fail(name: str) -> None:
+        raise RejectedError(name)
+
+    warmth = Warmth(fail)
+    warmth.require("theirs")
+    assert warmth.has("theirs")
+
+
+def test_a_queue_whose_policy_is_not_ready_keeps_its_jobs_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its jobs wait and say why, those of other queues do not; once it is ready they are placed."""
+    impatient(monkeypatch)
+    made, cold = cold_scene()
+    made.plane.operations.put_queue(Queue("q", policy="spread"), "ada")
+    waits, runs = made.submit(queue="q"), made.submit()
+    made.plane.run(3)
+    assert (made.state(waits), made.state(runs)) == ("queued", "running")
+    assert made.job(waits).reason == "the policy 'spread' of its queue is being made ready"
+    assert why(made, waits).sentence == f"waits: {made.job(waits).reason}"
+    for ask in (
+        lambda: made.plane.overview.trial(made.job(waits).spec),
+        lambda: WhatIf(made.plane.controller, made.plane.door.admit).ask(Question(policy="spread")),
+    ):
+        with pytest.raises(UnavailableError, match="being made ready"):
+            ask()
+    cold.may.set()
+    assert made.plane.controller.scheduler.warmth.wait("spread", most_s=30)
+    made.plane.settle()
+    assert made.plane.attempt(waits).policy == "spread"
+    assert cold.begun == ["spread"]
+
+
+def test_a_shadow_that_is_not_ready_compares_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs are placed meanwhile; comparisons begin once the challenger is ready."""
+    impatient(monkeypatch)
+    made, cold = cold_scene()
+    made.plane.operations.put_queue(Queue(DEFAULT, shadow="spread"), "ada")
+    made.plane.settle()
+    assert made.plane.attempt(made.submit()).policy == "bestfit"
+    assert not made.plane.store.shadows("", 10)
+    cold.may.set()
+    assert made.plane.controller.scheduler.warmth.wait("spread", most_s=30)
+    made.submit()
+    assert [each.shadow for each in made.plane.store.shadows("", 10)] == ["spread"]
+
+
+def test_policies_of_stored_queues_are_made_ready_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has to submit first: the policies and shadows of all queues are compiled once they are read."""
+    impatient(monkeypatch)
+    made = scene()
+    made.plane.operations.put_queue(Queue("q", policy="spread", shadow="random"), "ada")
+    made.plane.restart()
+    cold = Cold()
+    cold.may.set()
+    warmth = made.plane.controller.scheduler.warmth = Warmth(cold, ready=["bestfit"])
+    made.plane.settle()
+    assert warmth.wait("spread", "random", most_s=30)
+    assert sorted(cold.begun) == ["random", "spread"]
