@@ -15,9 +15,11 @@ from seaway.api.finding import find, page_after, page_token, tenant_asked
 from seaway.api.job_query import JobQuery
 from seaway.api.replies import is_known, job_reply, json_reply, tag, tags_in
 from seaway.api.routes import IF_MATCH, IF_NONE_MATCH, MESSAGES, Header, operation, router
+from seaway.application.access import Who
 from seaway.application.jobs import SubmitKey
 from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ForbiddenError, RejectedError, StaleError
+from seaway.domain.job_spec import JobSpec
 from seaway.domain.tenancy import DEFAULT
 from seaway.wire.explanations import TrialOut, trial_fields
 from seaway.wire.job_in import JobIn, JobPatch
@@ -57,11 +59,13 @@ async def submit(request: Request) -> Response:
     """Take in a job, by the shortest way: nothing is asked of the framework."""
     who, plane = who_of(request), plane_of(request)
     given, body = await read_either(request, JobIn)
-    spec = given.spec(who.tenant or DEFAULT)
-    if not who.may_see(spec.tenant):
-        raise ForbiddenError(f"jobs of the tenant {spec.tenant!r} are not yours to submit; leave the tenant out")
-    plane.door.admit(spec)
-    job, new = await plane.jobs.submit(spec, who.name, _key(request, body))
+    spec = _own(who, given)
+    key = _key(request, body)
+    job = await plane.jobs.replayed(spec.tenant, key) if key else None
+    new = job is None
+    if job is None:  # what was taken in once is so for good, whatever the door says by now
+        await _admit(request, spec)
+        job, new = await plane.jobs.submit(spec, who.name, key)
     headers = {"location": f"/api/v1/jobs/{job.id}"}
     if not new:
         headers["idempotency-replayed"] = "true"
@@ -80,12 +84,10 @@ async def submit_job(request: Request, dry_run: DryRun = False) -> Response:
     if not dry_run:
         return await submit(request)
     request.scope[DRY_RUN] = True
-    who, desk = who_of(request), desk_of(request)
+    desk = desk_of(request)
     given, _ = await read_either(request, JobIn)
-    spec = given.spec(who.tenant or DEFAULT)
-    if not who.may_see(spec.tenant):
-        raise ForbiddenError(f"jobs of the tenant {spec.tenant!r} are not yours to submit; leave the tenant out")
-    desk.plane.door.admit(spec)
+    spec = _own(who_of(request), given)
+    await _admit(request, spec)
     return json_reply(trial_fields(await desk.threads.heavy(desk.plane.overview.trial, spec)))
 
 
@@ -169,8 +171,29 @@ async def _change(request: Request, job: JobRecord, given: JobIn, version: int |
     spec = given.spec(job.spec.tenant)
     if spec.tenant != job.spec.tenant:
         raise RejectedError("a job stays with its tenant", where="tenant")
-    desk.plane.door.admit(spec)
+    await desk.threads.admit(desk.plane.door.admit, spec, who.tenant, job.spec)
     return job_reply(await desk.threads.write(desk.plane.jobs.change, job.id, spec, who.name, version))
+
+
+def _own(who: Who, given: JobIn) -> JobSpec:
+    """Return what is asked for, in the name of who asks.
+
+    Raises
+    ------
+    ForbiddenError
+        When it is for a tenant that he may not see.
+    """
+    spec = given.spec(who.tenant or DEFAULT)
+    if not who.may_see(spec.tenant):
+        raise ForbiddenError(f"jobs of the tenant {spec.tenant!r} are not yours to submit; leave the tenant out")
+    return spec
+
+
+async def _admit(request: Request, spec: JobSpec) -> None:
+    """Bring a job to the door; what has to be thought about holds up nobody else."""
+    desk, who = desk_of(request), who_of(request)
+    if not desk.plane.door.admits_at_once(spec, who.tenant):
+        await desk.threads.admit(desk.plane.door.admit, spec, who.tenant)
 
 
 def version_meant(request: Request, job: JobRecord) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
 from seaway.application.control.loop import Controller
@@ -23,6 +23,9 @@ PLAIN = PlainTemplates()
 
 REMEMBERED = 50_000
 """Requests whose verdict is remembered; then all are forgotten."""
+
+MOST_TOLD = 20
+"""Unknown clusters that are told of one job."""
 
 
 class Door:
@@ -46,8 +49,15 @@ class Door:
         self._verdicts: dict[Hashable, str] = {}
         self._first_fit = make_profile("greedy")
 
-    def admit(self, spec: JobSpec) -> None:
-        """Let a job pass, or say everything that is wrong with it.
+    def admit(self, spec: JobSpec, seen_by: str = "", before: JobSpec | None = None) -> None:
+        """Let a job pass, or say everything that is wrong with it; may take long.
+
+        Parameters
+        ----------
+        seen_by
+            The tenant that who submits belongs to, and whose things alone are named; empty for all.
+        before
+            What a job asked for until now, where it changes: what was wrong already is left to it.
 
         Raises
         ------
@@ -57,24 +67,47 @@ class Door:
         UnavailableError
             When it is not known yet which names there are.
         """
+        self._require_started()
+        self._look()
+        problems = self._unknown_names(spec, seen_by)
+        if before is not None:
+            known = {(each.where, each.message) for each in self._unknown_names(before, seen_by)}
+            problems = [each for each in problems if (each.where, each.message) not in known]
+        if not problems and (before is None or _asks(spec) != _asks(before)):
+            problems = _rejected(self._never_fits(spec))
+        _require_none(problems)
+
+    def admits_at_once(self, spec: JobSpec, seen_by: str = "") -> bool:
+        """Let a job pass as `admit` does, where that needs no look at the fleet; False where `admit` has to be asked.
+
+        Raises as `admit`.
+        """
+        self._require_started()
+        if self._make != self._controller.live.fleet.make:
+            return False
+        verdict = None
+        problems = self._unknown_names(spec, seen_by)
+        if not problems:
+            verdict = "" if self._empty is None else self._verdicts.get(self._key(spec))
+            if verdict is None:
+                return False
+            problems = _rejected(verdict)
+        _require_none(problems)
+        return True
+
+    def _require_started(self) -> None:
         if not self._controller.live.tenants:
             raise UnavailableError("the control plane is starting", retry_after_s=1)
-        self._look()
-        problems = self._unknown_names(spec)
-        if not problems and (verdict := self._never_fits(spec)):
-            problems = [RejectedError(verdict, where="resources")]
-        if problems:
-            first = problems[0]
-            raise RejectedError(first.message, where=first.where, also=tuple(problems[1:]))
 
-    def _unknown_names(self, spec: JobSpec) -> list[RejectedError]:
+    def _unknown_names(self, spec: JobSpec, seen_by: str) -> list[RejectedError]:
         live = self._controller.live
         problems = []
         if spec.tenant not in live.tenants:
-            problems.append(_unknown("tenant", spec.tenant, live.tenants))
+            problems.append(_unknown("tenant", spec.tenant, [] if seen_by else live.tenants))
         queue = live.queues.get(spec.queue)
-        if queue is None:
-            problems.append(_unknown("queue", spec.queue, live.queues))
+        if queue is None or (seen_by and queue.tenant not in ("", seen_by)):
+            seen = [name for name, each in live.queues.items() if not seen_by or each.tenant in ("", seen_by)]
+            problems.append(_unknown("queue", spec.queue, seen))
         elif queue.tenant and queue.tenant != spec.tenant:
             problems.append(RejectedError(f"queue {spec.queue!r} takes jobs of another tenant only", where="queue"))
         elif lacking := live.lacking(spec.queue):
@@ -89,9 +122,12 @@ class Door:
         if gateway and self._empty is not None and gateway not in self._gateways:
             problems.append(_unknown("gateway", gateway, self._gateways))
         clusters = spec.demand.nodes.clusters
-        if self._empty is not None and (strange := clusters - {each.name for each in self._empty.clusters}):
+        if clusters and self._empty is not None:
             known = [each.name for each in self._empty.clusters]
-            problems.append(_unknown("cluster", min(strange), known, where="placement.clusters"))
+            problems += [
+                _unknown("cluster", name, known, where="placement.clusters")
+                for name in sorted(clusters.difference(known))[:MOST_TOLD]
+            ]
         return problems
 
     def _look(self) -> None:
@@ -112,16 +148,21 @@ class Door:
         """Say why no cluster could ever hold a job; empty when one could, or when none has answered yet."""
         if self._empty is None:
             return ""
-        clusters = self._controller.live.clusters_of(spec.queue)
-        key = (spec.demand, spec.replicas, spec.gang, spec.between_replicas, clusters)
+        key = self._key(spec)
         verdict = self._verdicts.get(key)
         if verdict is None:
+            clusters = self._controller.live.clusters_of(spec.queue)
             with self._lock:
                 verdict = self._judge(self._empty, spec.job("this job", clusters))
                 if len(self._verdicts) >= REMEMBERED:
                     self._verdicts.clear()
                 self._verdicts[key] = verdict
         return verdict
+
+    def _key(self, spec: JobSpec) -> Hashable:
+        """Return all of a job that its verdict depends on."""
+        clusters = self._controller.live.clusters_of(spec.queue)
+        return spec.demand, spec.replicas, spec.gang, spec.between_replicas, clusters
 
     def _judge(self, empty: Snapshot, job: Job) -> str:
         plan = decide(empty, JobQueue(empty, [job]), self._first_fit)
@@ -135,6 +176,21 @@ class Door:
         if placed:
             return f"{job.replicas} replicas are more than the empty fleet holds: {placed} like these fit"
         return f"{job.replicas} replicas cannot be placed together, even on the empty fleet"
+
+
+def _asks(spec: JobSpec) -> Hashable:
+    """Return what a job asks of the fleet, by which queue."""
+    return spec.demand, spec.replicas, spec.gang, spec.between_replicas, spec.queue
+
+
+def _rejected(verdict: str) -> list[RejectedError]:
+    return [RejectedError(verdict, where="resources")] if verdict else []
+
+
+def _require_none(problems: list[RejectedError]) -> None:
+    if problems:
+        first = problems[0]
+        raise RejectedError(first.message, where=first.where, also=tuple(problems[1:]))
 
 
 def _at_its_best(fleet: Fleet) -> Fleet:
@@ -154,6 +210,7 @@ def _best_node(node: Node) -> Node:
     return replace(node, ready=True, devices=devices)
 
 
-def _unknown(kind: str, name: str, known: object, where: str = "") -> RejectedError:
-    names = ", ".join(sorted(known)) if isinstance(known, (dict, frozenset, tuple, list)) else ""
-    return RejectedError(f"unknown {kind} {name!r}; there are: {names or 'none'}", where=where or kind)
+def _unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> RejectedError:
+    names = ", ".join(sorted(known))
+    hint = f"there are: {names}" if names else "there is none that you may see"
+    return RejectedError(f"unknown {kind} {name!r}; {hint}", where=where or kind)

@@ -52,7 +52,7 @@ class Jobs:
         self._ids = JobIds(random)
 
     async def submit(self, spec: JobSpec, actor: str, key: SubmitKey | None = None) -> tuple[JobRecord, bool]:
-        """Take in a job that the door let pass; it is stored when this returns.
+        """Take in a job that the door let pass; it is stored when this returns. Ask `replayed` for its key before.
 
         Returns
         -------
@@ -66,8 +66,6 @@ class Jobs:
         UnavailableError
             When the job could not be stored.
         """
-        if key and (known := await asyncio.to_thread(self._used, spec.tenant, key)):
-            return known, False
         for _ in range(TRIES):
             now_ns = self._clock.now_ns()
             job = JobRecord(
@@ -87,6 +85,16 @@ class Jobs:
             if key and (known := await asyncio.to_thread(self._used, spec.tenant, key)):
                 return known, False
         raise ConflictError("the job could not be stored; send it again")
+
+    async def replayed(self, tenant: str, key: SubmitKey) -> JobRecord | None:
+        """Return the job that a key was used for before; None for a new one.
+
+        Raises
+        ------
+        ConflictError
+            When it was used with another body, or for a job that is gone.
+        """
+        return await asyncio.to_thread(self._used, tenant, key)
 
     def change(self, job_id: str, spec: JobSpec, actor: str, version: int | None = None) -> JobRecord:
         """Change what a job asks for. One that runs is stopped and started anew where it has to be.

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from seaway.application.changes import Change
@@ -93,3 +95,51 @@ def test_jobs_pass_when_no_cluster_has_answered_yet() -> None:
     fresh = SmallPlane(made.clusters, clock=made.clock)
     fresh.settle()
     fresh.door.admit(spec(gpus=99))
+
+
+def test_a_tenant_learns_nothing_of_others() -> None:
+    """Queues of others are unknown as those are that are not there, and no list names them; nor are tenants listed."""
+    made = scene()
+    made.plane.writer.commit([Change(put=[Tenant("team"), Tenant("mine"), Queue("theirs", tenant="team")])])
+    made.plane.writer.commit([Change(put=[Queue("ours", tenant="mine")])])
+    made.plane.settle()
+    told = {}
+    for name in ("theirs", "nowhere"):
+        with pytest.raises(RejectedError) as caught:
+            made.plane.door.admit(spec(queue=name, tenant="mine"), "mine")
+        told[name] = str(caught.value).replace(name, "")
+    assert told["theirs"] == told["nowhere"] == "queue: unknown queue ''; there are: default, ours"
+    with pytest.raises(RejectedError, match="unknown tenant 'lost'; there is none that you may see"):
+        made.plane.door.admit(spec(tenant="lost"), "lost")
+
+
+def test_a_change_is_held_against_what_it_changes() -> None:
+    """What was let in once may change in other ways, though its queue is closed or the fleet shrank since."""
+    made = scene()
+    made.plane.writer.commit([Change(put=[Queue("shut", open=False), Queue("closed", open=False)])])
+    made.plane.settle()
+    door, before = made.plane.door, spec(queue="shut", gpus=99, clusters={"gone"})
+    door.admit(replace(before, priority=7), before=before)
+    for worse, why in (({"queue": "closed"}, "'closed' is closed"), ({"clusters": {"lost"}}, "unknown cluster 'lost'")):
+        with pytest.raises(RejectedError, match=why):
+            door.admit(spec(**{"queue": "shut", "gpus": 99, **worse}), before=before)
+    with pytest.raises(RejectedError, match="no cluster could ever hold it"):
+        door.admit(spec(gpus=98), before=spec(gpus=99))
+
+
+def test_only_what_is_remembered_is_answered_at_once() -> None:
+    """A request that has to be held against the fleet is not; the same one is from then on, until the fleet changes."""
+    made = scene()
+    door = made.plane.door
+    assert not door.admits_at_once(spec())
+    door.admit(spec())
+    assert door.admits_at_once(spec(name="another"))
+    assert not door.admits_at_once(spec(gpus=99))
+    with pytest.raises(RejectedError):
+        door.admit(spec(gpus=99))
+    with pytest.raises(RejectedError, match="no cluster"):
+        door.admits_at_once(spec(gpus=99))
+    with pytest.raises(RejectedError, match="unknown queue"):
+        door.admits_at_once(spec(queue="nowhere"))
+    made.plane.controller.live.fleet.make += 1
+    assert not door.admits_at_once(spec())

@@ -1,0 +1,99 @@
+"""What tenants see of each other: nothing."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import anyio
+import pytest
+
+from seaway.api.listener import Wish
+from seaway.application.records import Event
+from seaway.domain.tenancy import Queue
+from tests.unit.api.rig import JOB, Rig
+
+pytestmark = pytest.mark.anyio
+JOBS = "/api/v1/jobs"
+
+
+async def test_queues_of_others_are_not_there(rig: Rig) -> None:
+    """A user is told the same of another tenant's queue as of one that is not there; an operator is told more."""
+    told = {}
+    for name in ("theirs", "nowhere"):
+        async with rig.client("user") as client:
+            answer = await client.post(JOBS, json={**JOB, "queue": name})
+            told[name] = answer.json()["detail"].replace(name, "")
+        async with rig.client("operator") as client:
+            operators = await client.post(JOBS, json={**JOB, "queue": name})
+        assert ("another tenant" in operators.text) is (name == "theirs")
+    assert told["theirs"] == told["nowhere"]
+    assert "there are: default" in told["theirs"]
+
+
+async def test_strays_are_not_named_to_tenants(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of strays hold ids of others' jobs: clusters and events show them to operators and admins alone."""
+    views = [replace(each, strays=("sw-x-1",)) for each in rig.plane.overview.clusters()]
+    monkeypatch.setattr(rig.plane.overview, "clusters", lambda: views)
+    for token, names in (("viewer", []), ("user", []), ("operator", ["sw-x-1"]), ("admin", ["sw-x-1"])):
+        async with rig.client(token) as client:
+            listed = (await client.get("/api/v1/fleet/clusters")).json()["clusters"]
+            assert [each["strays"] for each in listed] == [names, names]
+            assert (await client.get("/api/v1/fleet/clusters/a")).json()["strays"] == names
+    event = Event(1, "strays", "a is to remove sw-x-1", "op")
+    assert not Wish("default", "", confined=True).wants(event)
+    assert Wish("", "", confined=False).wants(event)
+
+
+async def test_everybodys_figures_are_not_for_tenants(rig: Rig) -> None:
+    """How many jobs and requests there are in all is told to tokens without a tenant."""
+    await rig.submit("other", queue="theirs")
+    rig.step()
+    for token, sees in (("viewer", False), ("operator", True)):
+        async with rig.client(token) as client:
+            text = (await client.get("/metrics")).text
+        assert "seaway_clusters{" in text
+        for name in ("jobs", "jobs_waiting", "jobs_placed_total", "http_requests_total"):
+            assert (f"# HELP seaway_{name} " in text) is sees, name
+
+
+async def test_a_key_finds_its_job_whatever_happened_since(rig: Rig) -> None:
+    """Sent again with its key, a submit returns its job, though its queue is closed and would not take it now."""
+    key = {"idempotency-key": "k1"}
+    rig.plane.operations.put_queue(Queue("batch"), "rig")
+    rig.step()
+    async with rig.client("user") as client:
+        first = await client.post(JOBS, json={**JOB, "queue": "batch"}, headers=key)
+        rig.plane.operations.put_queue(Queue("batch", open=False), "rig")
+        rig.step()
+        again = await client.post(JOBS, json={**JOB, "queue": "batch"}, headers=key)
+        assert (first.status_code, again.status_code) == (201, 200)
+        assert again.json()["id"] == first.json()["id"]
+        assert (await client.post(JOBS, json={**JOB, "queue": "batch"})).status_code == 422
+        sooner = await client.patch(f"{JOBS}/{first.json()['id']}", json={"priority": 5})
+        assert (sooner.status_code, sooner.json()["priority"]) == (200, 5)
+
+
+async def test_who_has_to_be_thought_about_holds_up_nobody(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the door thinks about one job, others are answered, and jobs like those that it knows are taken in."""
+    await rig.submit()
+    thinking, go_on = threading.Event(), threading.Event()
+    judge = rig.plane.door._judge  # noqa: SLF001  # what takes long
+
+    def slow(*given: object) -> str:
+        thinking.set()
+        go_on.wait(10)
+        return judge(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(rig.plane.door, "_judge", slow)
+    async with rig.client("user") as client, anyio.create_task_group() as group:
+
+        async def ask() -> None:
+            assert (await client.post(JOBS, json={"name": "a", "resources": {"gpus": 3}})).status_code == 422
+
+        group.start_soon(ask)
+        while not thinking.is_set():
+            await anyio.sleep(0)
+        assert (await client.post(JOBS, json=JOB)).status_code == 201
+        assert (await client.get(JOBS)).status_code == 200
+        go_on.set()
