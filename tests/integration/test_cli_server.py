@@ -35,6 +35,8 @@ LISTS = (
     ("fleet", "nodes"),
     ("fleet", "devices"),
     ("fleet", "slices"),
+    ("metrics",),
+    ("metrics", "vGPUMemoryAllocated", "--cluster", "a"),
     ("links",),
     ("gateways",),
     ("queues",),

@@ -56,6 +56,7 @@ COMMANDS = (
     Command("change", JOBS, "change"),
     Command("delete", JOBS, "steps"),
     Command("fleet", FLEET, "fleet", "app"),
+    Command("metrics", FLEET, "metrics"),
     Command("links", FLEET, "links"),
     Command("gateways", FLEET, "links"),
     Command("cordon", FLEET, "cordons"),

@@ -26,6 +26,7 @@ MIB = 1 << 20
 ZONE = "vGPU"
 NOBODY = ("", "", "")
 NOTHING = (0, 0)
+NEAR, SOME = 0.4, 20
 PLACES = 4
 """Decimal places of percentages."""
 
@@ -170,14 +171,15 @@ def require_among(name: str, known: Iterable[str], what: str) -> None:
     Raises
     ------
     RejectedError
-        When it is not; names the nearest.
+        When it is not; names the nearest, or where none is near some of those there are.
     """
     names = list(known)
     if name in names:
         return
     folded = {each.lower(): each for each in names}
-    near = get_close_matches(name.lower(), folded, 1, 0)
-    meant = f"; did you mean {folded[near[0]]!r}?" if near else ""
+    near = get_close_matches(name.lower(), folded, 1, NEAR)
+    there = f"; there are: {', '.join(names[:SOME])}" if names else ""
+    meant = f"; did you mean {folded[near[0]]!r}?" if near else there
     raise RejectedError(f"there is no {what} {name[:100]!r}{meant}", where=what)
 
 

@@ -121,5 +121,7 @@ def test_an_unknown_name_is_told_with_the_nearest() -> None:
         metrics_named("gpu_device_memory_allocated")
     with pytest.raises(RejectedError, match=r"^cluster: there is no cluster 'eats'; did you mean 'east'\?$"):
         require_among("eats", ["west", "east"], "cluster")
+    with pytest.raises(RejectedError, match=r"no cluster 'x'; there are: west, east$"):
+        require_among("x", ["west", "east"], "cluster")
     with pytest.raises(RejectedError, match=r"no cluster 'x'$"):
         require_among("x", [], "cluster")
