@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Query, Request, Response
@@ -14,6 +15,7 @@ from seaway.api.replies import json_reply, nothing
 from seaway.api.routes import operation, router
 from seaway.application.ports.store import MOST_ROWS
 from seaway.application.records import Role
+from seaway.application.views import ClusterView
 from seaway.domain.errors import RejectedError, UnknownError
 from seaway.wire.fleet import (
     ClusterHistory,
@@ -49,19 +51,19 @@ Since = Annotated[Moment, Query(description="From this moment on, like 2026-11-2
 
 @operation(routes, "GET", "/fleet/clusters", Role.VIEWER, {200: ClusterList})
 async def list_clusters(request: Request) -> Response:
-    """List clusters, summed up."""
+    """List clusters, summed up; strays, which may be other tenants', are named to operators and admins."""
     desk = desk_of(request)
     views = await desk.threads.read(desk.plane.overview.clusters)
-    return json_reply({"clusters": [cluster_fields(each) for each in views]})
+    return json_reply({"clusters": [_seen(request, each) for each in views]})
 
 
 @operation(routes, "GET", "/fleet/clusters/{cluster}", Role.VIEWER, {200: ClusterOut}, errors=(404,))
 async def get_cluster(request: Request, cluster: str) -> Response:
-    """Look a cluster up."""
+    """Look a cluster up, as the list shows it."""
     desk = desk_of(request)
     for view in await desk.threads.read(desk.plane.overview.clusters):
         if view.name == cluster:
-            return json_reply(cluster_fields(view))
+            return json_reply(_seen(request, view))
     raise UnknownError(f"there is no cluster {cluster[:253]!r}")
 
 
@@ -147,6 +149,11 @@ async def list_link_samples(
     """List what was measured of links, oldest first."""
     rows = await _samples(request, lambda store: store.link_samples(source, target, _from(since), limit))
     return json_reply({"samples": [link_sample_fields(row) for row in rows]})
+
+
+def _seen(request: Request, view: ClusterView) -> dict[str, Any]:
+    """Return a cluster as who asks may see it."""
+    return cluster_fields(replace(view, strays=()) if who_of(request).tenant else view)
 
 
 async def _samples(request: Request, read: Callable[[Any], Sequence[Thing]]) -> Sequence[Thing]:

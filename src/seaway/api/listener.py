@@ -11,8 +11,8 @@ from seaway.application.records import Event
 MOST_BYTES = 1 << 20
 """What waits for one listener; beyond that it is left behind."""
 
-ADMINISTRATIVE = frozenset({"tenant", "queue", "pool"})
-"""Kinds of the fleet's own events that tell of other tenants."""
+ADMINISTRATIVE = frozenset({"tenant", "queue", "pool", "strays"})
+"""Kinds of the fleet's own events that tell of other tenants; names of strays hold ids of their jobs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,11 +57,11 @@ class Meter:
         Parameters
         ----------
         by_queue
-            Whether queues are named.
+            Whether queues are named, and figures shown that everybody's jobs and requests make up; not to tenants.
         """
         registry = CollectorRegistry()
         registry.register(_Loop(overview.figures(), audit, listeners, by_queue=by_queue))
-        return generate_latest(self._registry) + generate_latest(registry)
+        return (generate_latest(self._registry) if by_queue else b"") + generate_latest(registry)
 
 
 class _Loop(Collector):
@@ -76,11 +76,15 @@ class _Loop(Collector):
     def collect(self) -> Iterator[Metric]:
         """Return every figure."""
         figures = self._figures
-        waiting = figures.waiting if self._by_queue else {"": sum(figures.waiting.values())}
-        yield _by("seaway_jobs", "Jobs that are not over.", "state", figures.jobs)
-        yield _by("seaway_jobs_waiting", "Jobs that wait.", "queue", waiting)
         yield _by("seaway_clusters", "Clusters.", "state", figures.clusters)
         yield _by("seaway_cluster_silent_seconds", "Seconds since a cluster answered.", "cluster", figures.silent_s)
+        if self._by_queue:
+            yield from self._everybodys(figures)
+
+    def _everybodys(self, figures: Figures) -> Iterator[Metric]:
+        """Return the figures that all tenants make up together."""
+        yield _by("seaway_jobs", "Jobs that are not over.", "state", figures.jobs)
+        yield _by("seaway_jobs_waiting", "Jobs that wait.", "queue", figures.waiting)
         yield _by("seaway_outgoing", "What a cluster is still to be told.", "cluster", figures.outgoing)
         yield CounterMetricFamily("seaway_jobs_decided", "Decisions on jobs.", figures.decided)
         yield CounterMetricFamily("seaway_jobs_placed", "Jobs placed.", figures.placed)
