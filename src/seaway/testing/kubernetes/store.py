@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from random import Random
 
 import orjson
@@ -19,6 +20,8 @@ from seaway.testing.kubernetes.failures import not_found
 from seaway.testing.kubernetes.kinds import Json, Kind, Kinds
 
 NO_LABELS: Mapping[str, str] = {}
+VIEWS = 2048
+"""How many objects are remembered as they were read."""
 AFTER_SLASH = "0"
 """The character after ``/``: where the keys of a namespace end."""
 
@@ -76,10 +79,19 @@ class Stored:
         """Return the object as it is sent."""
         return self.kind.opening + self.inside + b"}"
 
+    def view(self) -> Json:
+        """Return the object to look at, not to change: the last ones that were looked at are remembered."""
+        return _viewed(self)
+
     def read(self) -> Json:
         """Return the object, the caller's own to change."""
         found: Json = orjson.loads(self.encode())
         return found
+
+
+@lru_cache(maxsize=VIEWS)
+def _viewed(one: Stored) -> Json:
+    return one.read()
 
 
 def _text(body: Json, path: tuple[str, ...]) -> str:

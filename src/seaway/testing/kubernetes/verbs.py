@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from seaway.testing.kubernetes import rules
 from seaway.testing.kubernetes.applying import apply_to, track
@@ -96,7 +97,12 @@ OWN = WriteOptions()
 
 def stamp(moment: datetime) -> str:
     """Return a moment as objects have it."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _stamp(int(moment.timestamp()))
+
+
+@lru_cache(maxsize=64)
+def _stamp(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def utc_now() -> datetime:

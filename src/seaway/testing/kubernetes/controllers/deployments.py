@@ -20,7 +20,7 @@ _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 def owner_of(one: Stored, kind: str) -> str:
     """Return the name of the owner of a kind, or nothing."""
-    for reference in one.read()["metadata"].get("ownerReferences") or ():
+    for reference in one.view()["metadata"].get("ownerReferences") or ():
         if reference["kind"] == kind:
             return str(reference["name"])
     return ""
@@ -28,7 +28,7 @@ def owner_of(one: Stored, kind: str) -> str:
 
 def is_ready(pod: Stored) -> bool:
     """Tell whether a pod is ready."""
-    return not pod.deleting and condition(pod.read().get("status") or {}, "Ready") == "True"
+    return not pod.deleting and condition(pod.view().get("status") or {}, "Ready") == "True"
 
 
 class ReplicaSets(Controller[tuple[str, str]]):
@@ -50,7 +50,7 @@ class ReplicaSets(Controller[tuple[str, str]]):
         found = self.store.find(REPLICA_SETS, *key)
         if found is None or found.deleting:
             return
-        body = found.read()
+        body = found.view()
         pods = [pod for pod in self.owned(found, PODS) if not pod.deleting and pod.fields[1] not in ENDED]
         wanted = int(body["spec"].get("replicas", 1))
         for _ in range(wanted - len(pods)):
@@ -96,7 +96,7 @@ class Deployments(Controller[tuple[str, str]]):
         found = self.store.find(DEPLOYMENTS, *key)
         if found is None or found.deleting:
             return
-        body = found.read()
+        body = found.view()
         sets = self.owned(found, REPLICA_SETS)
         mark = _hash(body["spec"]["template"])
         current = next((one for one in sets if one.labels.get(HASH) == mark), None)
@@ -140,25 +140,25 @@ class Deployments(Controller[tuple[str, str]]):
 
     def _note_revision(self, deployment: Stored, current: Stored) -> None:
         """Say on a deployment which revision it is at; this counts as no generation, unlike other annotations."""
-        revision = current.read()["metadata"]["annotations"][REVISION]
-        body = self.store.get(DEPLOYMENTS, deployment.namespace, deployment.name).read()
-        annotations = body["metadata"].setdefault("annotations", {})
-        if annotations.get(REVISION) != revision:
-            annotations[REVISION] = revision
+        revision = current.view()["metadata"]["annotations"][REVISION]
+        found = self.store.get(DEPLOYMENTS, deployment.namespace, deployment.name)
+        if (found.view()["metadata"].get("annotations") or {}).get(REVISION) != revision:
+            body = found.read()
+            body["metadata"].setdefault("annotations", {})[REVISION] = revision
             self.store.put(DEPLOYMENTS, body)
 
     def _scale(self, one: Stored, replicas: int) -> None:
         found = self.store.find(one.kind, one.namespace, one.name)
         if found is None or found.deleting:
             return
-        body = found.read()
-        if body["spec"]["replicas"] != replicas:
+        if found.view()["spec"]["replicas"] != replicas:
+            body = found.read()
             body["spec"]["replicas"] = replicas
             self.verbs.update(one.kind, one.namespace, one.name, body)
 
     def _count(self, one: Stored, name: str) -> int:
         found = self.store.find(one.kind, one.namespace, one.name)
-        return int((found.read().get("status") or {}).get(name, 0)) if found else 0
+        return int((found.view().get("status") or {}).get(name, 0)) if found else 0
 
     def _tell(self, status: Json, body: Json, current: Stored | None, former: Sequence[Stored]) -> None:
         sets = [*([current] if current else []), *former]

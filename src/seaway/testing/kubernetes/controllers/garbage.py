@@ -41,7 +41,7 @@ class Garbage(Controller[tuple[Kind, str]]):
     def _owners(self, one: Stored) -> list[Stored | None]:
         """Return each owner, or None for one that is gone."""
         found: list[Stored | None] = []
-        for reference in one.read()["metadata"].get("ownerReferences") or ():
+        for reference in one.view()["metadata"].get("ownerReferences") or ():
             kind = self.store.kinds.named(reference["apiVersion"], reference["kind"])
             owner = self.store.find(kind, one.namespace if kind.namespaced else "", reference["name"]) if kind else None
             found.append(owner if owner and owner.uid == reference["uid"] else None)

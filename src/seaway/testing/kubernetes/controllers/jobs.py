@@ -57,7 +57,7 @@ class Jobs(Controller[tuple[str, str]]):
         found = self.store.find(JOBS, *key)
         if found is None or found.deleting:
             return
-        body = found.read()
+        body = found.view()
         status = body.get("status") or {}
         if condition(status, "Complete") == "True" or condition(status, "Failed") == "True":
             self._retire(found, body)

@@ -31,7 +31,7 @@ class NodeLife(Controller[tuple[str, str]]):
             return
         if b'"NoExecute"' in event.now.inside:
             yield "evict", event.now.name
-        body = event.now.read()
+        body = event.now.view()
         if _not_ready(body) != _wanted(body):
             yield "taint", event.now.name
 
@@ -103,13 +103,13 @@ class NodeLife(Controller[tuple[str, str]]):
             self.staff.add(self.kubelets, key)
 
     def _evict(self, node: Stored) -> None:
-        taints = [one for one in node.read()["spec"].get("taints") or () if one["effect"] == "NoExecute"]
+        taints = [one for one in node.view()["spec"].get("taints") or () if one["effect"] == "NoExecute"]
         if not taints:
             return
         for pod in list(self.store.all(PODS)):
             if pod.fields[0] != node.name or pod.deleting:
                 continue
-            left = self._left(node.name, pod.read(), taints)
+            left = self._left(node.name, pod.view(), taints)
             if left is not None and left <= 0:
                 self.report(pod, "TaintManagerEviction", f"Marking for deletion Pod {pod.namespace}/{pod.name}")
                 self.verbs.delete(PODS, pod.namespace, pod.name, DeleteOptions())

@@ -180,7 +180,7 @@ class Scheduler(Controller[tuple[str, str]]):
         if gone:
             self._nodes.pop(stored.name, None)
         else:
-            self._nodes.setdefault(stored.name, Node(stored.name)).read(stored.read())
+            self._nodes.setdefault(stored.name, Node(stored.name)).read(stored.view())
 
     def _book(self, stored: Stored, *, gone: bool) -> bool:
         """Count a pod, or count it no more; tell whether that freed anything."""
@@ -194,7 +194,7 @@ class Scheduler(Controller[tuple[str, str]]):
             del self._booked[stored.uid]
             self._count(old, -1)
         if lives and (stored.fields[0] or hami.NODE in stored.labels):
-            pod = stored.read()
+            pod = stored.view()
             annotations = pod["metadata"].get("annotations") or {}
             devices = tuple(hami.read_devices(annotations.get(hami.ALLOCATED, "")))
             amounts = asks_of(pod) if stored.fields[0] else {}
@@ -277,7 +277,7 @@ class Scheduler(Controller[tuple[str, str]]):
         self._waiting[found.namespace, found.name] = None
         listed = ", ".join(f"{number} {reason}" for reason, number in sorted(reasons.items()))
         message = f"0/{count} nodes are available: {listed}." if count else "no nodes available to schedule pods"
-        body = found.read()
+        body = found.view()
         known = condition(body.get("status") or {}, "PodScheduled") == "False" and any(
             one.get("message") == message for one in body["status"]["conditions"]
         )

@@ -13,6 +13,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 from zlib import crc32
 
+import orjson
+
 from seaway.testing.kubernetes.failures import FailureError
 from seaway.testing.kubernetes.kinds import EVENTS, Json, Kind
 from seaway.testing.kubernetes.store import Event, Store, Stored
@@ -156,11 +158,10 @@ class Controller(ABC, Generic[K]):
         found = self.store.find(one.kind, one.namespace, one.name)
         if found is None or found.uid != one.uid:
             return
-        body = found.read()
-        before = found.read()
-        change(body.setdefault("status", {}))
-        if body.get("status") != before.get("status"):
-            self.store.put(one.kind, body)
+        status: Json = orjson.loads(orjson.dumps(found.view().get("status") or {}))
+        change(status)
+        if status != found.view().get("status"):
+            self.store.put(one.kind, {**found.read(), "status": status})
 
     def report(self, about: Stored, reason: str, message: str, *, kind: str = "Normal", source: str = "") -> None:
         """Write an event about an object; the same again only counts."""

@@ -75,7 +75,7 @@ class Bindings(Controller[Key]):
         binding = self.store.find(BINDINGS, *key)
         if binding is None:
             return
-        body = binding.read()
+        body = binding.view()
         works = self._works.get(binding.labels.get(BINDING_ID, ""), {})
         clusters: list[Json] = [] if binding.deleting else body["spec"].get("clusters") or []
         wanted = {f"{SPACE}{one['name']}" for one in clusters}
@@ -85,7 +85,7 @@ class Bindings(Controller[Key]):
                 self.verbs.delete(WORKS, namespace, found.name, DeleteOptions(propagation="Background"))
         if binding.deleting:
             if not works:
-                self._let_go(body)
+                self._let_go(binding.read())
             return
         resource = body["spec"]["resource"]
         kind = self.store.kinds.named(resource["apiVersion"], resource["kind"])
@@ -97,15 +97,15 @@ class Bindings(Controller[Key]):
         self._gather(binding, body, template)
 
     def _concerned(self, policy: Stored) -> Iterator[Key]:
-        rules = policy.read()
+        rules = policy.view()
         for namespace, name in list(self._bindings.values()):
             if namespace != policy.namespace:
                 continue
             binding = self.store.find(BINDINGS, namespace, name)
-            resource = binding.read()["spec"]["resource"] if binding else None
+            resource = binding.view()["spec"]["resource"] if binding else None
             kind = self.store.kinds.named(resource["apiVersion"], resource["kind"]) if resource else None
             template = self.store.find(kind, namespace, resource["name"]) if kind and resource else None
-            if kind and template and selects(rules, kind, template.read()):
+            if kind and template and selects(rules, kind, template.view()):
                 yield namespace, name
 
     def _let_go(self, body: Json) -> None:
@@ -191,7 +191,7 @@ class Bindings(Controller[Key]):
     def _gather(self, binding: Stored, body: Json, template: Stored) -> None:
         works = self._works.get(binding.labels.get(BINDING_ID, ""), {})
         found = [self.store.find(WORKS, namespace, works[namespace]) for namespace in sorted(works)]
-        said = [(one.namespace.removeprefix(SPACE), one.read()) for one in found if one and not one.deleting]
+        said = [(one.namespace.removeprefix(SPACE), one.view()) for one in found if one and not one.deleting]
         items = [_item(cluster, work) for cluster, work in said]
         names = {one["name"] for one in body["spec"].get("clusters") or ()}
         full = bool(names) and names == {one["clusterName"] for one in items if one.get("applied")}
@@ -207,7 +207,7 @@ class Bindings(Controller[Key]):
             set_condition(status, "FullyApplied", "True" if full else "False", moment, reason, message)
 
         self.write_status(binding, tell)
-        self.write_status(template, lambda status: gather(template.kind, template.read(), items, status, moment))
+        self.write_status(template, lambda status: gather(template.kind, template.view(), items, status, moment))
 
 
 def _item(cluster: str, work: Json) -> Json:

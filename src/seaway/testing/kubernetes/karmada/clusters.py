@@ -31,7 +31,7 @@ class _Ledger:
         if gone:
             self.nodes.pop(node.uid, None)
             return
-        status = node.read().get("status") or {}
+        status = node.view().get("status") or {}
         amounts = {name: milli(value) for name, value in (status.get("allocatable") or {}).items()}
         self.nodes[node.uid] = (self._share(amounts), condition(status, "Ready") == "True")
 
@@ -40,7 +40,7 @@ class _Ledger:
             self.pods.pop(pod.uid, None)
         else:
             known = self.pods.get(pod.uid)
-            amounts = known[0] if known else self._share(asks_of(pod.read()))
+            amounts = known[0] if known else self._share(asks_of(pod.view()))
             self.pods[pod.uid] = (amounts, bool(pod.fields[0]))
 
     def _share(self, amounts: dict[str, int]) -> Amounts:

@@ -43,7 +43,7 @@ class Detector(Controller[Key]):
                 yield from self._selected(now.namespace, [*old, *self._selectors[now.namespace, now.name]])
         elif now.kind is BINDINGS:
             if event.type == "DELETED":
-                resource = now.read()["spec"]["resource"]
+                resource = now.view()["spec"]["resource"]
                 kind = self.store.kinds.named(resource["apiVersion"], resource["kind"])
                 if kind is not None:
                     yield kind, resource["namespace"], resource["name"]
@@ -58,7 +58,7 @@ class Detector(Controller[Key]):
         policy = self._policy_for(template)
         if policy is None:
             return
-        rules = policy.read()
+        rules = policy.view()
         claim = {POLICY_NAMESPACE: policy.namespace, POLICY_NAME: policy.name}
         body = template.read()
         meta = body["metadata"]
@@ -81,7 +81,7 @@ class Detector(Controller[Key]):
                 self._wide.get(policy.namespace, set()).discard(policy.name)
         if gone:
             return
-        self._selectors[place] = policy.read()["spec"]["resourceSelectors"]
+        self._selectors[place] = policy.view()["spec"]["resourceSelectors"]
         for one in self._selectors[place]:
             if one.get("name"):
                 self._named.setdefault(_place(policy.namespace, one), set()).add(policy.name)
@@ -111,7 +111,7 @@ class Detector(Controller[Key]):
             policy = self.store.find(POLICIES, template.namespace, name)
             if policy is None or policy.deleting:
                 continue
-            spec = policy.read()["spec"]
+            spec = policy.view()["spec"]
             closeness = max((_closeness(one, template) for one in spec["resourceSelectors"]), default=0)
             rank = (-int(spec.get("priority", 0)), -closeness, name)
             if closeness and (best is None or rank < best):
@@ -172,10 +172,9 @@ def _rewritten(event: Event) -> bool:
         return True
 
     def rest(one: Stored) -> Json:
-        body = one.read()
-        body.pop("status", None)
-        for name in ("resourceVersion", "managedFields"):
-            body["metadata"].pop(name, None)
+        body = {key: value for key, value in one.view().items() if key != "status"}
+        meta = body["metadata"].items()
+        body["metadata"] = {key: value for key, value in meta if key not in ("resourceVersion", "managedFields")}
         return body
 
     return rest(event.before) != rest(event.now)

@@ -102,7 +102,7 @@ class Execution(Controller[Key]):
                 f"resource(kind={kind.kind}, {namespace}/{meta['name']}) already exists in the cluster {member.name} "
                 f"and the {CONFLICT_RESOLUTION} strategy value is empty, Karmada will not manage this resource",
             )  # fmt: skip
-        there = found.read()
+        there = found.view()
         if self._written.get(mark) == (body["metadata"]["generation"], _generation(found)) and _within(meta, there):
             return found
         wanted = _retain(kind, manifest, there)
@@ -127,7 +127,7 @@ class Execution(Controller[Key]):
 
     def _tell(self, work: Stored, found: Stored | None, why: str) -> None:
         moment = self.stamp()
-        there = found.read() if found else None
+        there = found.view() if found else None
 
         def tell(status: Json) -> None:
             if found is None or there is None:

@@ -41,7 +41,7 @@ def override(store: Store, kind: Kind, manifest: Json, cluster: Stored) -> tuple
     """
     applied: list[Json] = []
     for policy in _ordered(store, manifest["metadata"]["namespace"]):
-        body = policy.read()
+        body = policy.view()
         if policy.deleting or not selects(body, kind, manifest):
             continue
         for rule in body["spec"].get("overrideRules") or ():
@@ -57,7 +57,7 @@ def _ordered(store: Store, namespace: str) -> list[Stored]:
     """Return the policies of a namespace; more general ones come first, so that closer ones have the last word."""
 
     def closeness(policy: Stored) -> tuple[int, str]:
-        selectors = policy.read()["spec"].get("resourceSelectors") or ()
+        selectors = policy.view()["spec"].get("resourceSelectors") or ()
         if any(one.get("name") for one in selectors):
             return 2, policy.name
         return (1 if selectors else 0), policy.name

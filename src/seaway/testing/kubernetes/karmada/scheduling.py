@@ -35,11 +35,11 @@ class ClusterScheduler(Controller[Key]):
         binding = self.store.find(BINDINGS, *key)
         if binding is None or binding.deleting:
             return
+        if binding.view()["spec"].get("schedulerName") != DEFAULT_SCHEDULER:
+            return
         body = binding.read()
         spec = body["spec"]
         generation = body["metadata"]["generation"]
-        if spec.get("schedulerName") != DEFAULT_SCHEDULER:
-            return
         if (body.get("status") or {}).get("schedulerObservedGeneration") == generation:
             return
         placement = spec.get("placement") or {}
@@ -66,7 +66,7 @@ def _allows(placement: Json, cluster: Stored) -> bool:
     affinity = placement.get("clusterAffinity") or {}
     rule = object_rule(affinity.get("labelSelector"))
     names = affinity.get("clusterNames")
-    taints = cluster.read()["spec"].get("taints") or ()
+    taints = cluster.view()["spec"].get("taints") or ()
     pod = {"spec": {"tolerations": placement.get("clusterTolerations") or []}}
     return (
         not cluster.deleting

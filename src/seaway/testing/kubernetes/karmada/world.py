@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from seaway.testing.kubernetes.exchange import Answer, Request
 from seaway.testing.kubernetes.failures import FailureError, not_found
@@ -26,6 +26,12 @@ PROXY = ["apis", "cluster.karmada.io", "v1alpha1", "clusters"]
 """What the path of a cluster's proxy begins with."""
 
 
+def control_server(name: str = "karmada", **settings: Any) -> ApiServer:  # noqa: ANN401, those of ApiServer
+    """Return a server as a control plane has it: no nodes, no pods, and nobody who runs workloads."""
+    kinds = [kind for kind in (*KUBERNETES, *OPERATORS, *KARMADA) if kind not in (NODES, PODS)]
+    return ApiServer(name, **{"kinds": kinds, "controllers": ("garbage", "namespaces"), **settings})
+
+
 class KarmadaWorld:
     """Karmada's control plane and its members, joined in push mode.
 
@@ -34,7 +40,7 @@ class KarmadaWorld:
     members
         Their names, or servers made already (which `open` opens, too).
     control
-        The control plane's server, to have it other than it is by default: no nodes, and nobody who runs workloads.
+        The control plane's server, to have it other than `control_server` makes it, with TLS for example.
     pace
         How fast Karmada notices things.
 
@@ -58,11 +64,7 @@ class KarmadaWorld:
         control: ApiServer | None = None,
         pace: KarmadaPace | None = None,
     ) -> None:
-        self.control = control or ApiServer(
-            "karmada",
-            kinds=[kind for kind in (*KUBERNETES, *OPERATORS, *KARMADA) if kind not in (NODES, PODS)],
-            controllers=("garbage", "namespaces"),
-        )
+        self.control = control or control_server()
         servers = [ApiServer(one, seed=index + 1) if isinstance(one, str) else one for index, one in enumerate(members)]
         self.members: dict[str, ApiServer] = {one.name: one for one in servers}
         self._joined: dict[str, Member] = {}
