@@ -22,9 +22,10 @@ from seaway.testing.kubernetes.failures import (
 from seaway.testing.kubernetes.faults import DropError, FaultList
 from seaway.testing.kubernetes.kinds import Json, Kind, Kinds
 from seaway.testing.kubernetes.listing import Lister, Selection
+from seaway.testing.kubernetes.options import PATCHES, DeleteOptions
 from seaway.testing.kubernetes.parts import Parts
 from seaway.testing.kubernetes.store import Store, Stored
-from seaway.testing.kubernetes.verbs import PATCHES, DeleteOptions, Verbs
+from seaway.testing.kubernetes.verbs import Verbs
 from seaway.testing.kubernetes.watching import CutError, Watches
 
 Scope = MutableMapping[str, Any]

@@ -11,7 +11,7 @@ import yaml
 
 from seaway.testing.kubernetes.failures import bad_request
 from seaway.testing.kubernetes.kinds import Json
-from seaway.testing.kubernetes.verbs import APPLY_PATCH, WriteOptions
+from seaway.testing.kubernetes.options import APPLY_PATCH, WriteOptions
 
 if TYPE_CHECKING:
     from seaway.testing.kubernetes.watching import Watcher

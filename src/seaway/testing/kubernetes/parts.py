@@ -10,9 +10,10 @@ import orjson
 from seaway.testing.kubernetes.exchange import Answer, Request
 from seaway.testing.kubernetes.failures import conflict, no_such_path, not_supported, unsupported_media_type
 from seaway.testing.kubernetes.kinds import PODS, Json, Kind
+from seaway.testing.kubernetes.options import JSON_PATCH, PATCHES, DeleteOptions
 from seaway.testing.kubernetes.patches import json_patch, merge
 from seaway.testing.kubernetes.store import Store
-from seaway.testing.kubernetes.verbs import JSON_PATCH, PATCHES, DeleteOptions, Verbs
+from seaway.testing.kubernetes.verbs import Verbs
 
 Bodies = bytes | AsyncIterator[bytes]
 

@@ -15,8 +15,8 @@ import orjson
 
 from seaway.testing.kubernetes.applying import track
 from seaway.testing.kubernetes.controllers import hami
+from seaway.testing.kubernetes.defaults import fill
 from seaway.testing.kubernetes.kinds import NODES, PODS, Json
-from seaway.testing.kubernetes.rules import fill
 from seaway.testing.kubernetes.server import ApiServer
 from seaway.testing.kubernetes.store import Store, Stored
 

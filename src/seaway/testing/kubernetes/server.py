@@ -25,9 +25,10 @@ from seaway.testing.kubernetes.kinds import KUBERNETES, NAMESPACES, OPERATORS, J
 from seaway.testing.kubernetes.kubeconfig import Entry, write_kubeconfig
 from seaway.testing.kubernetes.listener import Listener
 from seaway.testing.kubernetes.listing import Lister, Selection
+from seaway.testing.kubernetes.options import APPLY_PATCH, MERGE_PATCH, DeleteOptions, WriteOptions
 from seaway.testing.kubernetes.parts import Parts
 from seaway.testing.kubernetes.store import Store, Stored
-from seaway.testing.kubernetes.verbs import APPLY_PATCH, MERGE_PATCH, DeleteOptions, Verbs, WriteOptions, stamp
+from seaway.testing.kubernetes.verbs import Verbs, stamp
 from seaway.testing.kubernetes.watching import Watcher, Watches
 
 T = TypeVar("T")

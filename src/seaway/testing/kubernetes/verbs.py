@@ -20,14 +20,16 @@ from seaway.testing.kubernetes.failures import (
     not_found,
 )
 from seaway.testing.kubernetes.kinds import JOBS, LEASES, NAMESPACES, PODS, SERVICES, Json, Kind
+from seaway.testing.kubernetes.options import (
+    APPLY_PATCH,
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+    DeleteOptions,
+    WriteOptions,
+)
 from seaway.testing.kubernetes.patches import PatchError, json_patch, merge, strategic
 from seaway.testing.kubernetes.store import Store, Stored
-
-JSON_PATCH = "application/json-patch+json"
-MERGE_PATCH = "application/merge-patch+json"
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-APPLY_PATCH = "application/apply-patch+yaml"
-PATCHES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
 ENDED = ("Succeeded", "Failed")
 FOREGROUND = "foregroundDeletion"
@@ -50,49 +52,8 @@ _KEPT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
-    """How to write.
-
-    Attributes
-    ----------
-    manager
-        Who writes, for managedFields; empty for the server's own controllers, which are not tracked.
-    dry_run
-        Whether nothing is to be stored.
-    force
-        Whether an apply takes fields from others.
-    """
-
-    manager: str = ""
-    dry_run: bool = False
-    force: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteOptions:
-    """How to delete.
-
-    Attributes
-    ----------
-    grace_s
-        gracePeriodSeconds; None for what the pod says.
-    propagation
-        ``Foreground``, ``Background``, ``Orphan``, or empty for the kind's default.
-    uid, version
-        Which object it has to be, and at which version; empty for any.
-    dry_run
-        Whether nothing is to be deleted.
-    """
-
-    grace_s: int | None = None
-    propagation: str = ""
-    uid: str = ""
-    version: str = ""
-    dry_run: bool = False
-
-
 OWN = WriteOptions()
+PLAINLY = DeleteOptions()
 
 
 def stamp(moment: datetime) -> str:
@@ -338,9 +299,7 @@ class Verbs:
             if "status" in current:
                 body["status"] = current["status"]
 
-    def delete(
-        self, kind: Kind, namespace: str, name: str, options: DeleteOptions = DeleteOptions()
-    ) -> tuple[Stored, bool]:
+    def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions = PLAINLY) -> tuple[Stored, bool]:
         """Delete an object, or have it deleted in the end; return its last state, and whether it is gone.
 
         Raises

@@ -10,8 +10,9 @@ import orjson
 
 from seaway.testing.kubernetes.controllers.staff import Controller, condition, owner_reference, set_condition
 from seaway.testing.kubernetes.kinds import DEPLOYMENTS, PODS, REPLICA_SETS, Json
+from seaway.testing.kubernetes.options import DeleteOptions
 from seaway.testing.kubernetes.store import Event, Stored
-from seaway.testing.kubernetes.verbs import ENDED, DeleteOptions
+from seaway.testing.kubernetes.verbs import ENDED
 
 HASH = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from seaway.testing.kubernetes.controllers.staff import Controller
 from seaway.testing.kubernetes.kinds import NAMESPACES, Json, Kind
+from seaway.testing.kubernetes.options import DeleteOptions
 from seaway.testing.kubernetes.store import Event, Stored
-from seaway.testing.kubernetes.verbs import FOREGROUND, ORPHAN, DeleteOptions
+from seaway.testing.kubernetes.verbs import FOREGROUND, ORPHAN
 
 
 class Garbage(Controller[tuple[Kind, str]]):

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from seaway.testing.kubernetes.controllers.deployments import is_ready, owner_of
 from seaway.testing.kubernetes.controllers.staff import Controller, Staff, condition, owner_reference, set_condition
 from seaway.testing.kubernetes.kinds import JOBS, PODS, Json
+from seaway.testing.kubernetes.options import DeleteOptions
 from seaway.testing.kubernetes.store import Event, Stored
-from seaway.testing.kubernetes.verbs import ENDED, DeleteOptions
+from seaway.testing.kubernetes.verbs import ENDED
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 

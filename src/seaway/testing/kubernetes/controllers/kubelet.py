@@ -14,8 +14,9 @@ from seaway.testing.kubernetes.controllers import hami
 from seaway.testing.kubernetes.controllers.staff import Controller, Staff, set_condition
 from seaway.testing.kubernetes.failures import bad_request
 from seaway.testing.kubernetes.kinds import NODES, PODS, Json
+from seaway.testing.kubernetes.options import DeleteOptions
 from seaway.testing.kubernetes.store import Event, Stored
-from seaway.testing.kubernetes.verbs import ENDED, DeleteOptions
+from seaway.testing.kubernetes.verbs import ENDED
 
 Step = tuple[str, str, str, str]
 """What to do, and with which pod: namespace, name and uid."""

@@ -8,8 +8,8 @@ from seaway.testing.kubernetes.controllers.kubelet import Kubelets
 from seaway.testing.kubernetes.controllers.scheduler import tolerates
 from seaway.testing.kubernetes.controllers.staff import Controller, Staff, condition, set_condition
 from seaway.testing.kubernetes.kinds import NODES, PODS, Json
+from seaway.testing.kubernetes.options import DeleteOptions
 from seaway.testing.kubernetes.store import Event, Stored
-from seaway.testing.kubernetes.verbs import DeleteOptions
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 NOT_READY = "node.kubernetes.io/not-ready"

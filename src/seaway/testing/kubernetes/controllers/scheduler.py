@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from seaway.testing.kubernetes.controllers import hami
 from seaway.testing.kubernetes.controllers.staff import Controller, Staff, condition, set_condition
+from seaway.testing.kubernetes.defaults import requests_of
 from seaway.testing.kubernetes.kinds import NODES, PODS, Json, Kind
 from seaway.testing.kubernetes.quantities import milli
-from seaway.testing.kubernetes.rules import requests_of
 from seaway.testing.kubernetes.selectors import expressions_rule
 from seaway.testing.kubernetes.store import Event, Stored
 from seaway.testing.kubernetes.verbs import ENDED

@@ -29,9 +29,9 @@ from seaway.testing.kubernetes.karmada.words import (
     work_name,
 )
 from seaway.testing.kubernetes.kinds import BINDINGS, CLUSTERS, JOBS, OVERRIDES, WORKS, Json, Kind
+from seaway.testing.kubernetes.options import DeleteOptions
 from seaway.testing.kubernetes.patches import PatchError
 from seaway.testing.kubernetes.store import Event, Stored
-from seaway.testing.kubernetes.verbs import DeleteOptions
 
 Key = tuple[str, str]
 

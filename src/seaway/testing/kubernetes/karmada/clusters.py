@@ -17,42 +17,50 @@ from seaway.testing.kubernetes.verbs import ENDED
 
 Key = tuple[str, str]
 Amounts = tuple[tuple[str, int], ...]
+ALLOCATED, ALLOCATING = "allocated", "allocating"
 
 
 @dataclass(slots=True)
 class _Ledger:
-    """What a member has, kept up to date by what happens there."""
+    """What a member has, kept up to date by what happens there: amounts by node and pod, and their sums."""
 
     nodes: dict[str, tuple[Amounts, bool]] = field(default_factory=dict)
-    pods: dict[str, tuple[Amounts, bool]] = field(default_factory=dict)
+    pods: dict[str, tuple[Amounts, str]] = field(default_factory=dict)
     shared: dict[Amounts, Amounts] = field(default_factory=dict)
+    sums: dict[str, dict[str, int]] = field(default_factory=lambda: {"allocatable": {}, ALLOCATING: {}, ALLOCATED: {}})
 
     def hear_node(self, node: Stored, *, gone: bool) -> None:
-        if gone:
-            self.nodes.pop(node.uid, None)
-            return
-        status = node.view().get("status") or {}
-        amounts = {name: milli(value) for name, value in (status.get("allocatable") or {}).items()}
-        self.nodes[node.uid] = (self._share(amounts), condition(status, "Ready") == "True")
+        old = self.nodes.pop(node.uid, None)
+        if old is not None:
+            self._count("allocatable", old[0], -1)
+        if not gone:
+            status = node.view().get("status") or {}
+            amounts = self._share({name: milli(value) for name, value in (status.get("allocatable") or {}).items()})
+            self.nodes[node.uid] = (amounts, condition(status, "Ready") == "True")
+            self._count("allocatable", amounts, 1)
 
     def hear_pod(self, pod: Stored, *, gone: bool) -> None:
-        if gone or pod.fields[1] in ENDED:
-            self.pods.pop(pod.uid, None)
-        else:
-            known = self.pods.get(pod.uid)
-            amounts = known[0] if known else self._share(asks_of(pod.view()))
-            self.pods[pod.uid] = (amounts, bool(pod.fields[0]))
+        old = self.pods.pop(pod.uid, None)
+        if old is not None:
+            self._count(old[1], old[0], -1)
+        if not gone and pod.fields[1] not in ENDED:
+            amounts = old[0] if old else self._share(asks_of(pod.view()))
+            state = ALLOCATED if pod.fields[0] else ALLOCATING
+            self.pods[pod.uid] = (amounts, state)
+            self._count(state, amounts, 1)
 
     def _share(self, amounts: dict[str, int]) -> Amounts:
         made = tuple(sorted(amounts.items()))
         return self.shared.setdefault(made, made)
 
+    def _count(self, state: str, amounts: Amounts, sign: int) -> None:
+        sums = self.sums[state]
+        for name, amount in amounts:
+            sums[name] = sums.get(name, 0) + sign * amount
+
     def summary(self) -> Json:
-        allocatable = _sum(amounts for amounts, _ in self.nodes.values())
-        bound = _sum(amounts for amounts, there in self.pods.values() if there)
-        waiting = _sum(amounts for amounts, there in self.pods.values() if not there)
-        found = {"allocatable": allocatable, "allocating": waiting, "allocated": bound}
-        return {name: _write(amounts) for name, amounts in found.items() if amounts}
+        found = {state: _write(sums) for state, sums in self.sums.items()}
+        return {state: amounts for state, amounts in found.items() if amounts}
 
     def ready(self) -> int:
         return sum(ready for _, ready in self.nodes.values())
@@ -175,14 +183,6 @@ class Clusters(Controller[Key]):
             if not taints:
                 del body["spec"]["taints"]
             self.verbs.update(CLUSTERS, "", cluster.name, body)
-
-
-def _sum(many: Iterator[Amounts]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for amounts in many:
-        for name, amount in amounts:
-            total[name] = total.get(name, 0) + amount
-    return total
 
 
 def _write(amounts: dict[str, int]) -> Json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seaway.testing.kubernetes.controllers.staff import Controller, Staff, owner_reference
+from seaway.testing.kubernetes.defaults import requests_of
 from seaway.testing.kubernetes.karmada.words import (
     BINDING_FINALIZER,
     BINDING_ID,
@@ -14,7 +15,6 @@ from seaway.testing.kubernetes.karmada.words import (
     replicas_of,
 )
 from seaway.testing.kubernetes.kinds import BINDINGS, KARMADA, POLICIES, Json, Kind
-from seaway.testing.kubernetes.rules import requests_of
 from seaway.testing.kubernetes.selectors import object_rule
 from seaway.testing.kubernetes.store import Event, Stored
 

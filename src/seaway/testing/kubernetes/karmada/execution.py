@@ -10,8 +10,8 @@ from seaway.testing.kubernetes.karmada.members import KarmadaPace, Member
 from seaway.testing.kubernetes.karmada.statuses import health, reflect
 from seaway.testing.kubernetes.karmada.words import CONFLICT_RESOLUTION, MANAGED, SPACE, WORK_FINALIZER, WORK_ID
 from seaway.testing.kubernetes.kinds import JOBS, NAMESPACES, WORKS, Json, Kind
+from seaway.testing.kubernetes.options import DeleteOptions
 from seaway.testing.kubernetes.store import Event, Stored
-from seaway.testing.kubernetes.verbs import DeleteOptions
 
 Key = tuple[str, str]
 
