@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from seaway.application.changes import Change
+from seaway.application.changes import Change, Record
 from seaway.application.control.loop import Controller
 from seaway.application.ports.clock import Clock
-from seaway.application.ports.store import JobFilter, Store
-from seaway.application.records import Cordon, Event
+from seaway.application.ports.store import MOST_ROWS, JobFilter, Store
+from seaway.application.records import Cordon, Event, JobRecord
 from seaway.application.writer import Writer
 from seaway.domain.deployment import Copy
 from seaway.domain.errors import ConflictError, RejectedError, UnknownError
+from seaway.domain.lifecycle import FINAL
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
 from seaway.scheduling.policies import make_profile
 
 Thing = TypeVar("Thing", Queue, Pool, Tenant)
+
+AT_ONCE = 200
+"""Jobs that are removed in one step."""
 
 
 class Operations:
@@ -163,18 +168,58 @@ class Operations:
         return tenant
 
     def delete_tenant(self, name: str, actor: str) -> None:
-        """Remove a tenant that has no queue of its own and no job that is not over; its tokens hold no longer."""
+        """Remove a tenant that has no queue of its own and no job that is not over; its tokens hold no longer.
+
+        Its jobs go with it, with all that is stored of them, so that nobody finds them who makes a tenant of that name
+        again. The audit log stays. Many go in several steps, the tenant in the last: what fails can be repeated.
+
+        Raises
+        ------
+        UnknownError
+            When there is no such tenant.
+        ConflictError
+            When it is in use, or clusters are still removing what is left of its jobs.
+        """
         tenant = _named(self._store.tenants(), name, "tenant")
         _require_not_default(name, "tenant")
         owned = [queue.name for queue in self._store.queues() if queue.tenant == name]
         if owned:
             raise ConflictError(f"queue {owned[0]!r} belongs to tenant {name!r}")
         self._require_unused(JobFilter(tenant=name), f"tenant {name!r}")
+        removed, left = self._remove_jobs(name)
         now_ns = self._clock.now_ns()
         tokens = [each for each in self._store.tokens() if each.tenant == name and each.revoked_ns is None]
         change = Change(update=[replace(each, revoked_ns=now_ns) for each in tokens], delete=[tenant])
+        change.add(left)
         text = f"tenant {name} removed" + (f" and {len(tokens)} tokens of it revoked" if tokens else "")
+        text += f", with {removed} jobs that were over" if removed else ""
         self._store_told(change, "tenant", text, actor)
+
+    def _remove_jobs(self, tenant: str) -> tuple[int, Change]:
+        """Remove a tenant's jobs, which are over, but for the last of them: return how many, and what is left to do."""
+        wanted = JobFilter(tenant=tenant, states=FINAL)
+        held = {each.job_id for each in self._store.held_attempts()}
+        held |= {each.job_id for each in self._store.outgoing()}
+        removed, last = 0, Change()
+        while jobs := self._store.jobs(wanted, AT_ONCE):
+            if busy := [job.id for job in jobs if job.id in held]:
+                text = f"clusters are still removing what is left of {len(busy)} jobs of tenant {tenant!r}"
+                raise ConflictError(f"{text}, like {busy[0]}; try again later")
+            if last:
+                self._writer.require(last)
+            last = Change(delete=[record for job in jobs for record in self._records_of(job)])
+            removed += len(jobs)
+            wanted = replace(wanted, before=jobs[-1].id)
+        return removed, last
+
+    def _records_of(self, job: JobRecord) -> Iterator[Record]:
+        """Return a job and all that hangs on it."""
+        yield job
+        yield from self._store.attempts(job.id)
+        after = 0
+        while events := self._store.events(after, MOST_ROWS, job_id=job.id):
+            yield from events
+            after = events[-1].id
 
     def _require_unused(self, wanted: JobFilter, what: str) -> None:
         live = sum(count for state, count in self._store.count_jobs(wanted).items() if not state.final)

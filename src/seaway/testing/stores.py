@@ -209,6 +209,25 @@ def putting_replaces_and_deleting_forgives(opening: Opening) -> None:
     assert store.jobs(JobFilter(label=("b", "2")), 9) == []
 
 
+def jobs_can_be_removed_with_all_that_hangs_on_them(opening: Opening) -> None:
+    """A change that removes a job, its attempts and its events with its tenant leaves nothing, and others alone."""
+    store = led(opening)
+    store_all(store, Change(insert=[Tenant("t")]))
+    gone, stays = make.job_record(spec=make.spec(tenant="t", labels={"a": "b"})), make.job_record()
+    submitted(store, gone, stays)
+    store_all(store, Change(insert=[make.attempt_of(gone), make.audit_entry()]))
+    hanging: list[Record] = [*store.attempts(gone.id), *store.events(0, 10, job_id=gone.id)]
+    store_all(store, Change(insert=[make.event_of()], delete=[gone, *hanging, Tenant("t")]))
+    assert store.job(gone.id) is None
+    assert not store.attempts(gone.id)
+    assert not store.events(0, 10, job_id=gone.id)
+    assert not store.jobs(JobFilter(tenant="t"), 10)
+    assert not store.jobs(JobFilter(label=("a", "b")), 10)
+    assert store.tenants() == [Tenant(DEFAULT)]
+    assert store.jobs(JobFilter(), 10) == [stays]
+    assert len(store.events(0, 10, job_id=stays.id)) == len(store.audit(0, 10)) == 1
+
+
 def events_are_numbered(opening: Opening) -> None:
     """Events without an id get rising ones, those with one keep it, and the next goes on from there."""
     store = led(opening)
@@ -304,6 +323,7 @@ CASES: tuple[Case, ...] = (
     changes_of_a_batch_see_each_other,
     one_change_may_touch_a_row_twice,
     putting_replaces_and_deleting_forgives,
+    jobs_can_be_removed_with_all_that_hangs_on_them,
     events_are_numbered,
     pruning_keeps_what_lives,
     pruning_goes_by_age,

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from seaway.application import operations as module
 from seaway.application.changes import Change
+from seaway.application.jobs import SubmitKey
+from seaway.application.ports.store import JobFilter
+from seaway.application.records import AuditEntry
 from seaway.domain.errors import ConflictError, RejectedError, UnknownError
+from seaway.domain.lifecycle import JobState
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
 from seaway.testing.records import token
-from tests.unit.application.scene import scene
+from tests.unit.application.scene import scene, spec
 
 
 def test_cordons_are_of_what_there_is() -> None:
@@ -94,6 +101,9 @@ def test_what_is_in_use_cannot_be_removed() -> None:
         with pytest.raises(UnknownError):
             remove("nothing", "ada")
     made.plane.jobs.cancel(job_id, "ada")
+    with pytest.raises(ConflictError, match="belongs to"):
+        operations.delete_tenant("t", "ada")
+    made.plane.run(5)
     for remove, name in removals:
         remove(name, "ada")
     made.plane.settle()
@@ -116,3 +126,47 @@ def test_tokens_end_with_their_tenant() -> None:
         ("c", 1),
     ]
     assert store.events(0, 100)[-1].reason == "tenant t removed and 1 tokens of it revoked"
+
+
+def test_a_tenant_goes_with_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who makes a tenant of the same name again finds nothing of the old one; others keep all that they have."""
+    monkeypatch.setattr(module, "AT_ONCE", 2)
+    made = scene()
+    operations, store = made.plane.operations, made.plane.store
+    operations.put_tenant(Tenant("t"), "ada")
+    others = made.submit()
+    jobs = [made.submit(tenant="t", labels={"team": "x"}) for _ in range(5)]
+    store.commit([Change(insert=[AuditEntry(1, "ada", "admin", "t", "submit", jobs[0], 201)])])
+    for job_id in jobs:
+        made.plane.jobs.delete(job_id, "ada") if job_id == jobs[1] else made.plane.jobs.cancel(job_id, "ada")
+    with pytest.raises(ConflictError, match="still removing what is left of"):
+        operations.delete_tenant("t", "ada")
+    assert store.tenants() == [Tenant(DEFAULT), Tenant("t")]
+    made.plane.run(5)
+    operations.delete_tenant("t", "ada")
+    assert store.events(0, 1000)[-1].reason == "tenant t removed, with 5 jobs that were over"
+    operations.put_tenant(Tenant("t"), "ada")
+    assert not store.jobs(JobFilter(tenant="t", states=frozenset(JobState)), 10)
+    assert not [each for each in store.events(0, 1000, tenant="t") if each.tenant]
+    assert all(store.job(job_id) is None and not store.attempts(job_id) for job_id in jobs)
+    assert made.state(others) == "running"
+    assert store.events(0, 1000, job_id=others)
+    assert len(store.audit(0, 10)) == 1
+    assert made.plane.controller.live.jobs.keys() == {others}
+
+
+def test_a_key_of_a_tenant_that_went_leads_to_no_job() -> None:
+    """An idempotency key that the old tenant used does not give its job to the new one."""
+    made = scene()
+    operations, writer = made.plane.operations, made.plane.writer
+    writer.start()
+    key = SubmitKey("k", "digest")
+    operations.put_tenant(Tenant("t"), "ada")
+    job, _ = asyncio.run(made.plane.jobs.submit(spec(tenant="t"), "ada", key))
+    made.plane.jobs.cancel(job.id, "ada")
+    made.plane.run(5)
+    operations.delete_tenant("t", "ada")
+    operations.put_tenant(Tenant("t"), "ada")
+    with pytest.raises(ConflictError, match="a job that is gone"):
+        asyncio.run(made.plane.jobs.submit(spec(tenant="t"), "bob", key))
+    writer.stop()
