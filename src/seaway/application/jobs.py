@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from random import Random
 
@@ -15,7 +15,7 @@ from seaway.application.transitions import accepted, moved, respecified, stepped
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
 from seaway.domain.ids import JobIds
-from seaway.domain.job_spec import JobSpec
+from seaway.domain.job_spec import NOWHERE, JobSpec
 from seaway.domain.lifecycle import JobState
 
 TRIES = 5
@@ -117,7 +117,8 @@ class Jobs:
                 raise ConflictError(f"the job is {job.state.value}; what is over cannot be changed, submit it anew")
             if spec.tenant != job.spec.tenant:
                 raise RejectedError("a job stays with its tenant", where="tenant")
-            return respecified(job, attempt, spec, actor, now_ns)
+            may_stay = attempt is None or spec.queue == job.spec.queue or self._reaches(spec.queue, attempt.clusters)
+            return respecified(job, attempt, spec, actor, now_ns, may_stay=may_stay)
 
         return self._take(job_id, version, step)
 
@@ -176,6 +177,12 @@ class Jobs:
             if not change or self._writer.commit([change]) == [Outcome.STORED]:
                 return after
         raise ConflictError("the job changes too fast; try once more")
+
+    def _reaches(self, queue: str, clusters: Iterable[str]) -> bool:
+        """Tell whether the pool of a queue has all of some clusters; one that is gone has none."""
+        pools = {pool.name: pool.clusters for pool in self._store.pools()}
+        allowed = next((pools.get(each.pool, NOWHERE) for each in self._store.queues() if each.name == queue), NOWHERE)
+        return not allowed or allowed.issuperset(clusters)
 
     def _used(self, tenant: str, key: SubmitKey) -> JobRecord | None:
         used = self._store.key(tenant, key.key)

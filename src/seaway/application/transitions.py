@@ -105,11 +105,11 @@ def sent_back(
 
 
 def respecified(
-    job: JobRecord, attempt: Attempt | None, spec: JobSpec, actor: str, now_ns: int
+    job: JobRecord, attempt: Attempt | None, spec: JobSpec, actor: str, now_ns: int, *, may_stay: bool = True
 ) -> tuple[JobRecord, Change]:
-    """Change what a job asks for; where what runs no longer matches, it goes back to its queue."""
+    """Change what a job asks for; where what runs no longer matches, or may not stay, it goes back to its queue."""
     reason = f"changed by {actor}"
-    placed_otherwise = job.state.placed and job.spec.differs_in_kind(spec)
+    placed_otherwise = job.state.placed and (not may_stay or job.spec.differs_in_kind(spec))
     if placed_otherwise:
         after, change = stopped(replace(job, spec=spec), attempt, JobState.QUEUED, reason, actor, now_ns)
         return after, change

@@ -12,6 +12,7 @@ from seaway.application.records import JobRecord
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnavailableError, UnknownError
 from seaway.domain.job_spec import Run
 from seaway.domain.lifecycle import FOLLOWS, AttemptState, JobState
+from seaway.domain.tenancy import Pool, Queue
 from tests.unit.application.scene import Scene, scene, spec
 
 S = JobState
@@ -94,6 +95,24 @@ def test_changing_a_placed_job_makes_a_new_attempt(state: JobState) -> None:
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 2)
     first, second = made.plane.store.attempts(job_id)
     assert (first.state, first.spec.run.image, second.spec.run.image) == (AttemptState.ENDED, "", "new")
+
+
+def test_a_job_leaves_where_its_new_queue_does_not_reach() -> None:
+    """A change of queue is made in place where the pool of the new one has what it runs on, else it starts anew."""
+    made, job_id = bring_to(S.RUNNING)
+    there = made.where(job_id)
+    elsewhere = next(name for name in ("alpha", "beta") if name != there)
+    for name, clusters in (("here", {there}), ("away", {elsewhere})):
+        made.plane.operations.put_pool(Pool(name, frozenset(clusters)), "ada")
+        made.plane.operations.put_queue(Queue(name, pool=name), "ada")
+    made.plane.settle()
+    before = made.job(job_id).spec
+    made.plane.jobs.change(job_id, replace(before, queue="here"), "ada")
+    made.plane.run(4)
+    assert (made.state(job_id), made.job(job_id).attempt, made.where(job_id)) == ("running", 1, there)
+    made.plane.jobs.change(job_id, replace(before, queue="away"), "ada")
+    made.plane.run(8)
+    assert (made.state(job_id), made.job(job_id).attempt, made.where(job_id)) == ("running", 2, elsewhere)
 
 
 def test_what_is_over_cannot_be_changed_and_tenants_stay() -> None:
