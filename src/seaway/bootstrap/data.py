@@ -5,14 +5,31 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO
 
 from seaway.domain.errors import RejectedError
+
+OURS = ("lock", "seaway.db", "seaway.db-wal", "seaway.db-shm", "seaway.db-journal", "backups", "clusters")
+"""What older versions may have left for others to read, in a folder that was open to them."""
+
+
+@contextmanager
+def private() -> Iterator[None]:
+    """See that what this process makes meanwhile is for its owner's eyes only."""
+    mask = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(mask)
 
 
 class DataFolder:
     """A folder that belongs to one running server.
+
+    What this process makes is for its owner's eyes only from here to `close`, however open the folder is that
+    somebody else made: environments of jobs are in there.
 
     Parameters
     ----------
@@ -27,18 +44,21 @@ class DataFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._lock: IO[str] = (path / "lock").open("a")
-        except OSError as error:
-            raise RejectedError(f"the data folder cannot be used: {error}", where=str(path)) from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._lock.close()
-            raise RejectedError(
-                "another seaway runs on this data folder; choose one with --data", where=str(path)
-            ) from None
+        with ExitStack() as opened:
+            try:
+                path.mkdir(parents=True, exist_ok=True, mode=0o700)
+                opened.enter_context(private())
+                lock = opened.enter_context((path / "lock").open("a"))
+                _close_to_others(path)
+            except OSError as error:
+                raise RejectedError(f"the data folder cannot be used: {error}", where=str(path)) from error
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise RejectedError(
+                    "another seaway runs on this data folder; choose one with --data", where=str(path)
+                ) from None
+            self._opened = opened.pop_all()
 
     @property
     def database_url(self) -> str:
@@ -66,7 +86,15 @@ class DataFolder:
     def close(self) -> None:
         """Let another server use the folder."""
         (self.path / "server.json").unlink(missing_ok=True)
-        self._lock.close()
+        self._opened.close()
+
+
+def _close_to_others(folder: Path) -> None:
+    """Take from others what they may do with Seaway's own files; those of another owner stay as they are."""
+    for path in (folder / name for name in OURS):
+        with suppress(FileNotFoundError, PermissionError):
+            if path.stat().st_mode & 0o077:
+                path.chmod(path.stat().st_mode & 0o700)
 
 
 def _write_private(path: Path, text: str) -> None:

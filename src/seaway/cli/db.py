@@ -18,6 +18,15 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
+
+@app.callback()
+def db(context: typer.Context) -> None:
+    """Look after the database; what is written is for its owner's eyes only."""
+    from seaway.bootstrap.data import private
+
+    context.with_resource(private())
+
+
 Progress = Callable[[int, int], None]
 
 Database = Annotated[

@@ -54,3 +54,20 @@ def test_the_embedded_database_lies_in_it(tmp_path: Path) -> None:
     assert data.database_url == f"sqlite:///{tmp_path}/seaway.db"
     assert data.backups == tmp_path / "backups"
     data.close()
+
+
+def test_an_open_folder_opens_nothing_that_is_in_it(tmp_path: Path) -> None:
+    """In a folder that everybody may read, what Seaway makes is its owner's alone, as is what it made before."""
+    path = tmp_path / "data"
+    path.mkdir(mode=0o755)
+    (path / "backups").mkdir(mode=0o755)
+    (path / "seaway.db-wal").touch(mode=0o644)
+    data = DataFolder(path)
+    (path / "seaway.db").touch()
+    (path / "clusters").mkdir()
+    modes = {each.name: mode(each) for each in path.iterdir()}
+    data.close()
+    private_files = dict.fromkeys(("lock", "seaway.db", "seaway.db-wal"), 0o600)
+    assert modes == {**private_files, "backups": 0o700, "clusters": 0o700}
+    (tmp_path / "after").touch()
+    assert mode(tmp_path / "after") & 0o044, "what is made after is as open as ever"
