@@ -59,10 +59,14 @@ async def create_token(request: Request) -> Response:
 
 
 @operation(routes, "DELETE", "/tokens/{token}", Role.ADMIN, {200: TokenOut}, errors=(404, 409))
-async def revoke_token(request: Request, token: str) -> Response:
-    """End a token; from now on nobody gets in with it."""
+async def revoke_token(
+    request: Request,
+    token: str,
+    force: Annotated[bool, Query(description="Even if it is the last token of an admin.")] = False,
+) -> Response:
+    """End a token; from now on nobody gets in with it. The last one of an admin is kept, unless it is forced."""
     desk = desk_of(request)
-    return json_reply(token_fields(await desk.threads.write(desk.plane.access.revoke, token)))
+    return json_reply(token_fields(await desk.threads.write(desk.plane.access.revoke, token, force=force)))
 
 
 @operation(routes, "GET", "/audit", Role.ADMIN, {200: AuditPage})

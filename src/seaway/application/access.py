@@ -236,17 +236,24 @@ class Access:
         self._writer.require(Change(insert=[token]))
         return token, f"{PREFIX}_{token.id}_{secret}"
 
-    def revoke(self, token_id: str) -> Token:
+    def revoke(self, token_id: str, *, force: bool = False) -> Token:
         """End a token; from when this returns, nobody gets in with it. Ending it again changes nothing.
 
         Raises
         ------
         UnknownError
             When there is no such token.
+        ConflictError
+            When no other token of an admin would hold, and this is not to be so by `force`.
         """
         token = next((each for each in self._store.tokens() if each.id == token_id), None)
         if token is None:
             raise UnknownError(f"there is no token {token_id!r}")
+        if not force and self._is_last_admin(token_id):
+            raise ConflictError(
+                "this is the last token of an admin: make another before, or force it; "
+                "without any, `seaway db new-admin-token` makes one where the database is"
+            )
         if token.revoked_ns is None:
             token = replace(token, revoked_ns=self._clock.now_ns())
             self._writer.require(Change(update=[token]))
@@ -254,9 +261,7 @@ class Access:
 
     def first_token(self) -> str | None:
         """Make a token for an admin when none holds; None when one does."""
-        if any(held.who.role is Role.ADMIN and self.holds(held.who) for held in self._held.values()):
-            return None
-        return self.new_admin_token("seaway")
+        return None if self._admins() else self.new_admin_token("seaway")
 
     def new_admin_token(self, by: str) -> str:
         """Make a token for an admin, whichever others there are; return the whole of it."""
@@ -265,6 +270,13 @@ class Access:
         while name in taken:
             name = f"{FIRST_TOKEN}-{secrets.token_hex(2)}"
         return self.create(name, Role.ADMIN, "", None, by)[1]
+
+    def _admins(self) -> list[str]:
+        """Return the ids of tokens of admins that hold."""
+        return [key for key, each in self._held.items() if each.who.role is Role.ADMIN and self.holds(each.who)]
+
+    def _is_last_admin(self, token_id: str) -> bool:
+        return self._admins() == [token_id]
 
     def _token(self, credential: str) -> Who | None:
         """Look a token up; it takes as long for one that is not there."""

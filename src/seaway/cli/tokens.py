@@ -97,6 +97,7 @@ def list_tokens(context: typer.Context, output: OutputOption = Output.TABLE) -> 
 def revoke(
     context: typer.Context,
     tokens: Annotated[list[str], typer.Argument(help="Their ids, as `seaway token list` says them.", metavar="ID...")],
+    force: Annotated[bool, typer.Option("--force", help="Even the last one of an admin.")] = False,
 ) -> None:
     """End tokens; from now on nobody gets in with them."""
     from seaway.client.calls.access import revoke_token
@@ -104,7 +105,7 @@ def revoke(
     with connect(context) as client:
 
         def take(token: str) -> None:
-            typer.echo(f"token {client.body(revoke_token(token))['name']} ({token}) is revoked")
+            typer.echo(f"token {client.body(revoke_token(token, force=force))['name']} ({token}) is revoked")
 
         each_of(tokens, take)
 

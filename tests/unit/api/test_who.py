@@ -165,3 +165,14 @@ async def test_every_change_is_in_the_audit_log(rig: Rig) -> None:
         page = (await client.get("/api/v1/audit", params={"limit": 2})).json()
         older = (await client.get("/api/v1/audit", params={"limit": 2, "before": page["next"]})).json()
         assert [each["id"] for each in older["entries"]] == [entries[2]["id"], entries[3]["id"]]
+
+
+async def test_the_last_admins_token_is_revoked_by_force_only(rig: Rig) -> None:
+    """An admin who would lock out everybody is told what to do instead; forced, it is done."""
+    token_id = rig.tokens["admin"].split("_")[1]
+    async with rig.client("admin") as client:
+        kept = await client.delete(f"/api/v1/tokens/{token_id}")
+        assert (kept.status_code, "new-admin-token" in kept.json()["detail"]) == (409, True)
+        gone = await client.delete(f"/api/v1/tokens/{token_id}", params={"force": "true"})
+        assert (gone.status_code, gone.json()["revoked_at"] is None) == (200, False)
+        assert (await client.get("/api/v1/me")).status_code == 401

@@ -111,6 +111,22 @@ def test_a_revoked_token_does_not_hold(world: World) -> None:
         world.access.revoke("nothing")
 
 
+def test_the_last_admin_is_kept(world: World) -> None:
+    """Nobody locks everybody out by mistake: the last token of an admin that holds is revoked by force only."""
+    ids = []
+    for name, lasts_s in (("a", None), ("b", None), ("short", 1)):
+        who = world.who(world.token(Role.ADMIN, name, lasts_s))
+        assert who is not None
+        ids.append(who.token_id)
+    world.clock.advance_s(2)
+    world.access.revoke(ids[2])
+    world.access.revoke(ids[0])
+    with pytest.raises(ConflictError, match="new-admin-token"):
+        world.access.revoke(ids[1])
+    assert world.access.revoke(ids[1], force=True).revoked_ns is not None
+    assert world.access.revoke(ids[1]).revoked_ns is not None
+
+
 def test_a_token_ends_when_it_said(world: World) -> None:
     """A token holds until the moment it expires, and its name is free after."""
     token = world.token(lasts_s=10)
@@ -183,7 +199,7 @@ def test_the_first_token_is_made_once(world: World) -> None:
     assert who is not None
     assert (who.name, who.role) == ("admin", Role.ADMIN)
     assert world.access.first_token() is None
-    world.access.revoke(who.token_id)
+    world.access.revoke(who.token_id, force=True)
     assert world.access.first_token() is not None
 
 

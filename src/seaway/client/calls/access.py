@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seaway.client.call import Answer, Call, Model, Paged, get, part, send
@@ -48,9 +49,10 @@ def create_token(
     return send("POST", "/tokens", CREATED, body, repeatable=False)
 
 
-def revoke_token(token: str) -> Call[TokenOut]:
-    """End a token, by its id; from now on nobody gets in with it."""
-    return send("DELETE", f"/tokens/{part(token)}", TOKEN)
+def revoke_token(token: str, *, force: bool = False) -> Call[TokenOut]:
+    """End a token, by its id; from now on nobody gets in with it. The last one of an admin is kept unless forced."""
+    call = send("DELETE", f"/tokens/{part(token)}", TOKEN)
+    return replace(call, query={"force": True}) if force else call
 
 
 def audit(*, limit: int | None = 100, before: int = 0) -> Paged[AuditOut]:
