@@ -25,7 +25,7 @@ from seaway.wire.explanations import TrialOut, trial_fields
 from seaway.wire.job_in import JobIn, JobPatch
 from seaway.wire.job_out import JobCount, JobOut, JobPage, count_fields, job_fields
 from seaway.wire.job_text import job_text
-from seaway.wire.reading import read_value
+from seaway.wire.reading import read_value, require_once
 
 LONGEST_KEY = 255
 """Letters of an idempotency key."""
@@ -162,6 +162,7 @@ async def change_job(request: Request, job: JobRef) -> Response:
         raise RejectedError(f"this is no JSON: {error}") from None
     if not isinstance(patch, dict):
         raise RejectedError("has to be a mapping of names to values")
+    require_once(await request.body())
     given = read_value(JobIn, merged(job_text(found.spec), patch))
     return await _change(request, found, given, found.version if version is None else version)
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections import Counter
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, TypeVar, get_args
 
@@ -22,14 +26,53 @@ SHOWN = 60
 """Characters of a wrong value that are told."""
 
 
+NAME = re.compile(rb'"([^"\\]*)"\s*:')
+"""A field's name; now and then something else, which has a comma in it."""
+
+
 def read_json(model: type[Message], body: bytes | str) -> Message:
     """Read a message in JSON.
 
     Raises
     ------
     RejectedError
-        Says what is wrong and where; `also` has what else is.
+        Says what is wrong and where; `also` has what else is. A field that stands there twice is wrong too.
     """
+    read = _read_json(model, body)
+    require_once(body)
+    return read
+
+
+def require_once(body: bytes | str) -> None:
+    """Check that no object of what was read as JSON has a field twice.
+
+    Most bodies are as a program writes them, or have no name twice anywhere, which is quickly seen.
+
+    Raises
+    ------
+    RejectedError
+        Names the field.
+    """
+    written = body.encode() if isinstance(body, str) else body
+    with suppress(orjson.JSONDecodeError):
+        if orjson.dumps(orjson.loads(written)) == written:
+            return
+    names = NAME.findall(written)
+    if b"\\" not in written and len(set(names)) == len(names) and b"," not in b"".join(names):
+        return
+    with suppress(ValueError, RecursionError):  # no JSON, or not as Python has it: who reads it says so
+        json.loads(written, object_pairs_hook=_once)
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise RejectedError("this field stands there twice", where=_short(twice))
+    return fields
+
+
+def _read_json(model: type[Message], body: bytes | str) -> Message:
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
@@ -42,7 +85,7 @@ def read_yaml_message(model: type[Message], body: bytes | str) -> Message:
         written = orjson.dumps(read_yaml(body))
     except orjson.JSONEncodeError as error:
         raise RejectedError(f"this has no place in JSON: {error}") from None
-    return read_json(model, written)
+    return _read_json(model, written)
 
 
 def read_value(model: type[Message], value: object) -> Message:

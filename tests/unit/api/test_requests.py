@@ -152,3 +152,16 @@ async def test_an_unknown_parameter_is_told_with_those_there_are(rig: Rig) -> No
     there = detail.partition("unknown parameter; there are: ")[2].split(", ")
     assert {"state", "limit", "after"} <= set(there)
     assert "query" not in there
+
+
+async def test_a_field_twice_is_refused(rig: Rig) -> None:
+    """Of two values for one field none is meant, in a body and in a patch."""
+    kind = {"content-type": "application/json"}
+    job = await rig.submit()
+    async with rig.client("user") as client:
+        posted = await client.post("/api/v1/jobs", content='{"name": "a", "name": "b"}', headers=kind)
+        patched = await client.patch(
+            f"/api/v1/jobs/{job['id']}", content='{"priority": 1, "priority": 2}', headers=kind
+        )
+    for answer, field in ((posted, "name"), (patched, "priority")):
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field)
