@@ -135,6 +135,34 @@ class IdentitySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaderSettings:
+    """Which of several processes on one database runs the control plane; off without a lease.
+
+    Attributes
+    ----------
+    lease
+        Name of the Lease that says it.
+    namespace
+        Where it is; empty for the namespace of the pod, or ``seaway`` outside of one.
+    kubeconfig
+        Of the cluster where it is; empty for the service account of the pod.
+    lease_s
+        How long a Lease holds that nobody renews.
+    renew_s
+        How long after its last renewal the leader stops; less than `lease_s`.
+    retry_s
+        Pause between two tries to get or renew it.
+    """
+
+    lease: str = ""
+    namespace: str = ""
+    kubeconfig: str = ""
+    lease_s: int = 15
+    renew_s: float = 10
+    retry_s: float = 2
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that can be set."""
 
@@ -143,6 +171,7 @@ class Settings:
     clusters: ClusterSettings = field(default_factory=ClusterSettings)
     control: ControlSettings = field(default_factory=ControlSettings)
     oidc: IdentitySettings = field(default_factory=IdentitySettings)
+    leader: LeaderSettings = field(default_factory=LeaderSettings)
 
     @property
     def body_limit_bytes(self) -> int:
@@ -302,4 +331,18 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
         problems.append(RejectedError("has to be at least stale_s", where="[control] grace_s"))
     if not 0 < control.halt_share <= 1:
         problems.append(RejectedError("has to be more than 0 and at most 1", where="[control] halt_share"))
+    return [*problems, *_wrong_leader(settings)]
+
+
+def _wrong_leader(settings: Settings) -> list[RejectedError]:
+    """Find what would keep processes from taking turns."""
+    leader, database = settings.leader, settings.database.url
+    problems = []
+    if leader.lease and database.partition(":")[0].partition("+")[0] in ("", "sqlite"):
+        text = "a lease is for several processes on one database: set url to MariaDB's, MySQL's or PostgreSQL's"
+        problems.append(RejectedError(text, where="[database] url"))
+    if not 0 < leader.retry_s < leader.renew_s < leader.lease_s:
+        problems.append(
+            RejectedError("has to be above 0, below renew_s, and that below lease_s", where="[leader] retry_s")
+        )
     return problems

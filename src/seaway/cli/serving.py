@@ -31,6 +31,7 @@ from seaway.bootstrap.duties import duties
 from seaway.bootstrap.plane import Plane, make_bearer, make_plane
 from seaway.bootstrap.settings import ServerSettings, Settings, load_settings
 from seaway.bootstrap.warming import warm_up
+from seaway.cli.turns import LedTurn, Turn
 from seaway.client.where import data_folder
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.scheduling.kernels.compile import never_compiled
@@ -62,22 +63,46 @@ def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Pa
     sys.setswitchinterval(SWITCH_S)
     folder = DataFolder(data or data_folder())
     try:
-        with _listening(settings.server) as listener, _running(settings, folder) as plane:
-            url = _url(settings.server, listener)
-            first_token = _first_token(plane, folder)
-
-            def welcome() -> None:
-                folder.announce(url)
-                _welcome(plane, folder, url, first=first_token)
-
-            server = _Greeting(make_server(make_app(plane), settings.server).config, welcome)
-            plane.writer.on_deposed(server.end)
-            with _ending_by_itself():
-                server.run(sockets=[listener])
-            if plane.writer.deposed:
-                raise UnavailableError(plane.writer.deposed)
+        with _listening(settings.server) as listener, _turn(settings, listener) as turn:
+            if turn.came:
+                _serve(settings, folder, listener, turn)
     finally:
         folder.close()
+
+
+def _serve(settings: Settings, folder: DataFolder, listener: socket.socket, turn: Turn) -> None:
+    """Serve for as long as this process leads."""
+    with _running(settings, folder, turn) as plane:
+        url = _url(settings.server, listener)
+        first_token = _first_token(plane, folder)
+
+        def welcome() -> None:
+            folder.announce(url)
+            _welcome(plane, folder, url, first=first_token)
+
+        server = _Greeting(make_server(make_app(plane), settings.server).config, welcome)
+        plane.writer.on_deposed(server.end)
+        turn.on_lost(server.end)
+        turn.begin()
+        with _ending_by_itself():
+            if not turn.over:
+                server.run(sockets=[listener])
+        if why := plane.writer.deposed or turn.lost:
+            raise UnavailableError(why)
+
+
+@contextmanager
+def _turn(settings: Settings, listener: socket.socket) -> Iterator[Turn]:
+    """Wait until it is this process's turn, answering meanwhile that it waits."""
+    if not settings.leader.lease:
+        yield Turn()
+        return
+    turn = LedTurn(settings)
+    try:
+        turn.wait(listener)
+        yield turn
+    finally:
+        turn.close()
 
 
 class _Greeting(Server):
@@ -128,7 +153,7 @@ def _require_tls(server: ServerSettings) -> None:
 
 
 @contextmanager
-def _running(settings: Settings, folder: DataFolder) -> Iterator[Plane]:
+def _running(settings: Settings, folder: DataFolder, turn: Turn) -> Iterator[Plane]:
     """Have a control plane run."""
     if cold := never_compiled():
         Console(highlight=False).print("Compiling the engine: about a minute, once on this machine ...", style="dim")
@@ -138,7 +163,11 @@ def _running(settings: Settings, folder: DataFolder) -> Iterator[Plane]:
     store = open_store(url)
     clusters = make_clusters(settings.clusters, clock, folder.path)
     bearer = make_bearer(settings.oidc, clock)
-    plane = make_plane(settings, store, clusters.backends, clock, bearer=bearer, templates=clusters.templates)
+    talker = turn.dispatcher(clock, settings.control.stale_s)
+    plane = make_plane(
+        settings, store, clusters.backends, clock, dispatcher=talker, bearer=bearer, templates=clusters.templates
+    )
+    turn.on_lost(plane.dispatcher.stop)
     back_up = partial(backup, url)
     maintenance = Maintenance(
         duties(settings.database, store, clock, folder.backups, lambda file: back_up(file, clock.now_ns())), clock

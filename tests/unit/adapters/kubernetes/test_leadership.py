@@ -1,0 +1,210 @@
+"""Who holds a Lease: one at a time, whatever clocks say and whoever is quicker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from seaway.adapters.kubernetes.connection.api import Api
+from seaway.adapters.kubernetes.connection.credentials import Credentials
+from seaway.adapters.kubernetes.connection.errors import ApiError
+from seaway.adapters.kubernetes.connection.reactor import Reactor
+from seaway.adapters.kubernetes.leadership import Candidate, Terms, lead
+from seaway.domain.errors import UnavailableError
+from seaway.testing.kubernetes import ApiServer
+from seaway.testing.kubernetes.kinds import LEASES
+
+TERMS = Terms(lease_s=15, renew_s=10, retry_s=2)
+QUICK = Terms(lease_s=2, renew_s=0.3, retry_s=0.02)
+CALL_S = 2.0
+
+
+@dataclass
+class Rig:
+    """An API server, and candidates whose clock stands until it is moved."""
+
+    server: ApiServer
+    file: Path
+    reactor: Reactor
+    now_s: float = 0.0
+    apis: list[Api] = field(default_factory=list)
+
+    def candidate(self, who: str, clock: Callable[[], float] | None = None, terms: Terms = TERMS) -> Candidate:
+        """Make one."""
+        api = Api("alpha", Credentials(self.file, "alpha"), call_s=CALL_S)
+        self.apis.append(api)
+        return Candidate(api, "default", "seaway", who, terms, clock or (lambda: self.now_s))
+
+    def attempt(self, candidate: Candidate) -> bool:
+        """Have one try."""
+        return self.reactor.run(candidate.attempt(), 5)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The Lease as it is."""
+        found: dict[str, Any] = (self.server.get(LEASES, "default", "seaway") or {"spec": {}})["spec"]
+        return found
+
+    def close(self) -> None:
+        """Let go of everything."""
+        for each in self.apis:
+            self.reactor.run(each.close(), 5)
+        self.reactor.close()
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    """Have a server."""
+    with ApiServer("alpha") as server:
+        rig = Rig(server, server.kubeconfig(tmp_path / "alpha"), Reactor())
+        yield rig
+        server.faults.clear()
+        rig.close()
+
+
+def test_the_first_makes_the_lease_and_keeps_it(rig: Rig) -> None:
+    """Whoever finds none makes it; whoever comes later waits, and sees who has it."""
+    first, second = rig.candidate("first"), rig.candidate("second")
+    assert rig.attempt(first)
+    made = rig.spec
+    assert (made["holderIdentity"], made["leaseDurationSeconds"], made["leaseTransitions"]) == ("first", 15, 1)
+    assert not rig.attempt(second)
+    assert second.leader == "first"
+    assert second.lost
+    assert rig.attempt(first)
+    assert rig.spec["acquireTime"] == made["acquireTime"]
+    assert rig.spec["renewTime"] > made["renewTime"]
+    assert rig.spec["leaseTransitions"] == 1
+
+
+def test_a_lease_is_gone_when_it_was_seen_not_to_change_for_its_time(rig: Rig) -> None:
+    """What counts is how long the one who waits has seen it unchanged, by his own clock; every renewal begins anew."""
+    first, second = rig.candidate("first"), rig.candidate("second")
+    rig.attempt(first)
+    rig.now_s = 1_000.0  # the second looks for the first time
+    assert not rig.attempt(second)
+    rig.now_s += 14
+    assert not rig.attempt(second)
+    rig.attempt(first)
+    rig.now_s += 14
+    assert not rig.attempt(second), "it was renewed"
+    rig.now_s += 15
+    assert rig.attempt(second)
+    assert rig.spec["holderIdentity"] == "second"
+    assert rig.spec["leaseTransitions"] == 2
+    assert not rig.attempt(first)
+    assert first.lost
+
+
+@pytest.mark.parametrize("told", ["1999-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"])
+def test_times_that_others_write_decide_nothing(rig: Rig, told: str) -> None:
+    """A leader whose clock is years off is believed like any other."""
+    rig.attempt(rig.candidate("first"))
+    rig.server.patch(LEASES, "default", "seaway", {"spec": {"renewTime": told, "acquireTime": told}})
+    second = rig.candidate("second")
+    assert not rig.attempt(second)
+    rig.now_s += 15.0
+    assert rig.attempt(second)
+
+
+def test_the_leader_stops_before_anybody_else_may_think_it_gone(rig: Rig) -> None:
+    """It counts from before it asked; a process that stood still knows at once that it leads no more."""
+    first, second = rig.candidate("first"), rig.candidate("second")
+    rig.attempt(first)
+    rig.attempt(second)
+    holds = []
+    for rig.now_s in (9.9, 10.0):
+        holds.append(first.holds)
+    assert holds == [True, False]
+    assert not rig.attempt(second), "there are five seconds in between"
+
+
+def test_of_two_that_take_a_lease_at_once_one_gets_it(rig: Rig) -> None:
+    """What was changed since it was read is not written."""
+    first, second, third = (rig.candidate(each) for each in ("first", "second", "third"))
+    rig.attempt(first)
+    for each in (second, third):
+        rig.attempt(each)
+    rig.now_s = 20.0
+    slow = rig.server.faults.hang("*/leases/*", "PUT", times=1)
+    late = rig.reactor.begin(second.attempt())
+    while not slow.hits:
+        assert not late.done()
+    assert rig.attempt(third)
+    rig.server.faults.end(slow)
+    assert not late.result(5)
+    assert rig.spec["holderIdentity"] == "third"
+    assert not second.holds
+
+
+def test_a_lease_that_was_given_back_is_free_at_once(rig: Rig) -> None:
+    """Nobody waits for the end of what was given back; who gave it back leads no more."""
+    first, second = rig.candidate("first"), rig.candidate("second")
+    rig.attempt(first)
+    rig.attempt(second)
+    rig.reactor.run(first.release(), 5)
+    assert not first.holds
+    assert rig.spec["holderIdentity"] == ""
+    assert rig.attempt(second)
+    rig.reactor.run(first.release(), 5)
+    assert rig.spec["holderIdentity"] == "second", "what is another's is not given back"
+
+
+def test_what_others_wrote_into_the_lease_stays(rig: Rig) -> None:
+    """Fields and annotations that Seaway does not know are left alone."""
+    rig.attempt(rig.candidate("first"))
+    change = {"metadata": {"annotations": {"team": "a"}}, "spec": {"strategy": "OldestEmulationVersion"}}
+    rig.server.patch(LEASES, "default", "seaway", change)
+    rig.attempt(rig.candidate("first"))
+    assert rig.spec["strategy"] == "OldestEmulationVersion"
+    assert (rig.server.get(LEASES, "default", "seaway") or {})["metadata"]["annotations"] == {"team": "a"}
+
+
+def test_refusals_and_silence_are_told_apart_from_leaders(rig: Rig) -> None:
+    """Whoever may not read the Lease is told so; a server that hangs is waited for no longer than a call."""
+    first = rig.candidate("first")
+    fault = rig.server.faults.error(403, "*/leases/*")
+    with pytest.raises(ApiError, match="forbidden"):
+        rig.attempt(first)
+    rig.server.faults.end(fault)
+    rig.server.faults.hang("*/leases/*")
+    with pytest.raises(UnavailableError, match="did not answer"):
+        rig.attempt(first)
+
+
+def test_leading_ends_when_the_lease_cannot_be_renewed(rig: Rig) -> None:
+    """It waits its turn, leads, and says why it does no more."""
+    rig.now_s = time.monotonic()
+    other = rig.candidate("other", time.monotonic)
+    rig.attempt(other)
+    said: list[tuple[str, bool]] = []
+
+    def hear(why: str, led: bool) -> None:
+        said.append((why, led))
+        if len(said) == 1:
+            lease = {"spec": {"holderIdentity": ""}}
+            rig.server.patch(LEASES, "default", "seaway", lease)
+        if led:
+            rig.server.faults.error(500, "*/leases/*")
+
+    why = rig.reactor.run(lead(rig.candidate("first", time.monotonic, QUICK), QUICK, Random(1), hear), 20)
+    assert said[0] == ("other leads; this one waits", False)
+    assert said[-1] == ("", True)
+    assert why.startswith("the lease was not renewed for 0.3 s: the lease cannot be had: alpha: Internal error")
+
+
+def test_leading_ends_when_somebody_else_took_the_lease(rig: Rig) -> None:
+    """Whoever sees another's name in it does not wait for the time to pass."""
+
+    def hear(why: str, led: bool) -> None:
+        assert led, why
+        rig.server.patch(LEASES, "default", "seaway", {"spec": {"holderIdentity": "other"}})
+
+    candidate = rig.candidate("first", time.monotonic, replace(QUICK, renew_s=60))
+    assert rig.reactor.run(lead(candidate, QUICK, Random(1), hear), 20) == "other leads now"
