@@ -1,0 +1,237 @@
+"""The rights in deploy/kubernetes are those that Seaway uses: what it asks of servers is allowed, and little else."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import kubernetes_validate  # type: ignore[import-untyped]  # ships no types
+import pytest
+import yaml
+
+from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.cluster import KubernetesCluster
+from seaway.adapters.kubernetes.connection.api import Api
+from seaway.adapters.kubernetes.connection.credentials import Credentials
+from seaway.adapters.kubernetes.connection.reactor import Reactor
+from seaway.adapters.kubernetes.karmada import KarmadaBackends
+from seaway.adapters.kubernetes.leadership import Candidate, Terms
+from seaway.adapters.kubernetes.templates.registry import BUILT_IN
+from seaway.adapters.kubernetes.wishes import Wishes
+from seaway.application.ports.backend import Removal
+from seaway.domain.errors import SeawayError
+from seaway.testing.kubernetes import ApiServer, KarmadaWorld
+from seaway.testing.kubernetes.exchange import Answer, Request
+from seaway.testing.kubernetes.kinds import PODS
+from tests.conformance.test_kubernetes_backends import furnish, wait
+from tests.unit.adapters.kubernetes.templates.sample import deployment, share
+
+MANIFESTS = Path(__file__).parents[2] / "deploy" / "kubernetes"
+FILES = sorted(MANIFESTS.glob("*.yaml"))
+VERSION = "1.36"
+WAIT_S = 10.0
+VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
+
+FOR_EVERYBODY = ("/readyz", "/version", "/api", "/apis")
+"""What Kubernetes' own roles ``system:public-info-viewer`` and ``system:discovery`` let everybody read."""
+
+CLAIMS = "resourceclaimtemplates.resource.k8s.io"
+UNSEEN = {
+    ("seaway", verb, CLAIMS): "written for devices that are asked for by claims; nodes here have none"
+    for verb in ("create", "patch", "delete")
+}
+"""What is allowed although this test does not see it: by namespace, verb and resource, and why."""
+
+
+class Right(NamedTuple):
+    """Something that is asked of an API server, or allowed there."""
+
+    namespace: str
+    verb: str
+    resource: str
+    """Like ``jobs.batch`` or ``pods/log``."""
+
+    name: str = ""
+
+
+@dataclass
+class Asked:
+    """What a server was asked."""
+
+    rights: set[Right]
+
+    async def __call__(self, request: Request) -> Answer | None:
+        """Write a request down, and leave it to the server."""
+        self.rights |= set(needed(request))
+        return None
+
+
+def needed(request: Request) -> Iterator[Right]:
+    """Say what an API server looks up to allow a request, as its request info has it."""
+    parts = request.path.strip("/").split("/")
+    plain = parts[0] == "api"
+    if f"/{parts[0]}" in FOR_EVERYBODY and len(parts) <= (2 if plain else 3):
+        return
+    group, rest = ("", parts[2:]) if plain else (parts[1], parts[3:])
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2:
+        namespace, rest = rest[1], rest[2:]
+    plural, name, part = (*rest, "", "")[:3]
+    qualified = f"{plural}.{group}" if group else plural
+    verb = VERBS[request.method]
+    if verb == "get" and not name:
+        verb = "watch" if request.watches else "list"
+    yield Right(namespace, verb, f"{qualified}/{part}" if part else qualified, name)
+    if verb == "patch" and b"apply" in request.headers.get(b"content-type", b""):
+        yield Right(namespace, "create", qualified)  # what is not there yet is created
+
+
+def objects(*files: str) -> list[dict[str, Any]]:
+    """Read manifests."""
+    return [each for file in files for each in yaml.safe_load_all((MANIFESTS / file).read_text(encoding="utf-8"))]
+
+
+def allowed(*files: str) -> set[Right]:
+    """Return what is allowed by manifests whose roles are all bound to Seaway's account."""
+    found, roles, bound = set(), set(), set()
+    for each in objects(*files):
+        if each["kind"] in {"Role", "ClusterRole"}:
+            roles.add((each["kind"], each["metadata"]["name"]))
+            found |= set(_rights(each["rules"], each["metadata"].get("namespace", "")))
+        elif each["kind"] in {"RoleBinding", "ClusterRoleBinding"}:
+            bound.add((each["roleRef"]["kind"], each["roleRef"]["name"]))
+            assert {"kind": "ServiceAccount", "name": "seaway", "namespace": "seaway"} in each["subjects"]
+            assert each["kind"] == f"{each['roleRef']['kind']}Binding"
+    assert roles == bound
+    return found
+
+
+def _rights(rules: Iterable[dict[str, Any]], namespace: str) -> Iterator[Right]:
+    for rule in rules:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                plural, slash, part = resource.partition("/")
+                qualified = (f"{plural}.{group}" if group else plural) + slash + part
+                for verb in rule["verbs"]:
+                    for name in rule.get("resourceNames", [""]):
+                        yield Right(namespace, verb, qualified, name)
+
+
+def prove(asked: set[Right], *files: str) -> None:
+    """Check that all that was asked is allowed, and all that is allowed was asked or is known to be needed."""
+    rights = allowed(*files)
+    refused = [
+        each
+        for each in asked
+        if not {
+            Right(where, each.verb, each.resource, name) for where in ("", each.namespace) for name in ("", each.name)
+        }
+        & rights
+    ]
+    assert sorted(refused) == []
+    used = {
+        Right(where, each.verb, each.resource, name)
+        for each in asked
+        for where in ("", each.namespace)
+        for name in ("", each.name)
+    }
+    assert sorted(each for each in rights - used if each[:3] not in UNSEEN) == []
+
+
+def drive(cluster: KubernetesCluster, member: ApiServer, templates: Iterable[str] = BUILT_IN) -> None:
+    """Have a cluster run a job of every template, read a log, and remove them all."""
+    wait(lambda: cluster.view.node("node-1") is not None, "the first list")
+    made = []
+    for number, template in enumerate(templates):
+        placed = [("node-1", (share("GPU-node-1-0"),))]
+        made.append(replace(deployment(template, placed, attempt=number + 1), cluster="alpha"))
+    answers = cluster.send(made)
+    assert [each.reason for each in answers if not each.done] == []
+    wait(lambda: bool(member.list(PODS, "seaway")), "pods")
+    wait(lambda: _reads_a_log(cluster, made[0].job_id), "a log")
+    assert all(each.done for each in cluster.send([Removal(each.job_id, each.attempt, "alpha") for each in made]))
+
+
+def _reads_a_log(cluster: KubernetesCluster, job: str) -> bool:
+    try:
+        list(cluster.logs(f"sw-{job}-1", 0, 10))
+    except SeawayError:
+        return False
+    return True
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+def test_a_cluster_that_is_driven_directly() -> None:
+    """A member's roles allow what Seaway does there, and no more."""
+    asked = Asked(set())
+    with ApiServer("alpha") as server, _folder() as folder:
+        furnish(server)
+        server.app.before.append(asked)
+        server.kubeconfig(folder / "alpha")
+        backends = KubernetesBackends(folder, Wishes(), seed=1)
+        try:
+            drive(backends.clusters()[0], server)
+        finally:
+            backends.close()
+    prove(asked.rights, "member.yaml", "namespaces.yaml")
+
+
+def test_karmada_and_a_member_behind_its_proxy() -> None:
+    """In Karmada Seaway may write, and in members only look."""
+    control, behind = Asked(set()), Asked(set())
+    world = KarmadaWorld(["alpha"])
+    with _folder() as folder:
+        world.control.app.before.insert(0, control)
+        world.members["alpha"].app.before.append(behind)
+        world.open()
+        furnish(world.members["alpha"])
+        backends = KarmadaBackends(world.kubeconfig(folder / "karmada"), Wishes(), seed=1)
+        try:
+            drive(backends.clusters()[0], world.members["alpha"], BUILT_IN.keys() - {"kueue"})  # goes directly only
+        finally:
+            backends.close()
+            world.close()
+    prove(control.rights, "karmada.yaml", "namespaces.yaml")
+    prove(behind.rights, "karmada-member.yaml")
+
+
+def test_where_seaway_itself_runs() -> None:
+    """The Lease is read, made, renewed and given back; nothing else is touched."""
+    asked = Asked(set())
+    with ApiServer("alpha") as server, _folder() as folder:
+        server.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "seaway"}})
+        server.app.before.append(asked)
+        credentials = Credentials(server.kubeconfig(folder / "alpha"), "alpha")
+
+        async def lead() -> None:
+            api = Api("alpha", credentials)
+            candidate = Candidate(api, "seaway", "seaway", "me", Terms())
+            assert await candidate.attempt()
+            assert await candidate.attempt()
+            await candidate.release()
+            await api.close()
+
+        reactor = Reactor()
+        try:
+            reactor.run(lead(), WAIT_S)
+        finally:
+            reactor.close()
+    prove(asked.rights, "leader.yaml")
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_manifests_are_valid(file: Path) -> None:
+    """Every manifest is valid by Kubernetes' schemas, and no rule allows everything of anything."""
+    for each in objects(file.name):
+        kubernetes_validate.validate(each, VERSION, strict=True)
+        for rule in each.get("rules", ()):
+            assert "*" not in {value for values in rule.values() for value in values}
