@@ -1,0 +1,105 @@
+{{/* What the chart is called in names and labels. */}}
+{{- define "seaway.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* What its objects are called: the release, unless it is told otherwise. */}}
+{{- define "seaway.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- else if contains (include "seaway.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "seaway.name" .) | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "seaway.selector" -}}
+app.kubernetes.io/name: {{ include "seaway.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "seaway.labels" -}}
+{{ include "seaway.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- define "seaway.account" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "seaway.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Whether replicas take turns. */}}
+{{- define "seaway.turns" -}}
+{{- if not .Values.database.sqlite }}yes{{ end -}}
+{{- end -}}
+
+{{/* What cannot work is said before anything is installed. */}}
+{{- define "seaway.check" -}}
+{{- $database := .Values.database -}}
+{{- $clusters := .Values.clusters -}}
+{{- if and $database.sqlite (gt (int .Values.replicas) 1) -}}
+{{- fail "SQLite is for one process: set replicas to 1, or database.existingSecret to a secret with the URL of MariaDB, MySQL or PostgreSQL" -}}
+{{- end -}}
+{{- if and $database.sqlite $database.existingSecret -}}
+{{- fail "database.sqlite and database.existingSecret exclude each other" -}}
+{{- end -}}
+{{- if not (or $database.sqlite $database.existingSecret) -}}
+{{- fail "no database: set database.existingSecret to a secret whose key \"url\" has the URL of MariaDB, MySQL or PostgreSQL, or database.sqlite to true and replicas to 1" -}}
+{{- end -}}
+{{- $ways := 0 -}}
+{{- range list $clusters.kubeconfigs.existingSecret $clusters.karmada.existingSecret $clusters.simulated -}}
+{{- if . }}{{ $ways = add1 $ways }}{{ end -}}
+{{- end -}}
+{{- if ne (int $ways) 1 -}}
+{{- fail "which clusters? set one of clusters.kubeconfigs.existingSecret, clusters.karmada.existingSecret and clusters.simulated" -}}
+{{- end -}}
+{{- if and $clusters.simulated (not $database.sqlite) (gt (int .Values.replicas) 1) -}}
+{{- fail "simulated clusters live in one process: set replicas to 1" -}}
+{{- end -}}
+{{- $leader := .Values.leader -}}
+{{- if not (and (lt (float64 $leader.retrySeconds) (float64 $leader.renewSeconds)) (lt (float64 $leader.renewSeconds) (float64 $leader.leaseSeconds))) -}}
+{{- fail "leader: retrySeconds has to be less than renewSeconds, and that less than leaseSeconds" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A value as TOML has it; whole numbers come as floats from YAML. */}}
+{{- define "seaway.toml" -}}
+{{- if kindIs "string" . -}}
+{{ . | toJson }}
+{{- else if kindIs "bool" . -}}
+{{ . }}
+{{- else if kindIs "map" . -}}
+{ {{- range $at, $key := keys . | sortAlpha }}{{ if $at }},{{ end }} {{ $key | toJson }} = {{ include "seaway.toml" (get $ $key) }}{{ end }} }
+{{- else -}}
+{{ . | toJson }}
+{{- end -}}
+{{- end -}}
+
+{{/* All settings but the database's URL, which comes from its secret. */}}
+{{- define "seaway.settings" -}}
+{{- $clusters := dict "namespace" .Values.clusters.namespace -}}
+{{- if .Values.clusters.kubeconfigs.existingSecret }}{{ $_ := set $clusters "kubeconfig_dir" "/etc/seaway/kubeconfigs" }}{{ end -}}
+{{- if .Values.clusters.karmada.existingSecret }}{{ $_ := set $clusters "karmada_kubeconfig" "/etc/seaway/karmada/kubeconfig" }}{{ end -}}
+{{- if .Values.clusters.templates.existingConfigMap }}{{ $_ := set $clusters "templates_dir" "/etc/seaway/templates" }}{{ end -}}
+{{- $server := dict "host" "0.0.0.0" "port" 8080 -}}
+{{- if .Values.tls.existingSecret }}{{ $_ := set $server "tls_certificate" "/etc/seaway/tls/tls.crt" }}{{ $_ := set $server "tls_key" "/etc/seaway/tls/tls.key" }}{{ end -}}
+{{- $all := dict "server" $server "clusters" $clusters -}}
+{{- if include "seaway.turns" . -}}
+{{- $_ := set $all "leader" (dict "lease" (include "seaway.fullname" .) "lease_s" .Values.leader.leaseSeconds "renew_s" .Values.leader.renewSeconds "retry_s" .Values.leader.retrySeconds) -}}
+{{- $_ := set $all "database" (dict "backup_every_h" 0) -}}
+{{- end -}}
+{{- $all = mergeOverwrite $all (deepCopy .Values.settings) -}}
+{{- range $section := keys $all | sortAlpha }}
+[{{ $section }}]
+{{- $values := get $all $section }}
+{{- range $name := keys $values | sortAlpha }}
+{{ $name }} = {{ include "seaway.toml" (get $values $name) }}
+{{- end }}
+{{ end -}}
+{{- end -}}

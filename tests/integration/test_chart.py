@@ -1,0 +1,218 @@
+"""The Helm chart: valid, careful with rights, and clear about what cannot work."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]  # ships no types
+import kubernetes_validate  # type: ignore[import-untyped]  # ships no types
+import pytest
+import yaml
+
+from seaway import __version__
+from seaway.bootstrap.settings import load_settings
+from seaway.domain.errors import RejectedError
+
+CHART = Path(__file__).parents[2] / "deploy" / "helm" / "seaway"
+LEADER = CHART.parents[1] / "kubernetes" / "leader.yaml"
+VERSION = "1.36"
+PATIENCE_S = 60
+
+LEAST: dict[str, Any] = {
+    "database": {"existingSecret": "db"},
+    "clusters": {"kubeconfigs": {"existingSecret": "kubeconfigs"}},
+}
+SQLITE: dict[str, Any] = {**LEAST, "replicas": 1, "database": {"sqlite": True}}
+ALL: dict[str, Any] = {
+    "replicas": 3,
+    "database": {"existingSecret": "db", "key": "uri"},
+    "clusters": {"karmada": {"existingSecret": "karmada"}, "templates": {"existingConfigMap": "templates"}},
+    "settings": {
+        "control": {"grace_s": 120, "halt_share": 0.4, "reserve": False},
+        "oidc": {"issuer": "https://id.example", "roles": {"admins": "admin"}},
+        "clusters": {"call_s": 5},
+    },
+    "tls": {"existingSecret": "tls"},
+    "podDisruptionBudget": {"enabled": True},
+    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}, "tokenSecret": {"name": "metrics"}},
+    "imagePullSecrets": [{"name": "pull"}],
+    "priorityClassName": "high",
+    "nodeSelector": {"a": "b"},
+    "tolerations": [{"operator": "Exists"}],
+    "affinity": {"nodeAffinity": {}},
+    "extraEnv": [{"name": "A", "value": "b"}],
+    "podAnnotations": {"a": "b"},
+    "podLabels": {"c": "d"},
+    "serviceAccount": {"annotations": {"a": "b"}},
+    "service": {"annotations": {"a": "b"}},
+}
+EVERY = pytest.mark.parametrize("values", [LEAST, SQLITE, ALL], ids=["least", "sqlite", "all"])
+
+BY_LIBRARY = """
+import json, sys
+import helm_python
+chart, values, name, namespace = json.load(sys.stdin)
+try:
+    with helm_python.Chart.load(chart) as loaded:
+        texts = loaded.render(values, name=name, namespace=namespace)
+except helm_python.HelmError as error:
+    sys.exit(str(error))
+texts = [text for path, text in sorted(texts.items()) if not path.endswith("NOTES.txt")]
+print("\\n---\\n".join(texts))
+"""
+"""Renders by Helm's own engine, which the package helm-python-sdk has; in a process of its own, as that is in Go."""
+
+
+class RefusedError(Exception):
+    """The chart says that something cannot work."""
+
+
+def render(values: dict[str, Any], name: str = "seaway") -> dict[tuple[str, str], dict[str, Any]]:
+    """Render the chart; return its objects by kind and name."""
+    if helm := shutil.which("helm"):
+        command, given = [helm, "template", name, str(CHART), "--namespace", "sw", "--values", "-"], json.dumps(values)
+    elif find_spec("helm_python"):
+        command, given = [sys.executable, "-c", BY_LIBRARY], json.dumps([str(CHART), values, name, "sw"])
+    else:
+        pytest.skip("neither helm nor the package helm-python-sdk is here")
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    if done.returncode:
+        raise RefusedError(done.stderr)
+    objects = [each for each in yaml.safe_load_all(done.stdout) if each]
+    return {(each["kind"], each["metadata"]["name"]): each for each in objects}
+
+
+def settings_of(objects: dict[tuple[str, str], dict[str, Any]], folder: Path, name: str = "seaway") -> Any:  # noqa: ANN401  # settings
+    """Load the settings that a rendered chart has, as `seaway up` would."""
+    file = folder / "seaway.toml"
+    file.write_text(objects["ConfigMap", name]["data"]["seaway.toml"], encoding="utf-8")
+    server = ("Deployment", name)
+    names = {each["name"] for each in objects[server]["spec"]["template"]["spec"]["containers"][0]["env"]}
+    url = {"SEAWAY_DATABASE_URL": "postgresql://seaway@db/seaway"} if "SEAWAY_DATABASE_URL" in names else {}
+    return load_settings(file, url, {})
+
+
+@EVERY
+def test_all_objects_are_valid(values: dict[str, Any]) -> None:
+    """Kubernetes would take each, and all are in the release's namespace, and marked."""
+    for (kind, _), each in render(values).items():
+        if kind != "ServiceMonitor":
+            kubernetes_validate.validate(each, VERSION, strict=True)
+        assert each["metadata"]["namespace"] == "sw"
+        assert each["metadata"]["labels"]["app.kubernetes.io/instance"] == "seaway"
+
+
+@EVERY
+def test_pods_keep_to_the_restricted_standard(values: dict[str, Any]) -> None:
+    """Pods pass the restricted pod security standard, write nowhere but on volumes, and get no service links."""
+    pods = render(values)["Deployment", "seaway"]["spec"]["template"]["spec"]
+    assert pods["securityContext"]["runAsNonRoot"] is True
+    assert pods["securityContext"]["runAsUser"] > 0
+    assert pods["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert not {"hostNetwork", "hostPID", "hostIPC", "initContainers"} & pods.keys()
+    assert pods["enableServiceLinks"] is False
+    (container,) = pods["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert not any("hostPort" in each for each in container["ports"])
+    allowed = {"name", "configMap", "emptyDir", "secret", "persistentVolumeClaim"}
+    assert all(set(each) <= allowed for each in pods["volumes"])
+    assert {each["name"] for each in pods["volumes"]} == {each["name"] for each in container["volumeMounts"]}
+
+
+@EVERY
+def test_seaway_takes_its_settings(values: dict[str, Any], tmp_path: Path) -> None:
+    """What the config map says is read without a complaint, and lets several processes take turns."""
+    settings = settings_of(render(values), tmp_path)
+    assert settings.server.host == "0.0.0.0"
+    assert settings.leader.lease == ("" if values is SQLITE else "seaway")
+    assert settings.leader.namespace == settings.leader.kubeconfig == ""
+
+
+def test_what_is_set_reaches_its_place(tmp_path: Path) -> None:
+    """Numbers, truths and tables become TOML of the same kind; sections that the chart writes to are kept."""
+    objects = render(ALL)
+    settings = settings_of(objects, tmp_path)
+    assert (settings.control.grace_s, settings.control.halt_share, settings.control.reserve) == (120, 0.4, False)
+    assert settings.oidc.roles == {"admins": "admin"}
+    assert (settings.clusters.call_s, settings.clusters.karmada_kubeconfig) == (5, "/etc/seaway/karmada/kubeconfig")
+    assert settings.clusters.templates_dir == "/etc/seaway/templates"
+    assert settings.server.tls_certificate == "/etc/seaway/tls/tls.crt"
+    (container,) = objects["Deployment", "seaway"]["spec"]["template"]["spec"]["containers"]
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert container[probe]["httpGet"]["scheme"] == "HTTPS"
+    (secret,) = [each["valueFrom"] for each in container["env"] if each["name"] == "SEAWAY_DATABASE_URL"]
+    assert secret == {"secretKeyRef": {"name": "db", "key": "uri"}}
+    assert objects["PodDisruptionBudget", "seaway"]["spec"]["minAvailable"] == 1
+    (endpoint,) = objects["ServiceMonitor", "seaway"]["spec"]["endpoints"]
+    assert (endpoint["scheme"], endpoint["authorization"]["credentials"]["name"]) == ("https", "metrics")
+
+
+def test_the_only_right_is_to_hold_the_lease() -> None:
+    """The chart's role is that of deploy/kubernetes, for the Lease that the settings name; SQLite needs none."""
+    (role,) = [each for each in yaml.safe_load_all(LEADER.read_text(encoding="utf-8")) if each["kind"] == "Role"]
+    for name in ("seaway", "other"):
+        objects = render(LEAST, name)
+        full = "seaway" if name == "seaway" else "other-seaway"
+        rules = objects["Role", f"{full}-leader"]["rules"]
+        assert json.dumps(rules) == json.dumps(role["rules"]).replace('["seaway"]', f'["{full}"]')
+        settings = tomllib.loads(objects["ConfigMap", full]["data"]["seaway.toml"])
+        assert settings["leader"]["lease"] == full
+        assert not {kind for kind, _ in objects} & {"ClusterRole", "ClusterRoleBinding"}
+    alone = render(SQLITE)
+    assert not {kind for kind, _ in alone} & {"Role", "RoleBinding"}
+    assert alone["Deployment", "seaway"]["spec"]["template"]["spec"]["automountServiceAccountToken"] is False
+    assert alone["Deployment", "seaway"]["spec"]["strategy"] == {"type": "Recreate"}
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({}, "no database: set database.existingSecret"),
+        ({**SQLITE, "replicas": 2}, "SQLite is for one process: set replicas to 1"),
+        ({**LEAST, "database": {"existingSecret": "a", "sqlite": True}, "replicas": 1}, "exclude each other"),
+        ({"database": {"existingSecret": "db"}}, "which clusters?"),
+        ({**LEAST, "clusters": {"simulated": True, "karmada": {"existingSecret": "a"}}}, "which clusters?"),
+        ({**LEAST, "clusters": {"simulated": True}}, "simulated clusters live in one process"),
+        ({**LEAST, "leader": {"renewSeconds": 20}}, "retrySeconds has to be less than renewSeconds"),
+        ({**LEAST, "serviceMonitor": {"enabled": True}}, "serviceMonitor.tokenSecret.name"),
+        ({**LEAST, "replica": 2}, "replica"),
+        ({**LEAST, "settings": {"database": {"url": "postgresql://a:secret@b/c"}}}, "database"),
+    ],
+)
+def test_what_cannot_work_is_refused(values: dict[str, Any], says: str) -> None:
+    """Nothing is rendered, and the message says what to set."""
+    with pytest.raises(RefusedError, match=re.escape(says)):
+        render(values)
+
+
+def test_the_chart_agrees_with_itself() -> None:
+    """Its version is the package's, its values fit its schema, and every value has a place there."""
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    assert chart["version"] == chart["appVersion"] == __version__
+    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    jsonschema.Draft7Validator.check_schema(schema)
+    jsonschema.validate(values, schema)
+    assert set(schema["properties"]) - {"global"} == set(values)
+    used = "".join(file.read_text(encoding="utf-8") for file in (CHART / "templates").iterdir())
+    assert sorted(name for name in values if f".Values.{name}" not in used) == []
+
+
+def test_two_processes_on_sqlite_are_refused_by_seaway_too(tmp_path: Path) -> None:
+    """Whoever writes settings by hand gets the same answer."""
+    file = tmp_path / "seaway.toml"
+    file.write_text('[leader]\nlease = "seaway"\n', encoding="utf-8")
+    with pytest.raises(RejectedError, match="a lease is for several processes on one database"):
+        load_settings(file, {}, {})
