@@ -135,8 +135,9 @@ class Scheduler(Controller[tuple[str, str]]):
         reasons: Counter[str] = Counter()
         best: tuple[float, str, list[hami.Devices]] | None = None
         asks = asks_of(pod)
+        with_hami = hami.is_for_hami(pod) and self._is_with_hami()
         for node in self._candidates(pod, nodes):
-            devices = self._fits(node, pod, asks)
+            devices = self._fits(node, pod, asks, with_hami=with_hami)
             if isinstance(devices, str):
                 reasons[devices] += 1
                 continue
@@ -227,11 +228,11 @@ class Scheduler(Controller[tuple[str, str]]):
             return (nodes[name],)
         return nodes.values()
 
-    def _fits(self, node: Node, pod: Json, asks: Amounts) -> list[hami.Devices] | str:
+    @staticmethod
+    def _fits(node: Node, pod: Json, asks: Amounts, *, with_hami: bool) -> list[hami.Devices] | str:
         """Return the devices that a pod would get on a node, or why it cannot go there."""
         if refused := _turns_away(node, pod):
             return refused
-        with_hami = hami.is_for_hami(pod) and self._is_with_hami()
         for name, amount in asks.items():
             if with_hami and name in hami.RESOURCES:
                 continue
