@@ -99,7 +99,7 @@ class KubernetesBackends:
         wishes = self._wishes
         api = Api(context.name, Credentials(context.file, context.context), call_s=wishes.call_s)
         health = Health(SOURCES)
-        view = ClusterView(wishes.described(context.name), health, self._reactor.later, wishes.limits)
+        view = ClusterView(wishes.described(context.name), health, self._reactor.later, wishes.limits, wishes.namespace)
         deployer = Direct(Objects(api, wishes.namespace), view, wishes.options(view), wishes.templates)
         return KubernetesCluster(self._reactor, api, view, health, deployer, self._random)
 

@@ -77,7 +77,7 @@ class KarmadaBackends:
         self._api = Api("Karmada", credentials, call_s=self._wishes.call_s)
         self._objects = Objects(self._api, self._wishes.namespace)
         self._bindings = Bindings(self._api)
-        self._owned = Owned()
+        self._owned = Owned(self._wishes.namespace)
         self._members = Members()
         self._health = Health([MEMBERS.path, BOUND.path, *(each.path for each in OWN)])
         self._clusters: dict[str, KubernetesCluster] = {}
@@ -125,7 +125,13 @@ class KarmadaBackends:
         """Begin to follow a member."""
         api = self._api.behind(name, proxy(name))
         health = Health(SOURCES)
-        view = ClusterView(self._wishes.described(name, region), health, self._reactor.later, self._wishes.limits)
+        view = ClusterView(
+            self._wishes.described(name, region),
+            health,
+            self._reactor.later,
+            self._wishes.limits,
+            self._wishes.namespace,
+        )
         deployer = Karmada(
             self._objects, self._bindings, self._owned, self._wishes.options(view), self._wishes.templates
         )

@@ -105,17 +105,17 @@ def _services(view: ClusterView) -> _Sink[ServiceObject]:
 
     def put(service: ServiceObject) -> None:
         view.put_object(kind, service.metadata)
-        if key := attempt_of(service.metadata):
+        if key := attempt_of(service.metadata, view.namespace):
             view.put_address(key, address(service))
 
     def drop(service: ServiceObject) -> None:
         view.drop_workload(kind, _full_name(service.metadata))
-        if key := attempt_of(service.metadata):
+        if key := attempt_of(service.metadata, view.namespace):
             view.put_address(key, "")
 
     def replace(items: Sequence[ServiceObject]) -> None:
         view.replace_workloads(kind, ())
-        for key in view.addressed() - {attempt_of(each.metadata) for each in items}:
+        for key in view.addressed() - {attempt_of(each.metadata, view.namespace) for each in items}:
             view.put_address(key, "")
         for each in items:
             put(each)

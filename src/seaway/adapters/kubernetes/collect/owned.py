@@ -17,9 +17,16 @@ Key = tuple[str, int, str]
 
 
 class Owned:
-    """Keeps the objects of attempts, of one API server. For one event loop."""
+    """Keeps the objects of attempts, of one API server. For one event loop.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    namespace
+        Where they are.
+    """
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
         self._places: defaultdict[Key, set[Place]] = defaultdict(set)
         self._keys: dict[Place, Key] = {}
 
@@ -29,7 +36,7 @@ class Owned:
 
     def put(self, kind: str, meta: Meta) -> None:
         """Note that an object is there."""
-        owner = attempt_of(meta)
+        owner = attempt_of(meta, self._namespace)
         if owner:
             place = (kind, f"{meta.namespace}/{meta.name}")
             self._keys[place] = key = (*owner, meta.annotations.get(CLUSTER, ""))

@@ -73,18 +73,20 @@ class Seen:
         return f"{self.namespace}/{self.name}"
 
 
-def see(pod: PodObject, view: PodView) -> Seen:
+def see(pod: PodObject, view: PodView, namespace: str) -> Seen:
     """Keep what matters of a pod.
 
     Parameters
     ----------
     view
         What it takes of its node.
+    namespace
+        Where Seaway's own pods are.
     """
     meta = pod.metadata
     held = view.held if view.alive else view.holding
     slices = tuple(each.slice for each in held if each.uuid)
-    mine = attempt_of(meta)
+    mine = attempt_of(meta, namespace)
     if mine is None:
         alive = view.alive and bool(view.node)
         cpu, memory = (view.cpu_milli, view.memory_mib) if alive else (0, 0)

@@ -62,6 +62,8 @@ class ClusterView:
         Has something called after so many seconds, on the event loop.
     limits
         How it deals with what takes long.
+    namespace
+        Where Seaway's own objects are.
     """
 
     def __init__(
@@ -70,11 +72,13 @@ class ClusterView:
         health: Health,
         later: Callable[[float, Callable[[], None]], object],
         limits: Limits | None = None,
+        namespace: str = "seaway",
     ) -> None:
         self._described = described
         self._health = health
         self._later = later
         self._limits = limits or Limits()
+        self.namespace = namespace
         self._changed = Condition()
         self._closed = False
         self._log: ChangeLog[Attempt | str | None] = ChangeLog(self._limits.kept)
@@ -268,7 +272,7 @@ class ClusterView:
         """Take a pod as it is now."""
         with self._changed:
             view = self._shares.read(written, self._nodes.get(node_of(written)))
-            seen = see(written, view)
+            seen = see(written, view, self.namespace)
             before = self._pods.get(seen.full_name)
             if before != seen:
                 self._forget(before)
@@ -300,13 +304,13 @@ class ClusterView:
 
     def put_object(self, kind: str, meta: Meta) -> None:
         """Take an object of an attempt that runs nothing, as it is now."""
-        if key := attempt_of(meta):
+        if key := attempt_of(meta, self.namespace):
             self._set_workload((kind, f"{meta.namespace}/{meta.name}"), Workload(*key, "", ()))
 
     def put_workload(self, kind: str, written: WorkloadObject) -> None:
         """Take a workload as it is now."""
         place = (kind, f"{written.metadata.namespace}/{written.metadata.name}")
-        self._set_workload(place, read_workload(written))
+        self._set_workload(place, read_workload(written, self.namespace))
 
     def drop_workload(self, kind: str, full_name: str) -> None:
         """Note that a workload is gone."""

@@ -58,9 +58,9 @@ class Workload:
     trouble: str = ""
 
 
-def read_workload(written: WorkloadObject) -> Workload | None:
+def read_workload(written: WorkloadObject, namespace: str) -> Workload | None:
     """Read a workload; None for one that is not Seaway's."""
-    owner = attempt_of(written.metadata)
+    owner = attempt_of(written.metadata, namespace)
     try:
         replicas = numbers_of(written.metadata.annotations.get(REPLICAS, ""))
     except ValueError:

@@ -18,7 +18,7 @@ def look(labels: dict[str, str], held: tuple[Held, ...] = HELD, *, alive: bool =
     """See a pod with an init container and two others."""
     spec = PodSpec(containers=(Container("main"), Container("side")), init_containers=(Container("first"),))
     pod = PodObject(metadata=Meta(name="p", namespace="n", uid="u", labels=labels), spec=spec)
-    return see(pod, PodView("node-1", alive, held))
+    return see(pod, PodView("node-1", alive, held), "n")
 
 
 @pytest.mark.parametrize("labels", [{}, OURS], ids=["others", "ours"])
@@ -41,3 +41,9 @@ def test_what_ended_holds_nothing_and_names_nothing() -> None:
     """As many names as shares, always."""
     seen = look({}, alive=False)
     assert (seen.slices, seen.holders) == ((), ())
+
+
+def test_pods_of_another_seaway_are_others() -> None:
+    """Two of them may use one cluster, with a namespace each."""
+    pod = PodObject(metadata=Meta(name="p", namespace="theirs", uid="u", labels=OURS))
+    assert see(pod, PodView("node-1", alive=True), "n").mine is None
