@@ -217,6 +217,7 @@ class Controller:
                 decisions = self.scheduler.next()
                 idle = self.live.waiting.idle
             if decisions:
+                decisions = self.scheduler.annotate(decisions)
                 outcomes = self._writer.commit([decision.change for decision in decisions])
                 with self.lock:
                     self.scheduler.settle(decisions, outcomes)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.deadlines import Due
 from seaway.application.control.live import Live
+from seaway.application.control.notes import Notebook, Notes
 from seaway.application.control.reserve import Reservations
 from seaway.application.control.shadow import Shadows
 from seaway.application.control.waiting import Entry
@@ -45,13 +46,21 @@ LONGEST_NS = 25_000_000
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A job, and where it is to go."""
+    """A job, and where it is to go.
+
+    Attributes
+    ----------
+    notes, at
+        What tells how places scored, if anything does, and the job's number there.
+    """
 
     entry: Entry
     booking: Booking
     job: JobRecord
     attempt: Attempt
     change: Change
+    notes: Notes | None
+    at: int
 
 
 @dataclass(slots=True)
@@ -96,6 +105,7 @@ class Scheduler:
         self._make = make
         self._profiles: dict[str, _Learnt] = {}
         self._refused = Refused(live)
+        self._notebook = Notebook(live.clock)
         self.reservations = Reservations(live, self.profile)
         self.shadows = Shadows(live)
         self.tally = Tally()
@@ -170,6 +180,19 @@ class Scheduler:
                 break
         return decisions
 
+    def annotate(self, decisions: Sequence[Decision]) -> list[Decision]:
+        """Note with decisions how the best places scored, where there are few; needs no lock.
+
+        What a note takes is spent before the decision is stored, so that it is stored with it.
+        """
+        noted = []
+        for each in reversed(decisions):
+            said = each.notes.of(each.at) if each.notes else ""
+            attempt = replace(each.attempt, why=f"{each.attempt.why}; {said}") if said else each.attempt
+            change = placed(each.entry.record, each.job, attempt, ACTOR)
+            noted.append(replace(each, attempt=attempt, change=change, notes=None))
+        return noted[::-1]
+
     def _warm_up(self) -> None:
         """Have the policies of all queues made ready, and try those again that waited for one that is now."""
         for queue in self._live.queues.values():
@@ -231,8 +254,9 @@ class Scheduler:
             plan = decide(snapshot, queue, profile)
             if before is not None:
                 self.shadows.compare(before, batch, plan, profile, self.policy(self.shadows.challenger(batch[0])))
+            booked = list(bookings(plan))
+            noted = self._notebook.open(snapshot, queue, booked, profile) if plan.jobs_placed.any() else None
         self.tally.decided += len(batch)
-        booked = list(bookings(plan))
         fits = plan.jobs_placed.tolist()
         sure = _sure(fits, booked)
         head = self.reservations.head_of(batch[:sure], fits)
@@ -244,7 +268,7 @@ class Scheduler:
         decisions = []
         for at in range(end):
             if fits[at]:
-                decisions.append(self._decision(batch[at], plan, at, booked[at], profile.name))
+                decisions.append(self._decision(batch[at], plan, at, booked[at], profile.name, noted))
                 continue
             self._live.waiting.put_back([batch[at]])
             if at < sure:
@@ -275,7 +299,9 @@ class Scheduler:
         """Tell whether nothing but the rules of fit decides whether a job fits, whatever else its policy is."""
         return self._learnt(self._policy_of(entry.queue)).by_rules
 
-    def _decision(self, entry: Entry, plan: Plan, at: int, booking: Booking, policy: str) -> Decision:
+    def _decision(  # all that makes a decision
+        self, entry: Entry, plan: Plan, at: int, booking: Booking, policy: str, noted: Notes | None
+    ) -> Decision:
         now_ns = self._live.clock.now_ns()
         record = entry.record
         placements = tuple(plan.placement(int(row)) for row in plan.rows_of(at))
@@ -306,7 +332,7 @@ class Scheduler:
             not_before_ns=None,
         )
         self._live.bookings[record.id, number] = booking
-        return Decision(entry, booking, job, attempt, placed(record, job, attempt, ACTOR))
+        return Decision(entry, booking, job, attempt, placed(record, job, attempt, ACTOR), noted, at)
 
 
 class Refused:

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+
+from seaway.application.control import notes as module
+from seaway.domain.tenancy import DEFAULT, Queue
+from seaway.testing.builders import cluster, fleet, gpu, node
+from tests.unit.application.scene import Scene, scene, spec
+
+
+def four_nodes() -> Scene:
+    """Make two clusters of two nodes, of one to four GPUs."""
+    sizes = {"alpha": (4, 3), "beta": (2, 1)}
+    return scene(fleet(*[cluster(*[node(*[gpu()] * size) for size in sizes[name]], name=name) for name in sizes]))
+
+
+def test_an_attempt_keeps_the_scores_that_decided() -> None:
+    """The best places are stored with their totals as they were, and a job that is explained later shows them."""
+    made = four_nodes()
+    job_id = made.submit()
+    why = made.plane.attempt(job_id).why
+    where = f"{made.where(job_id)}/{made.job(job_id).nodes[0]}"
+    chosen, _, scores = why.partition("; scores: ")
+    assert chosen == f"bestfit chose {where}"
+    places = [each.rpartition(" ") for each in scores.split(", ")]
+    assert len(places) == module.BEST
+    assert places[0][0] == where
+    totals = [int(total.replace(",", "")) for _, _, total in places]
+    assert totals == sorted(totals, reverse=True)
+    made.plane.run(5)
+    for _ in range(5):
+        made.submit()
+    assert made.plane.overview.reason(made.job(job_id)).chosen_because == why
+
+
+def test_each_job_of_a_batch_is_noted_as_it_was_decided() -> None:
+    """The second job of a batch was decided behind the first, and so are the scores that it shows."""
+    together, apart = four_nodes(), four_nodes()
+    ids = together.plane.submit(*[spec(gpus=gpus) for gpus in (1, 2, 3)])
+    together.plane.settle()
+    alone = [apart.submit(gpus=gpus) for gpus in (1, 2, 3)]
+    assert [together.plane.attempt(job_id).why for job_id in ids] == [
+        apart.plane.attempt(job_id).why for job_id in alone
+    ]
+
+
+def test_of_replicas_the_first_is_noted() -> None:
+    """A gang says whose scores it shows."""
+    made = four_nodes()
+    assert "; scores for its first replica: " in made.plane.attempt(made.submit(replicas=3, gang=True)).why
+
+
+def test_a_rush_and_a_large_fleet_are_not_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where notes would hold up placing, there are none."""
+    made = four_nodes()
+    ids = made.plane.submit(*[spec() for _ in range(module.MOST_JOBS + 1)])
+    made.plane.settle()
+    assert not any("scores" in made.plane.attempt(job_id).why for job_id in ids)
+    for _ in range(2):
+        noted = [" scores: " in made.plane.attempt(made.submit(gpus=0)).why for _ in range(module.AT_ONCE + 5)]
+        assert module.AT_ONCE - 1 <= sum(noted) <= module.AT_ONCE
+        made.plane.run(60)
+    monkeypatch.setattr(module, "MOST_NODES", 3)
+    assert "scores" not in made.plane.attempt(made.submit()).why
+
+
+def test_notes_change_nothing_of_what_is_decided() -> None:
+    """Long names are cut, and the fleet that decisions are made on stays as it is."""
+    made = scene(fleet(cluster(node(gpu(), gpu(), name="n" * 60), name="c" * 60)))
+    live = made.plane.controller.live
+    job_id = made.submit()
+    assert len(made.plane.attempt(job_id).why.partition("scores: ")[2]) < module.MOST_NAME + 20
+    made.plane.operations.put_queue(Queue(DEFAULT, policy="random"), "ada")
+    made.submit()
+    made.plane.run(5)
+    before = live.fleet.snapshot.arrays.devices.copy()
+    live.fleet.rebuild()
+    assert (live.fleet.snapshot.arrays.devices == before).all()
