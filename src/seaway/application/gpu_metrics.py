@@ -6,7 +6,7 @@ The loop's lock is held for parts only, so what one answer shows of a cluster ma
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from seaway.application.control.fleet import Key, LiveCluster
 from seaway.application.control.held import everyone
@@ -75,10 +75,12 @@ class GpuMetrics:
             yield from found
 
 
-def _uses(told: Cluster, held: dict[str, list[Holding]]) -> Iterator[DeviceUse]:
+def _uses(told: Cluster, held: Mapping[str, list[Holding]]) -> Iterator[DeviceUse]:
+    cluster, nobody = told.name, ()
     for node in told.nodes:
+        name = node.name
         for device in node.devices:
-            yield DeviceUse(told.name, node.name, device, tuple(held[device.uuid]) if device.uuid in held else ())
+            yield DeviceUse(cluster, name, device, held.get(device.uuid, nobody))
 
 
 def _add_attempt(held: defaultdict[str, list[Holding]], attempt: Attempt, copy: Copy | None, cluster: str) -> None:
@@ -89,9 +91,15 @@ def _add_attempt(held: defaultdict[str, list[Holding]], attempt: Attempt, copy: 
         if placement.cluster == cluster and placement.slices:
             replica = seen.get(placement.replica)
             pod = _pod_of(replica, name) if replica else f"/{name}-{placement.replica}"
-            there = dict(zip(replica.uuids, replica.containers, strict=False)) if replica else {}
-            containers = [there.get(taken.uuid, "") for taken in placement.slices]
-            _add(held, attempt.spec.tenant, pod, placement.slices, containers)
+            _add(held, attempt.spec.tenant, pod, placement.slices, _containers(placement.slices, replica))
+
+
+def _containers(slices: Sequence[DeviceSlice], replica: ReplicaStatus | None) -> Sequence[str]:
+    """Return which container of a replica holds each of these shares, as far as it is seen."""
+    if replica is None or not replica.containers:
+        return ()
+    there = {taken.uuid: container for taken, container in zip(replica.slices, replica.containers, strict=False)}
+    return [there.get(taken.uuid, "") for taken in slices]
 
 
 def _add_occupant(held: defaultdict[str, list[Holding]], pod: Occupant) -> None:

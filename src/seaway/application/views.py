@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from seaway.application.ports.backend import CollectorState
 from seaway.application.records import Cordon, JobRecord
@@ -77,9 +78,8 @@ class DeviceView:
     slices: tuple[SliceView, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
-    """A share of a device, and the container that holds it.
+class Holding(NamedTuple):
+    """A share of a device, and the container that holds it; a tuple, for there are very many.
 
     Attributes
     ----------
@@ -97,14 +97,13 @@ class Holding:
     core_milli: int
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceUse:
-    """A device, where it is, and who holds what of it."""
+class DeviceUse(NamedTuple):
+    """A device, where it is, and who holds what of it; a tuple, for there are very many."""
 
     cluster: str
     node: str
     device: Device
-    holdings: tuple[Holding, ...] = ()
+    holdings: Sequence[Holding] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ def test_no_series_is_there_twice() -> None:
 def test_names_may_have_any_signs() -> None:
     """Quotes, backslashes and line ends neither break an answer nor let a name add labels."""
     odd = 'a"b\\c\nd",x="y'
-    use = DeviceUse(odd, odd, replace(DEVICE, uuid=odd), (replace(OURS, pod=odd, namespace=odd, container=odd),))
+    use = DeviceUse(odd, odd, replace(DEVICE, uuid=odd), (OURS._replace(pod=odd, namespace=odd, container=odd),))
     for data in (from_text([use]), from_json([use])):
         (row,) = data["vGPUMemoryAllocated"]
         assert {row[name] for name in ("cluster", "nodeid", "deviceuuid", "namespace", "pod", "container")} == {odd}
