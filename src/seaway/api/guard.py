@@ -15,7 +15,7 @@ from seaway.api.jobs import submit
 from seaway.api.meter import Meter
 from seaway.application.access import is_loopback
 from seaway.application.records import Role
-from seaway.domain.errors import ForbiddenError, SeawayError
+from seaway.domain.errors import ForbiddenError, SeawayError, UnknownError
 
 SUBMIT = ("POST", "/api/v1/jobs")
 LONGEST_PATH = 8192
@@ -110,11 +110,15 @@ class Guard:
         ------
         BadRequestError
             When the request is broken or too large.
+        UnknownError
+            When its path has a slash that is written as if it were none.
         ForbiddenError
             When it comes from a page of somebody else's.
         """
         if len(scope["path"]) + len(scope["query_string"]) > LONGEST_PATH:
             raise BadRequestError(400, f"the address is longer than {LONGEST_PATH} letters")
+        if b"%2f" in scope.get("raw_path", b"").lower():  # it would be one part of another path here
+            raise UnknownError("there is nothing here; no name has a '/' in it")
         headers: dict[bytes, bytes] = {}
         size = 0
         for name, value in scope["headers"]:

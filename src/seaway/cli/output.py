@@ -81,8 +81,10 @@ def as_json(body: object) -> str:
 
 def as_yaml(body: object) -> str:
     """Write YAML to be read."""
+    import orjson
     import yaml
 
+    plain = orjson.loads(orjson.dumps(body))
     return str(
-        yaml.dump(body, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False, allow_unicode=True)
+        yaml.dump(plain, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False, allow_unicode=True)
     )

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import orjson
 
-from seaway.client.errors import AnswerError
+from seaway.client.errors import AnswerError, RejectedError
 
 PREFIX = "/api/v1"
 
@@ -158,8 +158,30 @@ def send(method: str, path: str, answer: Answer[T], body: object = None, *, repe
     return Call(method, PREFIX + path, answer, {}, headers, orjson.dumps(body), repeatable)
 
 
+class Body(dict[str, Any]):
+    """An object as a Seaway server shows it: what is missing in it, no such server has left out."""
+
+    def __missing__(self, name: str) -> Any:  # noqa: ANN401  # whoever looks it up would get anything
+        """Say that this is no such object.
+
+        Raises
+        ------
+        AnswerError
+            Always.
+        """
+        raise AnswerError(f"this is no answer of a Seaway server, it has no {name!r}; is the URL right?")
+
+
 def part(name: str) -> str:
-    """Write a name so that it can stand in a path, whatever it holds."""
+    """Write a name so that it can stand in a path, whatever it holds.
+
+    Raises
+    ------
+    RejectedError
+        When it holds a slash, which servers and what is before them take for a part of the path.
+    """
+    if "/" in name:
+        raise RejectedError(f"{name[:80]!r} has a '/' in it, and no name has")
     return quote(name, safe="") if name.strip(".") else quote(name, safe="").replace(".", "%2E")
 
 
@@ -177,7 +199,7 @@ def decoded(content: bytes) -> dict[str, Any]:
         read = None
     if not isinstance(read, dict):
         raise AnswerError("this is no answer of a Seaway server; is the URL right?")
-    return read
+    return Body(read)
 
 
 def _written(value: object) -> str:

@@ -8,7 +8,7 @@ import pytest
 from seaway import AsyncClient, Client
 from seaway.api.errors import STATUSES, answer
 from seaway.application.login_limit import TooManyFailuresError
-from seaway.client.call import part
+from seaway.client.call import decoded, part
 from seaway.client.errors import (
     AnswerError,
     ConflictError,
@@ -205,7 +205,7 @@ def test_a_change_can_be_meant_for_one_version(ask: Asking) -> None:
     assert "if-match" not in stub.requests[1].headers
 
 
-@pytest.mark.parametrize("name", ["../tokens", "a/b", "a?b", "..", "ä", "%2F"])
+@pytest.mark.parametrize("name", ["a?b", "..", "ä", "%2F"])
 def test_a_name_stays_one_part_of_the_path(ask: Asking, name: str) -> None:
     """Whatever a name holds, the request goes to that job and nowhere else."""
     stub = Stub([httpx.Response(200, json=JOB)])
@@ -213,6 +213,23 @@ def test_a_name_stays_one_part_of_the_path(ask: Asking, name: str) -> None:
     raw = stub.requests[0].url.raw_path.decode()
     assert raw == f"/api/v1/jobs/{part(name)}"
     assert raw.count("/") == 4
+
+
+@pytest.mark.parametrize("name", ["../tokens", "ja/explain"])
+def test_no_name_has_a_slash(ask: Asking, name: str) -> None:
+    """What servers would take for another path is not sent."""
+    stub = Stub([httpx.Response(200, json=JOB)])
+    with pytest.raises(RejectedError, match="no name has"):
+        ask(stub, "job", name)
+    assert stub.requests == []
+
+
+def test_who_is_no_seaway_server_is_told_so() -> None:
+    """What every answer of Seaway has is not missing by chance."""
+    body = decoded(b'{"hello": "world"}')
+    assert body["hello"] == "world"
+    with pytest.raises(AnswerError, match="no answer of a Seaway server, it has no 'jobs'"):
+        body["jobs"]
 
 
 def test_fields_that_are_new_are_passed_over(ask: Asking) -> None:
