@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import Annotated, Any
 
 import orjson
@@ -16,7 +17,7 @@ from seaway.api.job_query import JobQuery
 from seaway.api.replies import is_known, job_reply, json_reply, tag, tags_in
 from seaway.api.routes import IF_MATCH, IF_NONE_MATCH, MESSAGES, Header, operation, router
 from seaway.application.access import Who
-from seaway.application.jobs import SubmitKey
+from seaway.application.jobs import SubmitKey, require_changeable
 from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ForbiddenError, RejectedError, StaleError
 from seaway.domain.job_spec import JobSpec
@@ -148,11 +149,13 @@ async def replace_job(request: Request, job: JobRef) -> Response:
     media=(MERGE_PATCH, JSON),
     headers=(IF_MATCH,),
 )
-async def change_job(request: Request, job: JobRef) -> Response:
+async def change_job(request: Request, job: JobRef, dry_run: DryRun = False) -> Response:
     """Change some of what a job asks for, as a merge patch (RFC 7396).
 
-    What the patch does not name stays; null takes a field back to its default.
+    What the patch does not name stays; null takes a field back to its default. With `dry_run` everything is checked
+    and the job shown as it would be asked for.
     """
+    request.scope[DRY_RUN] = dry_run
     found = await find(request, job)
     version = version_meant(request, found)
     require_kind(request, JSON, MERGE_PATCH)
@@ -170,9 +173,10 @@ async def change_job(request: Request, job: JobRef) -> Response:
 async def _change(request: Request, job: JobRecord, given: JobIn, version: int | None) -> Response:
     desk, who = desk_of(request), who_of(request)
     spec = given.spec(job.spec.tenant)
-    if spec.tenant != job.spec.tenant:
-        raise RejectedError("a job stays with its tenant", where="tenant")
+    require_changeable(job, spec)
     await desk.threads.admit(desk.plane.door.admit, spec, who.tenant, job.spec)
+    if request.scope.get(DRY_RUN):
+        return job_reply(replace(job, spec=spec))
     return job_reply(await desk.threads.write(desk.plane.jobs.change, job.id, spec, who.name, version))
 
 

@@ -113,10 +113,7 @@ class Jobs:
         """
 
         def step(job: JobRecord, attempt: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
-            if job.state.final:
-                raise ConflictError(f"the job is {job.state.value}; what is over cannot be changed, submit it anew")
-            if spec.tenant != job.spec.tenant:
-                raise RejectedError("a job stays with its tenant", where="tenant")
+            require_changeable(job, spec)
             may_stay = attempt is None or spec.queue == job.spec.queue or self._reaches(spec.queue, attempt.clusters)
             return respecified(job, attempt, spec, actor, now_ns, may_stay=may_stay)
 
@@ -194,3 +191,19 @@ class Jobs:
         if job is None:
             raise ConflictError(f"the idempotency key {key.key!r} was used for a job that is gone; use another")
         return job
+
+
+def require_changeable(job: JobRecord, spec: JobSpec) -> None:
+    """Check that a job may ask for something else.
+
+    Raises
+    ------
+    ConflictError
+        When it is over.
+    RejectedError
+        When it would be another tenant's.
+    """
+    if job.state.final:
+        raise ConflictError(f"the job is {job.state.value}; what is over cannot be changed, submit it anew")
+    if spec.tenant != job.spec.tenant:
+        raise RejectedError("a job stays with its tenant", where="tenant")

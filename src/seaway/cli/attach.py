@@ -9,7 +9,8 @@ import typer
 
 from seaway.cli.exits import FAILED, OK
 from seaway.cli.output import console
-from seaway.domain.errors import SeawayError
+from seaway.cli.telling import note
+from seaway.domain.errors import SeawayError, UnavailableError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,7 +30,10 @@ def attach(client: Client, job: Body, *, after: int = 0) -> int:
     int
         The exit code: whether the job did what it was to do.
     """
+    from seaway.cli.remote import be_patient
+
     out = console()
+    be_patient(client)
     serves = job["spec"].get("template") == "deployment"
     state = str(job["state"])
     try:
@@ -41,6 +45,9 @@ def attach(client: Client, job: Body, *, after: int = 0) -> int:
     except KeyboardInterrupt:
         out.print(f"\ndetached; the job goes on. Come back: [bold]seaway events -f {job['id']}[/bold]")
         return OK
+    except UnavailableError:
+        note(f"nothing is heard of the job, which may go on. Follow it again: seaway events -f {job['id']}")
+        raise
     if state == "failed":
         _show_end_of_log(client, job, out)
     return OK if state == "completed" else FAILED

@@ -39,7 +39,10 @@ def change(
         list[str] | None,
         typer.Option("--set", metavar="FIELD=VALUE", help="A field by its path; null takes it back to its default."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Show what would change and whether it would be taken; change nothing."),
+    ] = False,
 ) -> None:
     """Change what a job asks for. One that runs is stopped and started anew where it has to be.
 
@@ -62,9 +65,12 @@ def change(
             typer.echo(f"{before['name']} ({before['id']}) asks for that already")
             return
         console().print(picture(before, changes))
+        seen = Version(before["id"], before["version"])
         if dry_run:
+            client.body(calls.change(before["id"], patch, seen=seen, dry_run=True))
+            typer.echo("the server would take this; nothing is changed")
             return
-        after = client.body(calls.change(before["id"], patch, seen=Version(before["id"], before["version"])))
+        after = client.body(calls.change(before["id"], patch, seen=seen))
     typer.echo(f"{after['name']} ({after['id']}) is changed and {after['state']}")
 
 

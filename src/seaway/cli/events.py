@@ -66,9 +66,11 @@ def _picture(body: Body, *, wide: bool) -> RenderableType:
 
 
 def _follow(client: Client, job: str | None, output: Output) -> None:
+    from seaway.cli.remote import be_patient
     from seaway.cli.timeline import line
 
     out = console()
+    be_patient(client)
     try:
         for heard in client.listen(job):
             if output is Output.JSON:

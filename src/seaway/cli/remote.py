@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,9 @@ Body = dict[str, Any]
 PATIENCE_S = 2.0
 """How long a person waits at a prompt for a server that cannot be reached."""
 
+ATTACHED_S = 60.0
+"""How long one who follows waits for a server that answered before: it may be starting anew."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -41,6 +44,11 @@ def connect(context: typer.Context) -> Client:
 
     asked = _asked(context)
     return Client(asked.server, profile=asked.profile, pace=Pace(PATIENCE_S))
+
+
+def be_patient(client: Client) -> None:
+    """Wait longer for the server from here on, since it is there."""
+    client.pace = replace(client.pace, patience_s=ATTACHED_S)
 
 
 def target(context: typer.Context) -> Target:

@@ -157,6 +157,7 @@ def submit(
         else:
             from seaway.cli.attach import attach
 
+            say_stored(stored)
             raise typer.Exit(attach(client, stored[0]))
 
 

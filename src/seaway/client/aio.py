@@ -85,7 +85,8 @@ class AsyncClient:
     ) -> None:
         self.target = Target.find(server, token, profile)
         self._http = httpx.AsyncClient(**settings(self.target, timeout_s), transport=transport)
-        self._pace = pace or Pace()
+        self.pace = pace or Pace()
+        """How patiently calls are tried from here on."""
         self._pause = pause
 
     async def __aenter__(self) -> Self:
@@ -200,7 +201,7 @@ class AsyncClient:
         WaitedTooLongError
             When that time is over.
         """
-        wait = Wait(until, timeout_s, self._pace.clock())
+        wait = Wait(until, timeout_s, self.pace.clock())
         found = await self.send(job_calls.job(job))
         feed = Feed(found.id, 0)
         while not wait.done(found) and not feed.is_over():
@@ -248,7 +249,7 @@ class AsyncClient:
         wait = wait or Wait("over", None, 0.0)
         tries = self._tries()
         while not feed.is_over():
-            silence_s = wait.left_s(self._pace.clock(), SILENCE_S)
+            silence_s = wait.left_s(self.pace.clock(), SILENCE_S)
             timeout = httpx.Timeout(CONNECT_S, read=silence_s)
             try:
                 async with self._http.stream(**request(feed.call()), timeout=timeout) as response:
@@ -259,14 +260,14 @@ class AsyncClient:
                                 yield heard
                             if feed.is_over():
                                 return
-                            wait.left_s(self._pace.clock(), SILENCE_S)
+                            wait.left_s(self.pace.clock(), SILENCE_S)
                         pause = tries.ended()
                     else:
                         await response.aread()
                         pause = tries.refused(response)
             except httpx.TransportError as error:
                 pause = tries.lost(error)
-            await self._pause(wait.left_s(self._pace.clock(), pause))
+            await self._pause(wait.left_s(self.pace.clock(), pause))
 
     def _tries(self, *, repeatable: bool = True) -> Tries:
-        return Tries(self._pace, self.target.server, repeatable=repeatable)
+        return Tries(self.pace, self.target.server, repeatable=repeatable)

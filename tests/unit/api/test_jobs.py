@@ -242,3 +242,28 @@ async def test_our_own_faults_tell_nothing(rig: Rig, monkeypatch: pytest.MonkeyP
         answer = await client.post(JOBS, json=JOB)
     assert answer.status_code == 500
     assert "secret" not in answer.text
+
+
+async def test_a_change_can_be_tried(rig: Rig) -> None:
+    """A dry run of a change is checked as the change would be, and changes and notes nothing."""
+    job = await rig.submit()
+    path = f"{JOBS}/{job['id']}"
+    async with rig.client("user") as client:
+        tried = await client.patch(path, params={"dry_run": True}, json={"priority": 5})
+        assert (tried.status_code, tried.json()["priority"]) == (200, 5)
+        for wrong in ({"resources": {"gpus": 99}}, {"queue": "nowhere"}, {"replicas": 0}):
+            assert (await client.patch(path, params={"dry_run": True}, json=wrong)).status_code == 422
+        assert (await client.get(path)).json() == job
+        await client.post(f"{path}/cancel")
+        over = await client.patch(path, params={"dry_run": True}, json={"priority": 5})
+        assert over.status_code == 409
+    assert "PATCH change_job" not in [entry.verb for entry in rig.store.audit(0, 100)]
+
+
+async def test_a_slash_is_no_part_of_a_name(rig: Rig) -> None:
+    """A slash that is written as %2F leads to no other operation."""
+    job = await rig.submit()
+    async with rig.client("user") as client:
+        answer = await client.get(f"{JOBS}/{job['id']}%2fexplain")
+        assert (answer.status_code, "no name has a '/'" in answer.json()["detail"]) == (404, True)
+        assert (await client.get(f"{JOBS}/{job['id']}/explain")).status_code == 200

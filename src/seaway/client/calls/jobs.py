@@ -133,7 +133,7 @@ def count(**wanted: Unpack[JobFilter]) -> Call[JobCount]:
     return get("/job-counts", COUNT, {**wanted})
 
 
-def change(job: str, changes: Mapping[str, Any], *, seen: Seen | None = None) -> Call[JobOut]:
+def change(job: str, changes: Mapping[str, Any], *, seen: Seen | None = None, dry_run: bool = False) -> Call[JobOut]:
     """Change some of what a job asks for. One that runs is started anew where it has to be.
 
     Parameters
@@ -143,11 +143,14 @@ def change(job: str, changes: Mapping[str, Any], *, seen: Seen | None = None) ->
     seen
         The job as it was when the change was thought of: refused with `StaleError` if it is another version
         by now. None changes whichever there is.
+    dry_run
+        Only ask whether it would be taken, and how the job would look; nothing is changed.
     """
     call = send("PATCH", f"/jobs/{part(job)}", JOB, changes)
     match = {} if seen is None else {"If-Match": f'"{seen.id}.{seen.version}"'}
     headers = {**call.headers, "Content-Type": "application/merge-patch+json", **match}
-    return Call(call.method, call.path, JOB, {}, headers, call.content, repeatable=seen is None)
+    query = {"dry_run": True} if dry_run else {}
+    return Call(call.method, call.path, JOB, query, headers, call.content, repeatable=dry_run or seen is None)
 
 
 def cancel(job: str, reason: str = "") -> Call[JobOut]:

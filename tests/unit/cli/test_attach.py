@@ -1,0 +1,44 @@
+"""Staying with a job while its server comes and goes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from seaway.cli.attach import attach
+from seaway.cli.remote import PATIENCE_S
+from seaway.client.sync import Client
+from seaway.domain.errors import UnavailableError
+from tests.unit.client.asking import JOB, SERVER, Stub, event
+
+
+def client_of(stub: Stub) -> Client:
+    """Make a client as the command line has it, on the stub's clock."""
+    pace = replace(stub.pace, patience_s=PATIENCE_S)
+    return Client(SERVER, pace=pace, transport=httpx.MockTransport(stub), pause=stub.pause)
+
+
+def stream(*states: str) -> httpx.Response:
+    """Answer with events, and end."""
+    pieces = (f"data: {json.dumps(event(number, state))}\n\n" for number, state in enumerate(states, 1))
+    return httpx.Response(200, content="".join(pieces).encode())
+
+
+def test_a_server_that_starts_anew_is_waited_for() -> None:
+    """Who is attached stays so for as long as a restart takes, though a prompt has less patience."""
+    away = [httpx.ConnectError("refused")] * 8
+    stub = Stub([httpx.Response(200, json=JOB), stream("queued"), *away, stream("queued", "running", "completed")])
+    assert attach(client_of(stub), JOB) == 0
+    assert stub.now_s > 4 * PATIENCE_S
+
+
+def test_who_gives_up_is_told_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """A server that stays away for a minute ends it, with the command that leads back to the job."""
+    stub = Stub([httpx.Response(200, json=JOB), stream("queued"), httpx.ConnectError("refused")])
+    with pytest.raises(UnavailableError):
+        attach(client_of(stub), JOB)
+    assert 50 < stub.now_s < 70
+    assert f"seaway events -f {JOB['id']}" in capsys.readouterr().err
