@@ -1,0 +1,182 @@
+"""What becomes of jobs when their cluster falls silent, will not have them, or ends what they run: up to their reasons.
+
+The whole control plane with its threads, on API servers in memory, directly and through Karmada.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seaway.domain.lifecycle import JobState
+from seaway.testing.kubernetes.kinds import NODES, PODS
+from tests.integration.test_cluster_faults import CONTROL, World, heard, world
+
+pytestmark = pytest.mark.slow
+
+SLACK_S = 0.6
+"""How long before a silence a cluster was heard last, at most."""
+
+SOON_S = 5.0
+"""What is to be done at once may take so long on a machine that is busy."""
+
+
+@pytest.fixture(params=[False, True], ids=["directly", "through-karmada"])
+def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """Make a control plane with three clusters."""
+    with world(tmp_path, karmada=request.param) as it:
+        yield it
+
+
+def running(made: World, job_id: str, attempt: int = 1) -> Callable[[], bool]:
+    """Tell whether a job runs as that attempt."""
+    return lambda: (made.job(job_id).state, made.job(job_id).attempt) == (JobState.RUNNING, attempt)
+
+
+def test_a_silent_cluster_loses_its_jobs_after_the_grace_period_and_its_copies_when_it_returns(made: World) -> None:
+    """A job is placed elsewhere only after the grace period; its old copy goes as soon as that can be told."""
+    job_id = made.submit(template="deployment")
+    made.wait(running(made, job_id), "the job")
+    first = made.place(job_id)
+    silent_s = time.monotonic()
+    made.partition(first)
+    made.wait(lambda: heard(made) == len(made.members) - 1, "that the cluster is aged")
+    assert running(made, job_id)()
+    made.wait(running(made, job_id, 2), "the job elsewhere")
+    assert made.place(job_id) != first
+    assert made.seen.began_s[job_id, 2] - silent_s >= CONTROL.grace_s - SLACK_S
+    assert "silent" in made.reasons(job_id) or "not answer" in made.reasons(job_id)
+    made.recover()
+    back_s = time.monotonic()
+    made.wait(lambda: made.left() == {(job_id, 2)}, "that the old copy is removed")
+    assert time.monotonic() - back_s < SOON_S
+    made.wait(lambda: heard(made) == len(made.members), "the cluster again")
+    assert made.seen.ended_s[job_id, 1] - back_s < SOON_S
+    assert running(made, job_id, 2)()
+    assert len(made.pods(job_id)) == 1
+
+
+def test_a_cluster_that_is_silent_for_a_moment_keeps_its_jobs(made: World) -> None:
+    """Before the grace period is over nothing is moved, and what ran meanwhile was never anywhere else."""
+    job_id = made.submit(template="deployment")
+    made.wait(running(made, job_id), "the job")
+    made.partition(made.place(job_id))
+    made.wait(lambda: heard(made) == len(made.members) - 1, "that the cluster is aged")
+    made.recover()
+    made.wait(lambda: heard(made) == len(made.members), "the cluster again")
+    time.sleep(CONTROL.grace_s)
+    assert running(made, job_id)()
+    assert made.seen.began_s.keys() == {(job_id, 1)}
+
+
+def test_what_ended_while_its_cluster_was_silent_is_known_when_it_returns(made: World) -> None:
+    """A job that ended well during a short silence is completed, not started again."""
+    job_id = made.submit()
+    made.wait(running(made, job_id), "the job")
+    made.partition(made.place(job_id))
+    made.wait(lambda: heard(made) == len(made.members) - 1, "that the cluster is aged")
+    made.finish(job_id)
+    made.recover()
+    made.wait(lambda: made.state(job_id) is JobState.COMPLETED, "its end")
+    assert made.job(job_id).attempt == 1
+
+
+def test_a_cluster_whose_scheduler_refuses_a_job_sends_it_elsewhere(made: World) -> None:
+    """When HAMi finds no room where Seaway saw some, the job goes elsewhere, and says what HAMi said."""
+    alpha, beta = made.members["alpha"], made.members["beta"]
+    fill(made, "beta")
+    made.wait(lambda: free_mib(made, "beta") < 20_000, "that one cluster is seen to be full")
+    blind = [
+        server.faults.hang(path)
+        for server, path in [
+            (alpha, "/api/v1/pods"),
+            *((each, "*/clusters/alpha/proxy/api/v1/pods") for each in made.writes_to),
+        ]
+    ]
+    fill(made, "alpha")
+    job_id = made.submit(clusters=("alpha", "beta"))
+    made.wait(lambda: made.pods(job_id), "its pod")
+    assert made.place(job_id) == "alpha"
+    for each in beta.list(PODS, "default"):
+        beta.delete(PODS, "default", each["metadata"]["name"])
+    for server in {alpha, *made.writes_to}:
+        for fault in blind:
+            server.faults.end(fault)
+    made.wait(running(made, job_id, made.job(job_id).attempt + 1), "the job elsewhere")
+    assert made.place(job_id) == "beta"
+    assert "no node takes it" in made.reasons(job_id)
+    assert "alpha" in made.reasons(job_id)
+
+
+@pytest.mark.parametrize(
+    ("image", "state", "words"),
+    [
+        ("fail/it", JobState.FAILED, "container main exited with 1"),
+        ("oom/it", JobState.FAILED, "container main ran out of memory and was killed"),
+    ],
+)
+def test_how_a_container_ended_is_said_of_the_job(made: World, image: str, state: JobState, words: str) -> None:
+    """A crash says its exit code, and what ran out of memory says that."""
+    job_id = made.submit(image)
+    made.wait(lambda: made.state(job_id) is state, "its end")
+    assert made.job(job_id).reason == words
+
+
+def test_an_image_that_cannot_be_pulled_is_said_of_the_job(made: World) -> None:
+    """A job whose image is not there says so while it waits for it."""
+    job_id = made.submit("missing/it")
+    made.wait(lambda: made.state(job_id) is JobState.DEPLOYING, "that it is deployed")
+    ((server, pod),) = made.pods(job_id)
+    waiting = {"reason": "ErrImagePull", "message": "missing/it: not found"}  # kubelets try again, and say so
+    change = {"status": {"containerStatuses": [{"name": "main", "state": {"waiting": waiting}}]}}
+    server.patch(PODS, "seaway", pod["metadata"]["name"], change, "status")
+    words = "the image of container main cannot be pulled: missing/it: not found"
+    made.wait(lambda: made.job(job_id).reason == words, "the reason")
+    assert made.state(job_id) is JobState.DEPLOYING
+
+
+def test_an_eviction_is_no_failure_of_the_job(made: World) -> None:
+    """A pod that its node's kubelet evicted is started again as another attempt, though the job has no retries."""
+    job_id = made.submit()
+    made.wait(running(made, job_id), "the job")
+    ((server, pod),) = made.pods(job_id)
+    status: dict[str, Any] = {
+        "phase": "Failed",
+        "reason": "Evicted",
+        "message": "The node was low on resource: memory.",
+    }
+    server.patch(PODS, "seaway", pod["metadata"]["name"], {"status": status}, "status")
+    made.wait(running(made, job_id, 2), "the next attempt")
+    assert "evicted: The node was low on resource: memory." in made.reasons(job_id)
+
+
+def test_a_node_that_fails_moves_its_jobs(made: World) -> None:
+    """When a node does not answer any more, what ran there runs elsewhere, and the node's pod is no second copy."""
+    job_id = made.submit()
+    made.wait(running(made, job_id), "the job")
+    ((server, pod),) = made.pods(job_id)
+    made.failed.append((server, pod["spec"]["nodeName"]))
+    server.fail_node(pod["spec"]["nodeName"])
+    made.wait(running(made, job_id, 2), "the next attempt")
+    made.recover()
+    made.wait(lambda: made.left() == {(job_id, 2)}, "that the old copy is removed")
+    assert len(made.pods(job_id)) == 1
+
+
+def fill(made: World, cluster: str) -> None:
+    """Have other pods take most of every card of a cluster."""
+    server = made.members[cluster]
+    for node in server.list(NODES):
+        for _ in range(2):
+            made.occupy(server, node["metadata"]["name"])
+    server.settle()
+
+
+def free_mib(made: World, cluster: str) -> int:
+    """Return what the freest card of a cluster has left, as Seaway sees it."""
+    found = [device for node in made.plane.overview.nodes(cluster) for device in node.devices]
+    return max(device.memory_mib.total - device.memory_mib.used for device in found)

@@ -1,0 +1,420 @@
+"""A hundred faults of clusters and of the way to them: no job is lost, and none is left running twice.
+
+The whole control plane with its threads, on API servers in memory. What holds at the end is read off the servers, not
+off what Seaway believes. ``SEAWAY_TEST_FAULT_SEEDS`` says how many histories each way of deploying lives through.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.collect.view import Limits
+from seaway.adapters.kubernetes.karmada import KarmadaBackends
+from seaway.adapters.kubernetes.wishes import Wishes
+from seaway.application.control.settings import ControlSettings
+from seaway.application.records import JobRecord
+from seaway.application.system_clock import SystemClock
+from seaway.application.transitions import accepted
+from seaway.bootstrap.plane import Plane, make_plane
+from seaway.bootstrap.settings import Settings
+from seaway.domain.ids import JobIds
+from seaway.domain.job import Demand, NodeRules, ResourceRequest
+from seaway.domain.job_spec import JobSpec, Run
+from seaway.domain.lifecycle import JobState
+from seaway.testing.kubernetes import ApiServer, KarmadaWorld
+from seaway.testing.kubernetes.controllers import hami
+from seaway.testing.kubernetes.failures import FailureError
+from seaway.testing.kubernetes.kinds import CONFIG_MAPS, DEPLOYMENTS, JOBS, OVERRIDES, PODS, POLICIES, SERVICES
+from seaway.testing.memory_store import MemoryStore
+from tests.conformance.test_kubernetes_backends import gpu_node
+
+pytestmark = pytest.mark.slow
+
+SEEDS = int(os.environ.get("SEAWAY_TEST_FAULT_SEEDS", "2"))
+STEPS = 30
+WAIT_S = 40.0
+CONTROL = ControlSettings(
+    assume_s=8,
+    stale_s=1.2,
+    grace_s=4,
+    replace_per_minute=6000,
+    retry_s=0.1,
+    most_retry_s=0.5,
+    forgive_s=1,
+    keep_finished_s=1,
+    hold_s=1,
+    poll_s=0.1,
+)
+WISHES = Wishes(call_s=0.5, limits=Limits(patience_s=0.6, refused_s=0.4))
+IMAGE = "registry.example/train:1"
+TROUBLES = (
+    "stop",
+    "cut",
+    "cut",
+    "forget",
+    "error",
+    "error",
+    "conflict",
+    "throttle",
+    "slow",
+    "hang",
+    "drop",
+    "partition",
+    "node",
+    "pod",
+    "workload",
+    "stranger",
+)
+NAMES = ("alpha", "beta", "gamma")
+CARD_MIB = 81_920
+Json = dict[str, Any]
+
+
+@dataclass
+class Seen:
+    """What became of the pods of jobs, as the servers have it: by job and attempt, when a copy first and last ran."""
+
+    began_s: dict[tuple[str, int], float] = field(default_factory=dict)
+    ended_s: dict[tuple[str, int], float] = field(default_factory=dict)
+    overbooked: list[str] = field(default_factory=list)
+
+
+class World:
+    """A control plane and its clusters, and what goes wrong with them.
+
+    Attributes
+    ----------
+    members
+        The clusters' servers by name.
+    writes_to
+        Servers that Seaway writes into.
+    """
+
+    def __init__(self, folder: Path, *, karmada: bool, seed: int = 0, names: tuple[str, ...] = NAMES) -> None:
+        self.random = Random(seed)
+        self.karmada = KarmadaWorld([*names]).open() if karmada else None
+        self.members = self.karmada.members if self.karmada else {name: ApiServer(name).open() for name in names}
+        self.writes_to = [self.karmada.control] if self.karmada else [*self.members.values()]
+        self.seen = Seen()
+        for name, server in self.members.items():
+            for at in range(2):
+                server.put(gpu_node(f"{name}-{at}", 2))
+            self.follow(server)
+            if not karmada:
+                server.kubeconfig(folder / name)
+        self.backends = (
+            KarmadaBackends(self.karmada.kubeconfig(folder / "karmada"), WISHES, seed)
+            if self.karmada
+            else KubernetesBackends(folder, WISHES, seed)
+        )
+        self.store = MemoryStore()
+        self.plane: Plane = make_plane(
+            Settings(control=CONTROL), self.store, self.backends, SystemClock(), random=Random(seed)
+        )
+        self.ids = JobIds(Random(seed))
+        self.jobs: list[str] = []
+        self.stopped: list[ApiServer] = []
+        self.failed: list[tuple[ApiServer, str]] = []
+        self.plane.start()
+
+    def close(self) -> None:
+        """End all of it."""
+        self.recover()
+        self.plane.stop()
+        self.backends.close()
+        if self.karmada:
+            self.karmada.close()
+        else:
+            for server in self.members.values():
+                server.close()
+
+    # What the servers have.
+
+    def follow(self, server: ApiServer) -> None:
+        """Look at a server's pods after each change of one."""
+        server.call(lambda: server.store.follow(lambda _: self.look(server), (PODS,)))
+
+    def look(self, server: ApiServer) -> None:
+        """Note after each change of a pod, on the server's thread, which copies run and what they hold."""
+        now_s = time.monotonic()
+        taken: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        running = set()
+        for each in server.store.all(PODS):
+            pod = each.read()
+            if pod.get("status", {}).get("phase") in {"Succeeded", "Failed"}:
+                continue
+            labels = pod["metadata"].get("labels", {})
+            for uuid, memory, cores in hami.read_devices(
+                pod["metadata"].get("annotations", {}).get(hami.ALLOCATED, "")
+            ):
+                taken[uuid].append((memory, cores))
+            if "seaway.io/job" in labels and pod.get("status", {}).get("phase") == "Running":
+                running.add((server.name, labels["seaway.io/job"], int(labels["seaway.io/attempt"])))
+        for _, job_id, attempt in running:
+            self.seen.began_s.setdefault((job_id, attempt), now_s)
+            self.seen.ended_s[job_id, attempt] = now_s
+        for uuid, shares in taken.items():
+            memory, cores = sum(share[0] for share in shares), sum(share[1] for share in shares)
+            if memory > CARD_MIB or cores > 100 or len(shares) > 10:
+                self.seen.overbooked.append(f"{server.name}: {uuid} {shares}")
+
+    def pods(self, job_id: str = "") -> list[tuple[ApiServer, Json]]:
+        """Return Seaway's pods that have not ended, of one job or all."""
+        selector = f"seaway.io/job={job_id}" if job_id else "seaway.io/job"
+        return [
+            (server, pod)
+            for server in self.members.values()
+            for pod in server.list(PODS, "seaway", selector)
+            if pod.get("status", {}).get("phase") not in {"Succeeded", "Failed"}
+        ]
+
+    def left(self) -> set[tuple[str, int]]:
+        """Return the attempts of which there is anything at any server."""
+        servers = {*self.members.values(), *self.writes_to}
+        kinds = (PODS, JOBS, DEPLOYMENTS, SERVICES, CONFIG_MAPS, POLICIES, OVERRIDES)
+        found = [
+            each["metadata"]["labels"]
+            for server in servers
+            for kind in kinds
+            if kind in server.store.shelves
+            for each in server.list(kind, "seaway", "seaway.io/job")
+        ]
+        return {(labels["seaway.io/job"], int(labels["seaway.io/attempt"])) for labels in found}
+
+    # Jobs.
+
+    def submit(self, image: str = IMAGE, **figures: Any) -> str:  # noqa: ANN401  # fields of a spec
+        """Take a job in; return its id."""
+        request = figures.pop("request", ResourceRequest(500, 256, 1, 20_000, 0, 300))
+        nodes = NodeRules(clusters=frozenset(figures.pop("clusters", ())))
+        spec = JobSpec("work", Demand(request, nodes=nodes), run=Run(image), **figures)
+        now_ns = time.time_ns()
+        job_id = self.ids.draw(now_ns)
+        self.plane.writer.commit(
+            [accepted(JobRecord(job_id, spec, JobState.PENDING, now_ns, now_ns, "ada", "accepted"))]
+        )
+        self.jobs.append(job_id)
+        return job_id
+
+    def job(self, job_id: str) -> JobRecord:
+        """Return a job as it is stored."""
+        found = self.store.job(job_id)
+        assert found is not None, f"{job_id} is lost"
+        return found
+
+    def state(self, job_id: str) -> JobState:
+        """Return the state of a job."""
+        return self.job(job_id).state
+
+    def reasons(self, job_id: str) -> str:
+        """Return all that was ever said of a job."""
+        return "\n".join(each.reason for each in self.store.events(0, 1000, job_id=job_id))
+
+    def place(self, job_id: str) -> str:
+        """Return the cluster of a job's latest attempt."""
+        return self.store.attempts(job_id)[-1].placements[0].cluster
+
+    def finish(self, job_id: str) -> None:
+        """Have all running pods of a job exit with 0."""
+        for server, pod in self.pods(job_id):
+            if server.running and pod["status"].get("phase") == "Running":
+                ended = {"name": "main", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+                change = {"status": {"phase": "Succeeded", "containerStatuses": [ended]}}
+                server.patch(PODS, "seaway", pod["metadata"]["name"], change, "status")
+
+    # Faults.
+
+    def recover(self) -> None:
+        """End all faults."""
+        for server in self.stopped:
+            server.start()
+        self.stopped.clear()
+        for server in {*self.members.values(), *self.writes_to}:
+            server.faults.clear()
+        for server, node in self.failed:
+            server.heal_node(node)
+        self.failed.clear()
+
+    def some(self) -> ApiServer:
+        """Pick a server; Karmada's own now and then."""
+        return self.random.choice([*self.members.values(), *self.writes_to])
+
+    def partition(self, name: str) -> None:
+        """Have a cluster answer Seaway nothing, while all in it goes on."""
+        if self.karmada:
+            self.karmada.control.faults.hang(f"/apis/cluster.karmada.io/v1alpha1/clusters/{name}/proxy*")
+        else:
+            self.members[name].faults.hang()
+
+    def trouble(self) -> str:  # noqa: C901, PLR0912  # a case a line
+        """Have something go wrong; return what."""
+        server, random = self.some(), self.random
+        member = random.choice([*self.members.values()])
+        what = random.choice(TROUBLES)
+        match what:
+            case "stop" if not self.stopped:
+                server.stop()
+                self.stopped.append(server)
+            case "cut":
+                server.faults.cut_watches()
+            case "forget":
+                server.forget_history()
+            case "error":
+                server.faults.error(random.choice([500, 503]), times=random.randint(1, 8))
+            case "conflict":
+                server.faults.error(409, method=random.choice(["PATCH", "POST", "DELETE"]), times=random.randint(1, 3))
+            case "throttle":
+                server.faults.throttle(1, times=random.randint(1, 4))
+            case "slow":
+                server.faults.slow(0.3, times=10)
+            case "drop":
+                server.faults.drop(times=random.randint(1, 8))
+            case "hang":
+                server.faults.hang(times=random.randint(1, 5))
+            case "partition":
+                self.partition(member.name)
+            case "node":
+                self.failed.append((member, f"{member.name}-{random.randint(0, 1)}"))
+                member.fail_node(self.failed[-1][1])
+            case "pod":
+                self.delete(PODS)
+            case "workload":
+                self.delete(JOBS)
+            case "stranger":
+                self.occupy(member)
+        return what
+
+    def delete(self, kind: Any) -> None:  # noqa: ANN401  # a kind of objects
+        """Delete something of Seaway's that ran already, as somebody with kubectl would.
+
+        What is deleted from Karmada before it was sent to a member is not noticed by Seaway, and not tried here.
+        """
+        servers = self.writes_to if kind is JOBS else [*self.members.values()]
+        found = [(server, each) for server in servers for each in server.list(kind, "seaway") if self.ran(each)]
+        if found:
+            server, each = self.random.choice(found)
+            try:
+                server.delete(kind, "seaway", each["metadata"]["name"], propagation="Background")
+            except FailureError:
+                return  # it was gone
+
+    def ran(self, body: Json) -> bool:
+        """Tell whether the attempt that an object is of was seen running."""
+        labels = body["metadata"]["labels"]
+        return (labels["seaway.io/job"], int(labels["seaway.io/attempt"])) in self.seen.began_s
+
+    def occupy(self, server: ApiServer, node: str = "") -> None:
+        """Have somebody else's pod take most of a card, past Seaway."""
+        limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "70000", "nvidia.com/gpucores": "10"}
+        container = {"name": "main", "image": IMAGE, "resources": {"limits": limits}}
+        spec: Json = {"containers": [container]}
+        if node:
+            spec["nodeSelector"] = {"kubernetes.io/hostname": node}
+        meta = {"name": f"stranger-{self.random.randrange(10**9)}"}
+        server.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+
+    # What holds.
+
+    def wait(self, what: Callable[[], object], why: str, seconds: float = WAIT_S) -> None:
+        """Wait until something is so."""
+        give_up_s = time.monotonic() + seconds
+        while not what():
+            if time.monotonic() > give_up_s:
+                jobs = [(each, self.job(each).state.value, self.job(each).reason) for each in self.jobs]
+                pytest.fail(f"never seen: {why}; {jobs}")
+            time.sleep(0.02)
+
+    def settled(self, short: set[str]) -> bool:
+        """Tell whether every job is where it stays; those that are short are helped to end."""
+        calm = True
+        for each in self.jobs:
+            row = self.job(each)
+            if row.state.final:
+                continue
+            if each in short:
+                self.finish(each)
+                calm = False
+            elif row.state is not JobState.RUNNING:
+                calm = False
+        return calm
+
+    def check(self) -> None:
+        """Check that nothing is lost, doubled, left over or overbooked."""
+        for each in self.jobs:
+            row = self.job(each)
+            assert row.state in {JobState.COMPLETED, JobState.RUNNING, JobState.FAILED}, f"{row.state}: {row.reason}"
+            assert row.reason
+            live = [pod for _, pod in self.pods(each)]
+            if row.state is JobState.RUNNING:
+                assert len(live) == row.spec.replicas, f"{each} has {len(live)} pods"
+                assert {pod["metadata"]["labels"]["seaway.io/attempt"] for pod in live} == {str(row.attempt)}
+            else:
+                assert not live
+        running = {(each, self.job(each).attempt) for each in self.jobs if self.state(each) is JobState.RUNNING}
+        assert self.left() == running
+        assert not list(self.store.outgoing())
+        assert {(each.job_id, each.number) for each in self.store.held_attempts()} == running
+        assert not self.seen.overbooked
+        strays = self.plane.operations.strays()
+        assert not strays
+
+
+@contextmanager
+def world(folder: Path, *, karmada: bool, seed: int = 0) -> Iterator[World]:
+    """Make a world, wait until all its clusters are heard, and end it."""
+    made = World(folder, karmada=karmada, seed=seed)
+    try:
+        made.wait(lambda: heard(made) == len(made.members), "all clusters")
+        yield made
+    finally:
+        made.close()
+
+
+def heard(made: World) -> int:
+    """Count the clusters that answer."""
+    return sum(each.state.value == "up" for each in made.plane.overview.clusters())
+
+
+@pytest.mark.parametrize("karmada", [False, True], ids=["directly", "through-karmada"])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_no_job_is_lost_or_left_running_twice(seed: int, karmada: bool, tmp_path: Path) -> None:
+    """After any history of faults every job is where it should be, once, and nothing else of Seaway's is left."""
+    with world(tmp_path, karmada=karmada, seed=seed) as made:
+        random = made.random
+        short: set[str] = set()
+        told = []
+        for step in range(STEPS):
+            if step % 3 == 0:
+                kind = random.choice(["short", "short", "gang", "service", "crash"])
+                if kind == "service":
+                    made.submit(template="deployment")
+                elif kind == "crash":
+                    made.submit("fail/it", retries=1)
+                else:
+                    replicas = 2 if kind == "gang" else random.randint(1, 2)
+                    short.add(made.submit(replicas=replicas, gang=kind == "gang"))
+            told.append(made.trouble())
+            for each in [each for each in short if random.random() < 0.1]:
+                made.finish(each)
+            time.sleep(random.uniform(0, 0.2))
+            if random.random() < 0.25:
+                time.sleep(random.choice([0, 0.5, CONTROL.grace_s * 0.5]))
+                made.recover()
+        made.recover()
+        made.wait(lambda: heard(made) == len(made.members), f"all clusters again after {told}")
+        made.wait(lambda: made.settled(short), f"that all is calm after {told}")
+        running = {each for each in made.jobs if made.state(each) is JobState.RUNNING}
+        made.wait(lambda: {each for each, _ in made.left()} <= running, f"that all is tidied up after {told}")
+        time.sleep(0.3)
+        made.check()
