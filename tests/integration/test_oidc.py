@@ -164,6 +164,7 @@ BAD: dict[str, Any] = {
     "odd name": lambda: token(sub="a\nb"),
     "long name": lambda: token(sub="a" * 64),
     "nobody's name": lambda: token(sub="anonymous"),
+    "the loop's name": lambda: token(sub="scheduler"),
     "without role": lambda: token(seaway_role=None),
     "without tenant": lambda: token(seaway_tenant=None),
     "odd tenant": lambda: token(seaway_tenant="A B"),

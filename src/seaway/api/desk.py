@@ -24,6 +24,9 @@ HEADERS = "seaway.headers"
 
 OPERATION = "seaway.operation"
 DRY_RUN = "seaway.dry_run"
+MADE = "seaway.made"
+"""Where in a request's scope stands the id of what it made, where its path does not name it."""
+
 AUDIT_SOON_S = 0.1
 
 Call = Callable[[Request], Awaitable[Response]]
@@ -74,7 +77,7 @@ class Desk:
             role=who.role.value if who else "",
             tenant=who.tenant if who else "",
             verb=f"{request.scope['method']} {operation}",
-            target=_printable(request.scope["path"])[:LONGEST_TARGET],
+            target=_target(request)[:LONGEST_TARGET],
             status=status,
             address=address_of(request),
         )
@@ -118,6 +121,12 @@ def who_of(request: Request) -> Who:
     """Return who asks."""
     who: Who = request.scope[WHO]
     return who
+
+
+def _target(request: Request) -> str:
+    path = _printable(request.scope["path"])
+    made = request.scope.get(MADE)
+    return f"{path}/{made}" if made else path
 
 
 def _printable(path: str) -> str:

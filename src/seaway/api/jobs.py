@@ -10,7 +10,7 @@ import orjson
 from fastapi import Path, Query, Request, Response
 
 from seaway.api.bodies import JSON, MERGE_PATCH, YAML, read, read_either, require_kind
-from seaway.api.desk import DRY_RUN, desk_of, header_of, plane_of, who_of
+from seaway.api.desk import DRY_RUN, MADE, desk_of, header_of, plane_of, who_of
 from seaway.api.errors import BadRequestError
 from seaway.api.finding import find, page_after, page_token, tenant_asked
 from seaway.api.job_query import JobQuery
@@ -67,6 +67,7 @@ async def submit(request: Request) -> Response:
     if job is None:  # what was taken in once is so for good, whatever the door says by now
         await _admit(request, spec)
         job, new = await plane.jobs.submit(spec, who.name, key)
+    request.scope[MADE] = job.id
     headers = {"location": f"/api/v1/jobs/{job.id}"}
     if not new:
         headers["idempotency-replayed"] = "true"

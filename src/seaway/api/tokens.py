@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from seaway.api.bodies import read
-from seaway.api.desk import desk_of, who_of
+from seaway.api.desk import MADE, desk_of, who_of
 from seaway.api.job_views import LARGEST_ID
 from seaway.api.replies import json_reply
 from seaway.api.routes import operation, router
@@ -55,6 +55,7 @@ async def create_token(request: Request) -> Response:
         None if given.expires_in is None else fields.limit_s(given.expires_in),
         who_of(request).name,
     )
+    request.scope[MADE] = token.id
     return json_reply({**token_fields(token), "secret": secret}, 201, {"cache-control": "no-store"})
 
 

@@ -26,6 +26,9 @@ from seaway.domain.tenancy import require_name
 
 PREFIX = "sw"
 ANONYMOUS = "anonymous"
+RESERVED = frozenset({ANONYMOUS, "controller", "scheduler", "seaway", "seaway db", "demo"})
+"""Names under which Seaway itself does things, and is told in events; nobody else has one of them."""
+
 FIRST_TOKEN = "admin"  # its name
 SECRET_BYTES = 32
 ID_BYTES = 6
@@ -313,8 +316,8 @@ class Access:
             live = token.revoked_ns is None and (token.expires_ns is None or token.expires_ns > now_ns)
             if token.name == name and live:
                 raise ConflictError(f"there is a token {name!r} already; revoke it first or take another name")
-        if name == ANONYMOUS:
-            raise RejectedError(f"{ANONYMOUS!r} stands for nobody in particular; take another name", where="name")
+        if name in RESERVED:
+            raise RejectedError(f"{name!r} stands for nobody, or for Seaway itself; take another name", where="name")
 
     def _require_tenant(self, role: Role, tenant: str) -> None:
         of_tenant = RANKS[role] < RANKS[Role.OPERATOR]

@@ -176,3 +176,14 @@ async def test_the_last_admins_token_is_revoked_by_force_only(rig: Rig) -> None:
         gone = await client.delete(f"/api/v1/tokens/{token_id}", params={"force": "true"})
         assert (gone.status_code, gone.json()["revoked_at"] is None) == (200, False)
         assert (await client.get("/api/v1/me")).status_code == 401
+
+
+async def test_the_audit_log_names_what_was_made(rig: Rig) -> None:
+    """Whoever reads it finds the job or token that came of a request, not just where it was asked for."""
+    job = await rig.submit()
+    async with rig.client("admin") as client:
+        token = (await client.post("/api/v1/tokens", json={"name": "new", "role": "admin"})).json()
+        await client.post("/api/v1/jobs", json={"name": "a", "queue": "nowhere"})
+    await rig.app.state.desk.audit.store()
+    targets = [entry.target for entry in rig.store.audit(0, 100)]
+    assert {f"/api/v1/jobs/{job['id']}", f"/api/v1/tokens/{token['id']}", "/api/v1/jobs"} <= set(targets)

@@ -6,8 +6,9 @@ import hashlib
 
 import pytest
 
-from seaway.application.access import ANONYMOUS, Access, Who, is_loopback, require_loopback
+from seaway.application.access import ANONYMOUS, RESERVED, Access, Who, is_loopback, require_loopback
 from seaway.application.changes import Change
+from seaway.application.control import observe, schedule
 from seaway.application.login_limit import (
     MOST_ADDRESSES,
     MOST_FAILURES,
@@ -125,6 +126,13 @@ def test_the_last_admin_is_kept(world: World) -> None:
         world.access.revoke(ids[1])
     assert world.access.revoke(ids[1], force=True).revoked_ns is not None
     assert world.access.revoke(ids[1]).revoked_ns is not None
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED | {observe.ACTOR, schedule.ACTOR}))
+def test_nobody_has_a_name_of_seaways_own(world: World, name: str) -> None:
+    """What Seaway itself does is told under names that no token can have."""
+    with pytest.raises(RejectedError):
+        world.token(Role.ADMIN, name)
 
 
 def test_a_token_ends_when_it_said(world: World) -> None:

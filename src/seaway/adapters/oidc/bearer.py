@@ -17,7 +17,7 @@ from jwt.exceptions import PyJWTError
 
 from seaway.adapters.oidc.keys import ALGORITHMS, Keys
 from seaway.adapters.oidc.settings import OidcSettings
-from seaway.application.access import ANONYMOUS, RANKS, Who
+from seaway.application.access import RANKS, RESERVED, Who
 from seaway.application.ports.clock import Clock
 from seaway.application.records import Role
 from seaway.domain.errors import RejectedError, UnauthenticatedError
@@ -100,8 +100,8 @@ class OidcBearer:
         name = claims.get(settings.name_claim)
         if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= LONGEST_NAME:
             raise RejectedError(f"{settings.name_claim} has to be a text of at most {LONGEST_NAME} letters")
-        if name == ANONYMOUS:
-            raise RejectedError(f"{settings.name_claim} may not be {ANONYMOUS!r}")
+        if name in RESERVED:
+            raise RejectedError(f"{settings.name_claim} may not be {name!r}")
         role = self._role(claims.get(settings.role_claim))
         of_tenant = RANKS[role] < RANKS[Role.OPERATOR]
         tenant = claims.get(settings.tenant_claim) if of_tenant else ""
