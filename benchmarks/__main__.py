@@ -13,6 +13,7 @@ from rich.table import Table
 
 from benchmarks import engine, quality
 from benchmarks.api.cases import api
+from benchmarks.clusters.deploy import deploy
 from benchmarks.clusters.fleet import fleet
 from benchmarks.kill.cases import kill
 from benchmarks.loop import loop
@@ -29,6 +30,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "loop": loop,
     "api": api,
     "fleet": fleet,
+    "deploy": deploy,
     "kill": kill,
 }
 

@@ -1,4 +1,7 @@
-"""Submit so many jobs that stay: ``python -m benchmarks.api.burst URL COUNT CONNECTIONS [PAUSE]``."""
+"""Submit so many jobs that stay: ``python -m benchmarks.api.burst URL COUNT CONNECTIONS [PAUSE]``.
+
+The environment's BURST_BODY is what is submitted, if it is set.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ import sys
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-BODY = b'{"name":"burst","resources":{"cpu":"500m","memory":"1GB","gpus":1,"gpu_memory":"4GB","gpu_cores":"10%"}}'
+SMALL = '{"name":"burst","resources":{"cpu":"500m","memory":"1GB","gpus":1,"gpu_memory":"4GB","gpu_cores":"10%"}}'
+BODY = os.environ.get("BURST_BODY", SMALL).encode()
 
 
 async def submit(url: str, token: str, left: Iterator[int], pause_s: float) -> None:
