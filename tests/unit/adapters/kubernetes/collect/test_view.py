@@ -1,0 +1,270 @@
+"""The view of a cluster: what it tells of changes, and that no cluster has others wait."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.view import ClusterView, Limits
+from seaway.adapters.kubernetes.objects import Broken, NodeObject, Part, PodObject, read_item
+from seaway.adapters.kubernetes.wishes import Wishes
+from seaway.domain.cluster import Cluster
+from seaway.domain.deployment import Cause, CopyPhase
+from seaway.domain.errors import UnavailableError
+from seaway.testing.kubernetes import ApiServer
+from seaway.testing.kubernetes.kinds import NODES
+
+T = TypeVar("T", bound=Part)
+WAIT_S = 10.0
+JOB = "01k9zj5q8e0ab"
+
+
+class Timers:
+    """Calls what was to be called later when a test says so."""
+
+    def __init__(self) -> None:
+        self.due: list[tuple[float, Callable[[], None]]] = []
+
+    def later(self, seconds: float, call: Callable[[], None]) -> None:
+        """Keep it."""
+        self.due.append((seconds, call))
+
+    def pass_by(self) -> None:
+        """Call all."""
+        due, self.due = self.due, []
+        for _, call in due:
+            call()
+
+
+@pytest.fixture
+def timers() -> Timers:
+    """Make timers."""
+    return Timers()
+
+
+@pytest.fixture
+def view(timers: Timers) -> ClusterView:
+    """Make a view that has one node and was looked at."""
+    made = ClusterView(Cluster("alpha"), Health(()), timers.later, Limits(kept=4))
+    made.put_node(node("n1"))
+    return made
+
+
+def decoded(value: dict[str, Any], kind: type[T]) -> T:
+    """Decode an object as it comes from a cluster."""
+    found = read_item(json.dumps(value).encode(), kind)
+    assert not isinstance(found, Broken), found
+    return found
+
+
+def node(name: str, ready: str = "True") -> NodeObject:
+    """Write a node."""
+    meta = {"name": name, "labels": {"kubernetes.io/hostname": name}}
+    amounts = {"cpu": "8", "memory": "16Gi"}
+    status = {"allocatable": amounts, "conditions": [{"type": "Ready", "status": ready}]}
+    return decoded({"metadata": meta, "status": status}, NodeObject)
+
+
+def pod(name: str, **status: Any) -> PodObject:  # noqa: ANN401  # fields of a status
+    """Write a pod that is nobody's copy."""
+    container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
+    body = {
+        "metadata": {"name": name, "namespace": "ns", "uid": name},
+        "spec": {"nodeName": "n1", "containers": [container]},
+    }
+    return decoded({**body, "status": {"phase": "Running", **status}}, PodObject)
+
+
+def copy(**status: Any) -> PodObject:  # noqa: ANN401  # fields of a status
+    """Write a pod of an attempt that no node takes."""
+    labels = {"seaway.io/job": JOB, "seaway.io/attempt": "1", "app.kubernetes.io/managed-by": "seaway"}
+    meta = {
+        "name": "mine",
+        "namespace": "seaway",
+        "uid": "u",
+        "labels": labels,
+        "annotations": {"seaway.io/replicas": "0"},
+    }
+    spec = {"containers": [{"name": "main"}], "nodeSelector": {"kubernetes.io/hostname": "n1"}}
+    return decoded({"metadata": meta, "spec": spec, "status": {"phase": "Pending", **status}}, PodObject)
+
+
+UNSCHEDULABLE = [
+    {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "CardInsufficientMemory"}
+]
+
+
+def test_only_what_changed_is_told(view: ClusterView) -> None:
+    """After everything was told once, a cursor brings what changed since, and no inventory unless a node did."""
+    view.put_pod(pod("a"))
+    first = view.changes("", 0)
+    assert first.complete
+    assert [each.name for each in first.occupants] == ["ns/a"]
+    view.put_pod(pod("b"))
+    then = view.changes(first.cursor, 0)
+    assert not then.complete
+    assert then.inventory is None
+    assert [each.name for each in then.occupants] == ["ns/b"]
+    view.put_node(node("n2"))
+    told = view.changes(then.cursor, 0).inventory
+    assert told is not None
+    assert [each.name for each in told.nodes] == ["n1", "n2"]
+
+
+def test_the_same_again_is_no_change(view: ClusterView) -> None:
+    """What a server tells twice, like a heartbeat of a node, wakes nobody."""
+    view.put_pod(pod("a"))
+    cursor = view.changes("", 0).cursor
+    view.put_pod(pod("a"))
+    view.put_node(node("n1"))
+    again = view.changes(cursor, 0)
+    assert again.inventory is None
+    assert not again.occupants
+
+
+def test_a_pod_that_goes_or_ends_holds_nothing(view: ClusterView) -> None:
+    """A pod that is gone, or over, is told once without a node."""
+    for name in "ab":
+        view.put_pod(pod(name))
+    cursor = view.changes("", 0).cursor
+    view.drop_pod("ns/a")
+    view.put_pod(pod("b", phase="Succeeded"))
+    assert {(each.name, each.node) for each in view.changes(cursor, 0).occupants} == {("ns/a", ""), ("ns/b", "")}
+
+
+def test_a_cursor_that_is_too_old_gets_everything(view: ClusterView) -> None:
+    """Who asks from before what is remembered is told all there is."""
+    cursor = view.changes("", 0).cursor
+    for at in range(20):
+        view.put_pod(pod(f"pod-{at}"))
+    told = view.changes(cursor, 0)
+    assert told.complete
+    assert len(told.occupants) == 20
+
+
+def test_a_list_drops_what_is_gone(view: ClusterView) -> None:
+    """What a new list has no more is gone."""
+    view.put_pod(pod("a"))
+    cursor = view.changes("", 0).cursor
+    view.replace_pods([pod("b")])
+    assert {(each.name, each.node) for each in view.changes(cursor, 0).occupants} == {("ns/a", ""), ("ns/b", "n1")}
+
+
+def test_a_pod_that_no_node_takes_is_refused_after_a_while(view: ClusterView, timers: Timers) -> None:
+    """What a scheduler still will not have after a while failed, and that is the decision of the scheduler."""
+    view.put_pod(copy(conditions=UNSCHEDULABLE))
+    first = view.changes("", 0)
+    assert first.copies[0].phase is CopyPhase.STARTING
+    timers.pass_by()
+    (refused,) = view.changes(first.cursor, 0).copies
+    assert (refused.phase, refused.cause) == (CopyPhase.FAILED, Cause.REFUSED)
+    assert refused.reason == "no node takes it: CardInsufficientMemory"
+
+
+def test_a_pod_that_is_taken_in_time_is_not_refused(view: ClusterView, timers: Timers) -> None:
+    """What was bound meanwhile is not held against anybody."""
+    view.put_pod(copy(conditions=UNSCHEDULABLE))
+    view.put_pod(copy(conditions=[{"type": "PodScheduled", "status": "True"}]))
+    timers.pass_by()
+    assert view.changes("", 0).copies[0].phase is CopyPhase.STARTING
+
+
+def test_a_cluster_that_fails_for_too_long_is_not_believed() -> None:
+    """Once a source failed for as long as patience lasts, nothing is told, but why."""
+    now_s = [0.0]
+    health = Health(["/api/v1/pods"], lambda: now_s[0])
+    view = ClusterView(Cluster("alpha"), health, lambda _, __: None, Limits(patience_s=2))
+    with pytest.raises(UnavailableError, match="for the first time"):
+        view.changes("", 0)
+    health.heard("/api/v1/pods")
+    cursor = view.changes("", 0).cursor
+    health.failed("/api/v1/pods", "no route to host")
+    now_s[0] = 1.9
+    assert view.failing
+    view.changes(cursor, 0)
+    now_s[0] = 2.0
+    with pytest.raises(UnavailableError, match="alpha: no route to host"):
+        view.changes(cursor, 0)
+    health.heard("/api/v1/pods")
+    view.changes(cursor, 0)
+
+
+def test_whoever_waits_is_woken_by_a_change_and_by_the_end(view: ClusterView) -> None:
+    """A call that waits returns when something changes, and when the cluster is left."""
+    cursor = view.changes("", 0).cursor
+    told: list[int] = []
+
+    def ask() -> None:
+        found = view.changes(cursor, WAIT_S)
+        told.append(len(found.occupants))
+        told.append(len(view.changes(found.cursor, WAIT_S).occupants))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    view.put_pod(pod("a"))
+    while not told:
+        time.sleep(0.001)
+    view.close()
+    asking.join(WAIT_S)
+    assert told == [1, 0]
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Iterator[dict[str, ApiServer]]:
+    """Start two servers with a node each."""
+    made = {name: ApiServer(name).open() for name in ("alpha", "beta")}
+    for name, server in made.items():
+        meta = {"name": f"{name}-0", "labels": {"kubernetes.io/hostname": f"{name}-0"}}
+        server.put({"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": {"allocatable": {"cpu": "8"}}})
+        server.kubeconfig(tmp_path / name)
+    yield made
+    for server in made.values():
+        server.close()
+
+
+def test_a_cluster_that_hangs_holds_up_no_other(servers: dict[str, ApiServer], tmp_path: Path) -> None:
+    """While nobody has noticed yet that a cluster hangs, others are told of every change, each within a second."""
+    backends = KubernetesBackends(tmp_path, Wishes(call_s=8, limits=Limits(patience_s=6)), seed=1)
+    try:
+        clusters = {each.cluster: each for each in backends.clusters()}
+        cursors = {name: first(clusters[name].changes) for name in clusters}
+        servers["alpha"].faults.hang()
+        servers["alpha"].patch(NODES, "", "alpha-0", {"metadata": {"labels": {"at": "0"}}})
+        order: list[str] = []
+        for at in range(5):
+            began_s = time.monotonic()
+            servers["beta"].patch(NODES, "", "beta-0", {"metadata": {"labels": {"at": str(at)}}})
+            found = clusters["beta"].changes(cursors["beta"], WAIT_S)
+            cursors["beta"] = found.cursor
+            assert found.inventory is not None
+            order.append(f"beta {found.inventory.nodes[0].labels['at']}")
+            assert time.monotonic() - began_s < 1
+        still = clusters["alpha"].changes(cursors["alpha"], 0)
+        assert still.inventory is None
+        servers["alpha"].faults.clear()
+        then = clusters["alpha"].changes(cursors["alpha"], WAIT_S)
+        assert then.inventory is not None
+        order.append(f"alpha {then.inventory.nodes[0].labels['at']}")
+        assert order == ["beta 0", "beta 1", "beta 2", "beta 3", "beta 4", "alpha 0"]
+    finally:
+        servers["alpha"].faults.clear()
+        backends.close()
+
+
+def first(changes: Callable[[str, float], Any]) -> str:
+    """Wait for the first list; return the cursor behind it."""
+    give_up_s = time.monotonic() + WAIT_S
+    while True:
+        try:
+            return str(changes("", 0).cursor)
+        except UnavailableError:
+            assert time.monotonic() < give_up_s
+            time.sleep(0.01)
