@@ -30,11 +30,14 @@ from tests.missing import skip_or_fail
 pytestmark = pytest.mark.slow
 
 PATIENCE_S = 90
-LEASE_S, RENEW_S, RETRY_S = 3, 2, 0.4
+LEASE_S, RENEW_S, RETRY_S = 8, 6, 0.4
 MOST_WAIT_S = RETRY_S * 2.2
 """How long a standby pauses between two tries, at most."""
 
-START_S = 15
+SLACK_S = 3
+"""What all else may take until the Lease has another name in it."""
+
+START_S = 30
 """How long a process may take from leading to answering, on two cores shared with much else."""
 
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -229,7 +232,7 @@ def test_when_the_leader_is_killed_the_other_goes_on(pair: Pair) -> None:
     first.end(signal.SIGKILL)
     wait(lambda: pair.leader() != before, "the other leads", second)
     took_s = time.monotonic() - killed_s
-    assert took_s < LEASE_S + MOST_WAIT_S + 1
+    assert took_s < LEASE_S + MOST_WAIT_S + SLACK_S
     pair.sign_in(second)
     assert time.monotonic() - killed_s < LEASE_S + MOST_WAIT_S + START_S
     jobs.append(pair.submit(12))
@@ -276,9 +279,17 @@ def test_a_leader_that_stood_still_writes_nothing_any_more(pair: Pair) -> None:
 
 @pytest.mark.parametrize("pair", ["postgresql"], indirect=True)
 def test_a_leader_that_cannot_renew_ends_before_anybody_else_may_lead(pair: Pair) -> None:
-    """Cut off from the Lease it ends by itself; the cluster hears nothing from it after that."""
+    """Cut off from the Lease it ends by itself, and says why; a standby ends in peace whenever it is told to."""
     first = pair.start("first")
     pair.sign_in(first)
+    second = pair.start("second")
+    wait(
+        lambda: pair.leader() in second.get("/readyz").text if second.status("/healthz") else False, "it waits", second
+    )
+    said = second.end(signal.SIGTERM)
+    assert second.process.returncode == 0, said
+    assert "Traceback" not in said
+
     before = json.dumps((pair.cluster.get(LEASES, "seaway", "seaway") or {})["spec"])
     cut_s = time.monotonic()
     fault = pair.cluster.faults.error(403, "*/leases/*")
