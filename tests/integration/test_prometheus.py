@@ -59,14 +59,17 @@ def await_series(client: httpx.Client, query: str) -> list[dict[str, Any]]:
     """Ask Prometheus until it has an answer."""
     until = time.monotonic() + PATIENCE_S
     while True:
+        said = ""
         try:
-            body = client.get("/api/v1/query", params={"query": query}).json()
+            answer = client.get("/api/v1/query", params={"query": query})
         except httpx.TransportError:
-            body = {}
-        found: list[dict[str, Any]] = body.get("data", {}).get("result", [])
-        if found:
-            return found
-        assert time.monotonic() < until, body
+            pass  # it does not listen yet
+        else:
+            said = answer.text  # while it starts, that is no JSON
+            found: list[dict[str, Any]] = answer.json()["data"]["result"] if answer.is_success else []
+            if found:
+                return found
+        assert time.monotonic() < until, said
         time.sleep(0.1)
 
 
