@@ -108,6 +108,8 @@ class Live:
         What attempts hold that are about to be stored.
     recent
         What was asked for lately.
+    doubtful
+        Whether silence proves nothing now, because too many clusters are silent, or were until a moment ago.
     left_ns
         Since when clusters that hold something are not of the fleet any more, by the monotonic clock.
     """
@@ -119,6 +121,7 @@ class Live:
         self.fleet = LiveFleet()
         self.recent: deque[Job] = deque(maxlen=MIX)
         self.taken_in = 0
+        self.doubtful = False
         self.left_ns: dict[str, int] = {}
         self.queues: dict[str, Queue] = {}
         self.pools: dict[str, Pool] = {}
@@ -356,10 +359,13 @@ class Live:
     # Looking things up.
 
     def given_up(self, cluster: str) -> bool:
-        """Tell whether a cluster was silent, or not of the fleet any more, for longer than the grace period."""
+        """Tell whether a cluster was silent, or not of the fleet any more, for longer than the grace period.
+
+        Of silent ones none is while silence proves nothing: what they have may well run.
+        """
         live = self.fleet.clusters.get(cluster)
         if live:
-            return live.state is ClusterState.LOST
+            return live.state is ClusterState.LOST and not self.doubtful
         now_ns = self.clock.monotonic_ns()
         return (now_ns - self.left_ns.get(cluster, now_ns)) / 1e9 > self.settings.grace_s
 

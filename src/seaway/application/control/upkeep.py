@@ -70,6 +70,16 @@ class Upkeep:
                 self._live.fleet.set_state(live.name, ClusterState.LOST)
                 yield self._told("cluster", f"{live.name} has not answered for {silent_s:.0f} s and is given up")
                 self._live.reconsider(live.name)
+        self._doubt()
+
+    def _doubt(self) -> None:
+        """Work out whether silence proves anything, and look anew at the jobs of lost clusters when that changed."""
+        doubtful = self._halts() or self._halted_lately()
+        if doubtful != self._live.doubtful:
+            self._live.doubtful = doubtful
+            for live in self._live.fleet.clusters.values():
+                if live.state is ClusterState.LOST:
+                    self._live.reconsider(live.name)
 
     def _pass_over_pauses(self, now_ns: int) -> None:
         """Hold nothing against clusters for a time in which nobody listened, like one without a database."""
@@ -87,28 +97,31 @@ class Upkeep:
         """Send jobs of clusters that are lost or gone back to their queues, so many in a minute."""
         gone, told = self._gone()
         yield from told
-        silent = [live for live in self._live.fleet.clusters.values() if live.state is not ClusterState.UP]
-        lost = [live.name for live in silent if live.state is ClusterState.LOST]
+        lost = [live.name for live in self._live.fleet.clusters.values() if live.state is ClusterState.LOST]
         lost = lost if self._holding(lost) else []
-        halted = self._halts(len(silent))
+        halted = self._halts()
         if halted and lost and not self._halted:
-            text = f"{len(silent)} of {len(self._live.fleet.clusters)} clusters do not answer"
+            text = f"{len(self._silent())} of {len(self._live.fleet.clusters)} clusters do not answer"
             yield self._told("halt", f"{text}: the fault may be on this side, and nothing is placed elsewhere")
         self._halted = halted and (self._halted or bool(lost))
         why = {name: f"{name} is not of the fleet any more" for name in gone}
-        if not self._doubtful():
+        if not self._live.doubtful:
             why |= {name: f"{name} does not answer" for name in lost}
         yield from self._place_elsewhere(why)
 
-    def _halts(self, silent: int) -> bool:
+    def _silent(self) -> list[str]:
+        """Return the clusters that do not answer."""
+        return [live.name for live in self._live.fleet.clusters.values() if live.state is not ClusterState.UP]
+
+    def _halts(self) -> bool:
         """Tell whether so many clusters are silent that the fault is likely on this side, and remember when."""
-        halted = silent > self._live.settings.halt_share * len(self._live.fleet.clusters)
+        halted = len(self._silent()) > self._live.settings.halt_share * len(self._live.fleet.clusters)
         if halted:
             self._doubted_ns = self._live.clock.monotonic_ns()
         return halted
 
-    def _doubtful(self) -> bool:
-        """Tell whether silence proves nothing: too many are silent, or were until less than a grace period ago.
+    def _halted_lately(self) -> bool:
+        """Tell whether too many were silent until less than a grace period ago.
 
         Clusters that come back from one fault do so one after the other: those behind the one that lifts the halt
         have the whole grace period again.

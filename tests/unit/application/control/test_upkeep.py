@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import CopyPhase
+from seaway.domain.job_spec import Run
 from seaway.domain.lifecycle import AttemptState
 from seaway.testing.builders import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, known, scene
@@ -179,6 +182,25 @@ def test_nothing_is_placed_elsewhere_when_most_clusters_are_silent() -> None:
     assert made.where(job_id) == "alpha"
     made.plane.run(20)
     assert made.where(job_id) != "alpha"
+
+
+def test_what_a_silent_cluster_is_to_remove_is_not_started_elsewhere_during_a_halt() -> None:
+    """A job that was sent back from a cluster waits until it says that nothing runs there, or is given up for good."""
+    made = three()
+    job_id = made.submit()
+    made.plane.run(5)
+    for name in ("alpha", "beta"):
+        made.cluster(name).disconnect()
+    made.plane.jobs.change(job_id, replace(made.job(job_id).spec, run=Run("new")), "ada")
+    made.plane.run(200)
+    assert known(made, "alpha") is ClusterState.LOST
+    assert (made.state(job_id), made.job(job_id).attempt) == ("queued", 1)
+    assert "is being removed from alpha" in made.plane.overview.reason(made.job(job_id)).sentence
+    made.cluster("beta").reconnect()
+    made.plane.run(50)
+    assert made.job(job_id).attempt == 1
+    made.plane.run(30)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("running", 2)
 
 
 @pytest.mark.parametrize("gone_s", [0, 1, 2, 3])
