@@ -20,6 +20,7 @@ from seaway.domain.errors import (
     UnavailableError,
     UnknownError,
 )
+from seaway.wire.reading import message_of
 
 MOST_ERRORS = 50
 
@@ -99,7 +100,7 @@ def _rejected(error: RequestValidationError) -> RejectedError:
     """Make one error of what is wrong with a request's parameters."""
     told = {
         ".".join(str(step) for step in each["loc"][1:]): RejectedError(
-            each["msg"], where=".".join(str(step) for step in each["loc"][1:])[:100]
+            message_of(each), where=".".join(str(step) for step in each["loc"][1:])[:100]
         )
         for each in error.errors()[:MOST_ERRORS]
     }

@@ -29,6 +29,13 @@ def require_moment(text: str) -> str:
     return text
 
 
+def require_shown(state: StateName) -> StateName:
+    """Check a state."""
+    if state == "deleted":
+        raise PydanticCustomError("deleted", "may not be 'deleted': deleted jobs are not shown any more")
+    return state
+
+
 Word = Annotated[str, Field(max_length=253, pattern=LINE_PATTERN)]
 Moment = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"}), AfterValidator(require_moment)]
 
@@ -41,7 +48,7 @@ class JobQuery(BaseModel):
     tenant: Word = ""
     """Whose; your own tenant's when left out, all for operators and admins."""
     queue: Word = ""
-    state: Annotated[list[StateName], Field(max_length=len(JobState))] = []
+    state: Annotated[list[Annotated[StateName, AfterValidator(require_shown)]], Field(max_length=len(JobState))] = []
     """States, any of which will do; give it several times for several."""
     cluster: Word = ""
     """Where the latest attempt went."""

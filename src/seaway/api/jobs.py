@@ -95,10 +95,7 @@ async def submit_job(request: Request, dry_run: DryRun = False) -> Response:
 
 @operation(routes, "GET", "/jobs", Role.VIEWER, {200: JobPage}, errors=(404,))
 async def list_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Response:
-    """List jobs from new to old, a page at a time.
-
-    Deleted jobs are left out unless `state` asks for them.
-    """
+    """List jobs from new to old, a page at a time; deleted ones are not shown any more."""
     desk = desk_of(request)
     wanted = query.filter(tenant_asked(who_of(request), query.tenant), page_after(query.after))
     rows = await desk.threads.read(desk.plane.store.jobs, wanted, query.limit)

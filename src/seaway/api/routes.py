@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from seaway.api.desk import desk_of
+from seaway.api.examples import EXAMPLES
 from seaway.application.records import Role
 from seaway.domain.errors import RejectedError
 from seaway.wire.problem import MEDIA_TYPE, Problem
@@ -139,7 +140,8 @@ def operation(  # noqa: PLR0913  # what the description tells of an operation
             described["parameters"] = [each.described for each in headers]
         if body is not None:
             MESSAGES.add(body)
-            content = {each: {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}} for each in media}
+            schema = {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}, **_example(body.__name__)}
+            content = dict.fromkeys(media, schema)
             described["requestBody"] = {"required": body_needed, "content": content}
         failing = {*ALWAYS, *errors, *(WITH_BODY if body is not None else ())}
         routes.add_api_route(
@@ -169,7 +171,12 @@ def _answer(status: int, what: Any) -> dict[str, Any]:  # noqa: ANN401
         return {"description": "The text.", "content": {what: {"schema": {"type": "string"}}}}
     if isinstance(what, dict):
         return what
-    return {"description": (what.__doc__ or "").partition("\n")[0], "model": what}
+    content = {"application/json": example} if (example := _example(what.__name__)) else {}
+    return {"description": (what.__doc__ or "").partition("\n")[0], "model": what, "content": content}
+
+
+def _example(name: str) -> dict[str, Any]:
+    return {"example": EXAMPLES[name]} if name in EXAMPLES else {}
 
 
 def _error(status: int) -> dict[str, Any]:

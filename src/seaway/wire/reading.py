@@ -117,6 +117,9 @@ def unknown_field(name: str, known: list[str]) -> str:
 _SAYS = {
     "missing": "is missing",
     "int_type": "has to be a whole number",
+    "int_parsing": "has to be a whole number",
+    "int_from_float": "has to be a whole number",
+    "bool_parsing": "has to be true or false",
     "int_parsing_size": "is a number too large for anything",
     "string_type": "has to be a text",
     "bool_type": "has to be true or false",
@@ -134,9 +137,14 @@ _SAYS = {
 
 
 def _message(error: ErrorDetails, model: type[BaseModel]) -> str:
-    kind, context = error["type"], error.get("ctx", {})
-    if kind == "extra_forbidden":
+    if error["type"] == "extra_forbidden":
         return unknown_field(str(error["loc"][-1]), _fields_at(model, error["loc"][:-1]))
+    return message_of(error)
+
+
+def message_of(error: ErrorDetails) -> str:
+    """Say what is wrong with a value."""
+    kind, context = error["type"], error.get("ctx", {})
     if kind == "string_pattern_mismatch":
         why = PATTERNS.get(context["pattern"], f"has to match {context['pattern']}")
         return f"{_shown(error['input'])} does not do; {why}"

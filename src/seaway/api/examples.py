@@ -1,0 +1,64 @@
+"""Examples of bodies and answers, by the name of the message; the description shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_JOB: dict[str, Any] = {
+    "id": "6gzx9takdjhgz",
+    "name": "train",
+    "tenant": "default",
+    "queue": "default",
+    "priority": 0,
+    "replicas": 1,
+    "state": "running",
+    "reason": "runs in berlin",
+    "version": 4,
+    "attempt": 1,
+    "failures": 0,
+    "clusters": ["berlin"],
+    "nodes": ["node-1"],
+    "submitted_at": "2026-11-21T10:00:00.000000Z",
+    "submitted_by": "ada",
+    "changed_at": "2026-11-21T10:00:02.000000Z",
+    "started_at": "2026-11-21T10:00:02.000000Z",
+    "ended_at": None,
+    "not_before": None,
+    "spec": {"name": "train", "tenant": "default", "resources": {"gpus": 1, "gpu_memory": "24GB"}},
+    "request": {
+        "cpu_milli": 0,
+        "memory_mib": 0,
+        "gpus": 1,
+        "gpu_memory_mib": 22888,
+        "gpu_memory_percent": 0,
+        "gpu_milli": 0,
+    },
+}
+_QUEUE = {
+    "tenant": "vision",
+    "pool": "default",
+    "policy": "bestfit",
+    "shadow": "",
+    "open": True,
+    "description": "At night",
+}
+_POOL = {"clusters": ["berlin", "paris"], "description": "What is near"}
+_TENANT = {"description": "Those who look at pictures"}
+_CORDON = {"cluster": "berlin", "node": "node-1", "drain": True, "reason": "a new power supply"}
+
+EXAMPLES: dict[str, Any] = {
+    "CordonIn": _CORDON,
+    "PoolIn": _POOL,
+    "QueueIn": _QUEUE,
+    "StepIn": {"reason": "not needed any more"},
+    "TenantIn": _TENANT,
+    "TokenIn": {"name": "ci", "role": "user", "tenant": "vision", "expires_in": "90d"},
+    "WhatIfIn": {"question": {"drain": ["berlin/node-1"], "jobs": [{"name": "train", "resources": {"gpus": 2}}]}},
+    "JobOut": _JOB,
+    "JobPage": {"jobs": [_JOB], "next": None},
+    "JobCount": {"total": 15, "states": {"running": 12, "queued": 3}},
+    "PoolOut": {"name": "near", **_POOL},
+    "QueueOut": {"name": "batch", **_QUEUE},
+    "TenantOut": {"name": "vision", **_TENANT},
+    "WhoOut": {"name": "ada", "role": "user", "tenant": "vision"},
+}

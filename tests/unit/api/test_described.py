@@ -1,0 +1,64 @@
+"""What the description says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from seaway.api.describe import describe
+from seaway.api.examples import EXAMPLES
+from seaway.api.routes import MESSAGES
+from seaway.wire import fleet, job_out, tenancy, tokens
+from tests.unit.api.rig import Rig
+
+MODELS: dict[str, type[BaseModel]] = {each.__name__: each for each in MESSAGES} | {
+    name: each
+    for module in (fleet, job_out, tenancy, tokens)
+    for name, each in vars(module).items()
+    if isinstance(each, type) and issubclass(each, BaseModel)
+}
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_examples_are_what_they_are_examples_of(name: str) -> None:
+    """Each example can be read as its message, and leaves nothing out that the message shows."""
+    read = MODELS[name].model_validate(EXAMPLES[name])
+    assert read.model_dump(exclude_unset=True, mode="json") == EXAMPLES[name]
+
+
+def test_every_body_has_an_example(rig: Rig) -> None:
+    """Whoever reads the description sees for each body what it may be, as do the main answers."""
+    described = describe(rig.app)
+    schemas: dict[str, Any] = described["components"]["schemas"]
+    lacking, answers = [], 0
+    for operations in described["paths"].values():
+        for operation in operations.values():
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                name = content["schema"]["$ref"].rpartition("/")[2]
+                if "example" not in content and "examples" not in schemas[name]:
+                    lacking.append(operation["operationId"])
+            answers += "example" in operation["responses"].get("200", {}).get("content", {}).get("application/json", {})
+    assert lacking == []
+    assert answers > 10
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("query", "field", "says"),
+    [
+        ("limit=x", "limit", "has to be a whole number"),
+        ("limit=0", "limit", "has to be at least 1"),
+        ("limit=1001", "limit", "at the most"),
+        ("state=lost", "state.0", "has to be one of"),
+        ("state=deleted", "state.0", "not shown any more"),
+    ],
+)
+async def test_parameters_are_refused_in_our_words(rig: Rig, query: str, field: str, says: str) -> None:
+    """What is wrong with a parameter is said as for fields of bodies; deleted jobs are found in no way."""
+    async with rig.client("user") as client:
+        for path in ("jobs", "job-counts"):
+            answer = await client.get(f"/api/v1/{path}?{query}")
+            (error,) = answer.json()["errors"]
+            assert (answer.status_code, error["field"], says in error["message"]) == (422, field, True), error
