@@ -1,9 +1,9 @@
 """Every placement that Seaway makes is one that HAMi would accept, and what HAMi would accept Seaway places.
 
-HAMi's rules for NVIDIA cards are written down here once more, from its source (v2.10 ``pkg/device/nvidia``,
-``pkg/scheduler``), and share nothing with the engine's: the two know of each other only what the cluster's objects say.
+HAMi's rules for NVIDIA cards (v2.10) are written down here once more, from notes on its source, and share nothing with
+the engine's: the two know of each other only what the cluster's objects say.
 
-Where the rule sets differ on purpose, Seaway placing nothing where HAMi would:
+Where the rule sets differ on purpose, and what is drawn here leaves out, Seaway placing nothing where HAMi would:
 
 - HAMi counts cards of NVIDIA alone, whatever their mode, as one pool; Seaway places nothing on cards in MIG mode whose
   profiles are not registered (before v2.10), nor on those whose mode it does not know.
