@@ -46,6 +46,16 @@ def test_a_plane_runs_jobs_and_stops_quickly() -> None:
     assert stored.state is JobState.RUNNING
 
 
+def test_policies_are_made_ready_before_a_plane_decides_by_them() -> None:
+    """The default is ready from the start, any other only once it was compiled, which wakes the loop."""
+    clock = VirtualClock()
+    plane = make_plane(Settings(), MemoryStore(), SimulatedBackends(two_clusters(), clock), clock)
+    warmth = plane.controller.scheduler.warmth
+    assert [warmth.has(name) for name in ("bestfit", "greedy", "random")] == [True, True, False]
+    assert warmth.on_ready == plane.controller.wake
+    assert warmth.wait("random", most_s=300)
+
+
 def test_the_same_seed_draws_the_same_ids() -> None:
     """Runs that are to be repeated give the randomness in."""
     ids = []
