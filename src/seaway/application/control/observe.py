@@ -190,7 +190,8 @@ class Observer:
         runs = all(phase in started for phase in phases)
         sent = all(cluster in news.confirmed for cluster in self._live.unsent(attempt))
         if (sent or runs) and job.state is JobState.SCHEDULED:
-            job = moved(job, JobState.DEPLOYING, f"taken over by {_listed(attempt.clusters)}", now_ns)
+            hindrance = next(iter(self._hindrances(job)), "")  # it may have been heard before the answer was
+            job = moved(job, JobState.DEPLOYING, hindrance or f"taken over by {_listed(attempt.clusters)}", now_ns)
             attempt = replace(attempt, state=AttemptState.SENT)
             change.update = [job, attempt]
             change.insert.append(told(job, ACTOR))
@@ -209,11 +210,15 @@ class Observer:
 
     def _hindered(self, job: JobRecord) -> Change:
         """Pass on why a copy does not start, when that changes."""
-        reasons = [copy.reason for copy in self._live.seen[job.id, job.attempt].values() if copy.reason]
+        reasons = self._hindrances(job)
         if job.state is not JobState.DEPLOYING or not reasons or job.reason == reasons[0]:
             return Change()
         after = replace(job, reason=reasons[0], changed_ns=self._live.clock.now_ns(), version=job.version + 1)
         return Change(update=[after], insert=[told(after, ACTOR, "hindered")])
+
+    def _hindrances(self, job: JobRecord) -> list[str]:
+        """Return why copies of a job's latest attempt do not start."""
+        return [copy.reason for copy in self._live.seen[job.id, job.attempt].values() if copy.reason]
 
     def _completed(self, job: JobRecord, attempt: Attempt) -> Change:
         now_ns = self._live.clock.now_ns()

@@ -432,3 +432,17 @@ def test_a_job_whose_queue_is_gone_is_placed_nowhere() -> None:
     made.plane.operations.put_queue(Queue("gone"), "ada")
     made.plane.run(5)
     assert made.state(job_id) == "running"
+
+
+def test_what_hinders_a_copy_is_told_also_when_it_was_heard_before_its_answer() -> None:
+    """A cluster may show a copy, and why it does not start, before it says that it made it."""
+    made = scene()
+    job_id = made.plane.submit(spec())[0]
+    made.plane.controller.step()
+    created = next(iter(made.plane.store.outgoing()))
+    copy = Copy(job_id, 1, created.cluster, CopyPhase.STARTING, (), "the image is being pulled")
+    observer = made.plane.controller.observer
+    early = Heard(created.cluster, Changes("x", complete=False, copies=(copy,)), 0)
+    made.plane.writer.commit(observer.changes([early]))
+    made.plane.writer.commit(observer.changes([Answered(created, Answer(done=True))]))
+    assert (made.state(job_id), made.job(job_id).reason) == ("deploying", "the image is being pulled")
