@@ -88,6 +88,10 @@ class ChoiceOut(Shown):
     chosen: bool
 
 
+MOST_OBJECTS = 1_000
+"""Objects that a trial shows."""
+
+
 class TrialOut(Shown):
     """What would happen to a job if it were submitted now."""
 
@@ -99,7 +103,7 @@ class TrialOut(Shown):
     placements: list[PlacementOut]
     explanation: ExplanationOut
     manifests: list[dict[str, Any]]
-    """The objects that its clusters would be sent; the job's id in them is all zeros."""
+    """The first 1,000 objects that its clusters would be sent; the job's id in them is all zeros."""
 
     @classmethod
     def of(cls, trial: Trial) -> TrialOut:
@@ -169,4 +173,5 @@ def trial_fields(trial: Trial) -> dict[str, Any]:
         "choices": [choice_fields(each) for each in trial.choices],
         "placements": [placement_fields(each) for each in trial.placements],
         "explanation": explanation_fields(trial.explanation),
+        "manifests": list(trial.manifests[:MOST_OBJECTS]),
     }

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from seaway.domain.errors import UnavailableError
+from seaway.wire.explanations import TrialOut
 from tests.unit.api.rig import JOB, Rig
 
 pytestmark = pytest.mark.anyio
@@ -64,6 +65,8 @@ async def test_a_dry_run_stores_nothing(rig: Rig) -> None:
         jobs = await client.get(JOBS)
     assert (trial.status_code, trial.json()["fits"], trial.json()["choices"][0]["chosen"]) == (200, True, True)
     assert jobs.json()["jobs"] == []
+    assert [each["kind"] for each in trial.json()["manifests"]] == ["Job"]
+    TrialOut.model_validate(trial.json())
 
 
 async def test_what_no_cluster_could_hold_is_refused(rig: Rig) -> None:
