@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.dispatch import Dispatcher, Report
@@ -28,7 +29,7 @@ PART = 512
 """Changes, or records, that are taken over before others may look at the memory."""
 
 MOST_REST_S = 0.5
-"""The longest rest between two rounds."""
+"""The longest rest after a part of a round."""
 
 BATCHES = 8
 """Batches decided before the loop looks around again; others may look at the memory between any two."""
@@ -187,7 +188,8 @@ class Controller:
     def _take_over(self) -> None:
         """Take over what was stored until now, by others and by the loop itself."""
         for _ in range(len(self._inbox)):
-            self._apply(self._inbox.popleft())
+            with self._giving_way():
+                self._apply(self._inbox.popleft())
 
     def _apply(self, changes: Sequence[Change]) -> None:
         for first in range(0, len(changes), PART):
@@ -197,7 +199,7 @@ class Controller:
     def _observe(self) -> bool:
         reports = [*self._unsettled, *self._dispatcher.collect()]
         known = self.observer.strays.look_up(reports)
-        with self.lock:
+        with self._giving_way(), self.lock:
             changes = self.observer.changes(reports, known)
         outcomes = self._store_all(changes)
         # Where somebody changed a job in between, what was heard of it is weighed again: it is told only once.
@@ -213,13 +215,13 @@ class Controller:
         happened = False
         self.scheduler.begin()
         for _ in range(BATCHES):
-            with self.lock:
+            with self._giving_way(), self.lock:
                 decisions = self.scheduler.next()
                 idle = self.live.waiting.idle
             if decisions:
                 decisions = self.scheduler.annotate(decisions)
                 outcomes = self._writer.commit([decision.change for decision in decisions])
-                with self.lock:
+                with self._giving_way(), self.lock:
                     self.scheduler.settle(decisions, outcomes)
                 self._take_over()
                 happened = True
@@ -279,7 +281,6 @@ class Controller:
     def _run(self) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
-            began_ns, asked = self._clock.monotonic_ns(), self._writer.soon
             try:
                 happened = self.step()
             except UnavailableError as error:
@@ -294,14 +295,16 @@ class Controller:
                 continue
             if not happened:
                 self._wake.wait(self._pause_s())
-            self._stopping.wait(self._rest_s(self._clock.monotonic_ns() - began_ns, self._writer.soon - asked))
+            self._stopping.wait(self._settings.round_s)
 
-    def _rest_s(self, took_ns: int, asked: int) -> float:
-        """Return how long to rest after a round: longer while many submit, who go first."""
-        took_s = took_ns / 1e9
-        if asked <= took_s * self._settings.calm_per_s:
-            return self._settings.round_s
-        return min(max(self._settings.round_s, took_s * self._settings.give_way), MOST_REST_S)
+    @contextmanager
+    def _giving_way(self) -> Iterator[None]:
+        """Rest after a piece of work while many submit, who go first: often and shortly, so that nobody waits long."""
+        began_ns, asked = self._clock.monotonic_ns(), self._writer.soon
+        yield
+        took_s = (self._clock.monotonic_ns() - began_ns) / 1e9
+        if self._thread and self._writer.soon - asked > took_s * self._settings.calm_per_s:
+            self._stopping.wait(min(took_s * self._settings.give_way, MOST_REST_S))
 
     def _pause_s(self) -> float:
         due_ns = self.live.deadlines.next_ns()
