@@ -146,7 +146,7 @@ def drive(cluster: KubernetesCluster, member: ApiServer, templates: Iterable[str
     """Have a cluster run a job of every template, read a log, and remove them all."""
     wait(lambda: cluster.view.node("node-1") is not None, "the first list")
     made = []
-    for number, template in enumerate(templates):
+    for number, template in enumerate(sorted(templates)):  # the first, a deployment, has pods
         placed = [("node-1", (share("GPU-node-1-0"),))]
         made.append(replace(deployment(template, placed, attempt=number + 1), cluster="alpha"))
     answers = cluster.send(made)
