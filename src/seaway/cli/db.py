@@ -113,6 +113,8 @@ def restore(
     with progress_bar("Restoring") as progress:
         rows = read(url, file, force=force, progress=progress)
     typer.echo(f"{sum(rows.values()):,} rows of {len(rows)} tables are restored.")
+    if rows.get("tokens"):
+        typer.echo("Tokens are as they were then: those revoked since hold again. Look: seaway token list")
 
 
 @app.command()
