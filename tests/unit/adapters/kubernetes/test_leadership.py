@@ -196,7 +196,9 @@ def test_leading_ends_when_the_lease_cannot_be_renewed(rig: Rig) -> None:
     why = rig.reactor.run(lead(rig.candidate("first", time.monotonic, QUICK), QUICK, Random(1), hear), 20)
     assert said[0] == ("other leads; this one waits", False)
     assert said[-1] == ("", True)
-    assert why.startswith("the lease was not renewed for 0.3 s: the lease cannot be had: alpha: Internal error")
+    assert why.startswith(
+        "the lease was not renewed for 0.3 s: "
+    )  # then what came last: an error, or no answer in time
 
 
 def test_leading_ends_when_somebody_else_took_the_lease(rig: Rig) -> None:
