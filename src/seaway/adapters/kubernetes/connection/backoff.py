@@ -5,7 +5,8 @@ from __future__ import annotations
 from random import Random
 
 LEAST_S = 0.2
-MOST_S = 30.0
+MOST_S = 5.0
+"""Short enough that a cluster which comes back is seen soon: each of its sources waits for itself."""
 
 
 class Backoff:
