@@ -72,7 +72,7 @@ async def list_attempts(request: Request, job: JobRef) -> Response:
             "description": 'The objects; a `Link` header with `rel="next"` leads to more.',
             "content": {
                 "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
-                "application/yaml": {"schema": {"type": "string"}},
+                "application/yaml": {"schema": {}},  # one document for each object
             },
         }
     },
