@@ -10,9 +10,6 @@ from seaway.domain.job import Demand, Job
 from seaway.domain.network import NO_NEED, NetworkNeed
 from seaway.domain.tenancy import DEFAULT, require_name
 
-ENDLESS = "deployment"
-"""The template of what is meant to run for ever."""
-
 DEPLOYMENT = "deployment"
 """The template of services, which run until they are stopped."""
 

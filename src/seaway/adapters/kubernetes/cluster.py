@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 from seaway.adapters.kubernetes.collect.follow import follow
 from seaway.adapters.kubernetes.collect.health import Health
@@ -14,12 +12,10 @@ from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.errors import ApiError
 from seaway.adapters.kubernetes.connection.reactor import Reactor
-from seaway.adapters.kubernetes.templates.manifest import Manifest
+from seaway.adapters.kubernetes.deploy.deployer import Deployer
 from seaway.application.ports.backend import Answer, Changes, CollectorState, Command
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
-
-log = logging.getLogger(__name__)
 
 SEND_S = 60.0
 """How long a batch of commands may take; each call in it has a limit of its own."""
@@ -27,16 +23,6 @@ SEND_S = 60.0
 LOGS_S = 20.0
 MOST_LINES = 10_000
 CLOSE_S = 5.0
-
-
-class Deployer(Protocol):
-    """Carries commands out; on the event loop."""
-
-    async def send(self, commands: Sequence[Command]) -> list[Answer]:
-        """Carry out commands, each for itself; return an answer for each."""
-
-    def manifests(self, deployment: Deployment) -> list[Manifest]:
-        """Return what a deployment becomes."""
 
 
 class KubernetesCluster:
@@ -57,8 +43,7 @@ class KubernetesCluster:
         self._api = api
         self._view = view
         self._deployer = deployer
-        self._following = reactor.begin(follow(api, view, health, random))
-        self._following.add_done_callback(self._ended)
+        self._following = reactor.keep(view.name, follow(api, view, health, random))
 
     @property
     def cluster(self) -> str:
@@ -111,11 +96,6 @@ class KubernetesCluster:
     def collector_state(self) -> CollectorState:
         """Return how collecting goes."""
         return self._view.collector_state()
-
-    def _ended(self, following: Future[None]) -> None:
-        """Say that the cluster is followed no more: nothing but a mistake of ours ends that."""
-        if not following.cancelled() and (error := following.exception()):
-            log.error("%s is not followed any more", self.cluster, exc_info=error)
 
     def close(self) -> None:
         """End following it."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
-from concurrent.futures import Future
 from pathlib import Path
 from random import Random
 from threading import Lock
@@ -32,8 +30,6 @@ from seaway.adapters.kubernetes.objects import Item
 from seaway.adapters.kubernetes.wishes import Wishes
 from seaway.domain.errors import UnavailableError
 from seaway.domain.network import Gateway, Link
-
-log = logging.getLogger(__name__)
 
 FIRST_S = 5.0
 """How long is waited for the first list of members."""
@@ -81,8 +77,7 @@ class KarmadaBackends:
         self._members = Members()
         self._health = Health([MEMBERS.path, BOUND.path, *(each.path for each in OWN)])
         self._clusters: dict[str, KubernetesCluster] = {}
-        self._following = self._reactor.begin(self._follow())
-        self._following.add_done_callback(_say)
+        self._following = self._reactor.keep("Karmada", self._follow())
 
     def clusters(self) -> Sequence[KubernetesCluster]:
         """Return the members by name.
@@ -145,9 +140,3 @@ class KarmadaBackends:
             for source in OWN:
                 sink = OwnedSink(self._owned, source.path)
                 tasks.create_task(reflect(self._api, source, sink, self._health, Backoff(self._random)))
-
-
-def _say(following: Future[None]) -> None:
-    """Say that Karmada is followed no more: nothing but a mistake of ours ends that."""
-    if not following.cancelled() and (error := following.exception()):
-        log.error("Karmada is not followed any more", exc_info=error)

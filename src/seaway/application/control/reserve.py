@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from seaway.application.control.fleet import Key
 from seaway.application.control.live import Live
 from seaway.application.control.waiting import Entry
-from seaway.domain.job_spec import ENDLESS
 from seaway.domain.placement import Placement
 from seaway.scheduling.booking import Booking, book
 from seaway.scheduling.columns import CLUSTERS_GATE, NODE_CLUSTER, NODE_OPEN
@@ -237,7 +236,7 @@ class Reservations:
             elif seconds is not None:
                 ran_ns = wall_ns - (attempt.running_ns or wall_ns)
                 ends.append((now_ns + abs(seconds * NS_PER_S - ran_ns), key))
-            elif attempt.spec.template != ENDLESS:
+            elif not attempt.spec.comes_back:
                 ends.append((FOREVER_NS + attempt.created_ns // NS_PER_S, key))
         return sorted(ends)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -11,6 +12,8 @@ from typing import Any, TypeVar
 import uvloop
 
 from seaway.domain.errors import UnavailableError
+
+log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
@@ -53,6 +56,17 @@ class Reactor:
             work.close()
             raise UnavailableError("shutting down")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def keep(self, whom: str, work: Coroutine[Any, Any, None]) -> Future[None]:
+        """Have something run that follows `whom` until it is cancelled; it is logged if a mistake of ours ends it."""
+
+        def ended(following: Future[None]) -> None:
+            if not following.cancelled() and (error := following.exception()):
+                log.error("%s is not followed any more", whom, exc_info=error)
+
+        following = self.begin(work)
+        following.add_done_callback(ended)
+        return following
 
     def later(self, seconds: float, call: Callable[[], None]) -> None:
         """Have something called on the event loop, which is where this is called, after so many seconds."""

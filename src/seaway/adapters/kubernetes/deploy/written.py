@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable
 
-Place = tuple[str, str]
-"""Path of all objects of a kind, and ``namespace/name``."""
+from seaway.adapters.kubernetes.collect.owned import Place
 
 MOST = 10_000
 

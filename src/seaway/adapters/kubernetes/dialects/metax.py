@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seaway.adapters.kubernetes.dialects.findings import bounded, named
-from seaway.adapters.kubernetes.dialects.registers import Entry, json_list
+from seaway.adapters.kubernetes.dialects.registers import Entry, json_cards
 from seaway.domain.errors import RejectedError
 
 
 def read_register(text: str) -> Iterator[Entry | RejectedError]:
-    """Yield each card of a register, or why it cannot be understood."""
-    try:
-        found = json_list(text)
-    except RejectedError as error:
-        yield error
-        return
-    for at, fields in enumerate(found):
-        try:
-            yield _entry(at, fields)
-        except RejectedError as error:
-            yield RejectedError(f"card {at}: {error}")
+    """Return each card of a register, or why it cannot be understood."""
+    return json_cards(text, _entry)
 
 
 def _entry(at: int, fields: object) -> Entry:

@@ -6,7 +6,7 @@ JSON that are zero or false are not there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -46,7 +46,7 @@ class Entry:
 def read_register(text: str) -> Iterator[Entry | RejectedError]:
     """Yield each card of a register, or why it cannot be understood."""
     text = text.strip()
-    yield from _json_entries(text) if text.startswith("[") else _line_entries(text)
+    yield from json_cards(text, _json_entry) if text.startswith("[") else _line_entries(text)
 
 
 def json_list(text: str) -> list[object]:
@@ -83,7 +83,8 @@ def truth(text: str, what: str) -> bool:
     return text in _TRUE
 
 
-def _json_entries(text: str) -> Iterator[Entry | RejectedError]:
+def json_cards(text: str, read: Callable[[int, object], Entry]) -> Iterator[Entry | RejectedError]:
+    """Yield each card of a register that is a JSON list, read by its place and its fields, or why it cannot be."""
     try:
         found = json_list(text)
     except RejectedError as error:
@@ -91,12 +92,12 @@ def _json_entries(text: str) -> Iterator[Entry | RejectedError]:
         return
     for at, fields in enumerate(found):
         try:
-            yield _json_entry(fields)
+            yield read(at, fields)
         except RejectedError as error:
             yield RejectedError(f"card {at}: {error}")
 
 
-def _json_entry(fields: object) -> Entry:
+def _json_entry(_: int, fields: object) -> Entry:
     if not isinstance(fields, dict):
         raise RejectedError("not a JSON object")
     kind, mode, healthy, profiles = (
