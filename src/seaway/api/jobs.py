@@ -17,9 +17,9 @@ from seaway.api.job_query import JobQuery
 from seaway.api.replies import is_known, job_reply, json_reply, tag, tags_in
 from seaway.api.routes import IF_MATCH, IF_NONE_MATCH, MESSAGES, Header, operation, router
 from seaway.application.access import Who
-from seaway.application.jobs import SubmitKey, require_changeable
+from seaway.application.jobs import TRIES, SubmitKey, require_changeable
 from seaway.application.records import JobRecord, Role
-from seaway.domain.errors import ForbiddenError, RejectedError, StaleError
+from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, StaleError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.tenancy import DEFAULT
 from seaway.wire.explanations import TrialOut, trial_fields
@@ -164,8 +164,15 @@ async def change_job(request: Request, job: JobRef, dry_run: DryRun = False) -> 
     if not isinstance(patch, dict):
         raise RejectedError("has to be a mapping of names to values")
     require_once(await request.body())
-    given = read_value(JobIn, merged(job_text(found.spec), patch))
-    return await _change(request, found, given, found.version if version is None else version)
+    for _ in range(TRIES):
+        given = read_value(JobIn, merged(job_text(found.spec), patch))
+        try:
+            return await _change(request, found, given, found.version)
+        except StaleError:
+            if version is not None:
+                raise
+            found = await find(request, job)  # whoever names no version means the one that there is by now
+    raise ConflictError("the job changes too fast; try once more")
 
 
 async def _change(request: Request, job: JobRecord, given: JobIn, version: int | None) -> Response:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from seaway.application.door import Door
 from seaway.domain.errors import UnavailableError
+from seaway.domain.job_spec import JobSpec
 from seaway.wire.explanations import TrialOut
 from tests.unit.api.rig import JOB, Rig
 
@@ -153,6 +156,27 @@ async def test_a_patch_changes_what_it_names(rig: Rig) -> None:
                 f"{JOBS}/{job['id']}", content=content, headers={"content-type": "application/json"}
             )
             assert answer.status_code == 422
+
+
+async def test_a_patch_that_names_no_version_is_put_to_the_newest(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that moves between the look and the change is looked at again; who named a version is told instead."""
+    job = await rig.submit(labels={"a": "1"})
+    path = f"{JOBS}/{job['id']}"
+    admit = type(rig.plane.door).admit
+
+    def moves_meanwhile(door: Door, spec: JobSpec, seen_by: str = "", before: JobSpec | None = None) -> None:
+        monkeypatch.undo()
+        found = rig.plane.jobs.find(job["id"])
+        rig.plane.jobs.change(found.id, replace(found.spec, labels={"b": "2"}), "somebody else")
+        admit(door, spec, seen_by, before)
+
+    async with rig.client("user") as client:
+        monkeypatch.setattr(type(rig.plane.door), "admit", moves_meanwhile)
+        answer = await client.patch(path, json={"priority": 3})
+        assert (answer.status_code, answer.json()["spec"]["labels"]) == (200, {"b": "2"})
+        monkeypatch.setattr(type(rig.plane.door), "admit", moves_meanwhile)
+        stale = await client.patch(path, json={"priority": 4}, headers={"if-match": answer.headers["etag"]})
+        assert stale.status_code == 412
 
 
 async def test_who_has_a_version_gets_no_body(rig: Rig) -> None:
