@@ -20,6 +20,7 @@ import yaml
 from seaway import __version__
 from seaway.bootstrap.settings import load_settings
 from seaway.domain.errors import RejectedError
+from tests.missing import skip_or_fail
 
 CHART = Path(__file__).parents[2] / "deploy" / "helm" / "seaway"
 LEADER = CHART.parents[1] / "kubernetes" / "leader.yaml"
@@ -82,7 +83,7 @@ def render(values: dict[str, Any], name: str = "seaway") -> dict[tuple[str, str]
     elif find_spec("helm_python"):
         command, given = [sys.executable, "-c", BY_LIBRARY], json.dumps([str(CHART), values, name, "sw"])
     else:
-        pytest.skip("neither helm nor the package helm-python-sdk is here")
+        skip_or_fail(LookupError("neither helm nor the package helm-python-sdk is here: pip install -e '.[chart]'"))
     done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     if done.returncode:
         raise RefusedError(done.stderr)
