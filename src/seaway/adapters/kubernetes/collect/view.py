@@ -331,7 +331,8 @@ class ClusterView:
                 self._addresses.pop(key, None)
                 if address:
                     self._addresses[key] = address
-                self._note(key)
+                if self._copy(key):
+                    self._note(key)
 
     def addressed(self) -> set[Attempt]:
         """Return the attempts of which a service answers."""
@@ -356,7 +357,7 @@ class ClusterView:
                 self._workloads_of[after.job_id, after.attempt][place] = after
             if before != after:
                 for each in (before, after):
-                    if each:
+                    if each and each.replicas:  # a service that comes before what it leads to is no copy that is gone
                         self._note((each.job_id, each.attempt))
 
     def _forget(self, pod: Seen | None) -> None:

@@ -14,6 +14,7 @@ import pytest
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.view import ClusterView, Limits
+from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
 from seaway.adapters.kubernetes.objects import Broken, NodeObject, Part, PodObject, read_item
 from seaway.adapters.kubernetes.wishes import Wishes
 from seaway.domain.cluster import Cluster
@@ -128,6 +129,25 @@ def test_the_same_again_is_no_change(view: ClusterView) -> None:
     again = view.changes(cursor, 0)
     assert again.inventory is None
     assert not again.occupants
+
+
+def test_a_service_that_comes_first_is_no_copy_that_is_gone(view: ClusterView) -> None:
+    """What leads to a workload says nothing of it: an attempt is told once it has one, with its address, and gone once."""
+    meta = {"name": "sw", "namespace": "seaway", "labels": copy().metadata.labels}
+    cursor = view.changes("", 0).cursor
+    view.put_object("/api/v1/services", decoded({"metadata": meta}, WorkloadObject).metadata)
+    view.put_address((JOB, 1), "sw.seaway.svc:80")
+    assert view.changes(cursor, 0).cursor == cursor
+    workload = {"metadata": {**meta, "annotations": {"seaway.io/replicas": "0"}}}
+    view.put_workload("/apis/batch/v1/jobs", decoded(workload, WorkloadObject))
+    told = view.changes(cursor, 0)
+    assert [(each.phase, each.address) for each in told.copies] == [(CopyPhase.STARTING, "sw.seaway.svc:80")]
+    view.drop_workload("/apis/batch/v1/jobs", "seaway/sw")
+    gone = view.changes(told.cursor, 0)
+    assert [each.phase for each in gone.copies] == [CopyPhase.GONE]
+    view.put_address((JOB, 1), "")
+    view.drop_workload("/api/v1/services", "seaway/sw")
+    assert view.changes(gone.cursor, 0).cursor == gone.cursor
 
 
 def test_a_pod_that_goes_or_ends_holds_nothing(view: ClusterView) -> None:
