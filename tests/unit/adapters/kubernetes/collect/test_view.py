@@ -132,7 +132,7 @@ def test_the_same_again_is_no_change(view: ClusterView) -> None:
 
 
 def test_a_service_that_comes_first_is_no_copy_that_is_gone(view: ClusterView) -> None:
-    """What leads to a workload says nothing of it: an attempt is told once it has one, with its address, and gone once."""
+    """What leads to a workload says nothing of it: an attempt is told once it has one, with its address; gone once."""
     meta = {"name": "sw", "namespace": "seaway", "labels": copy().metadata.labels}
     cursor = view.changes("", 0).cursor
     view.put_object("/api/v1/services", decoded({"metadata": meta}, WorkloadObject).metadata)
