@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from http import HTTPStatus
 from typing import Any
 
-import httpx
+import aiohttp
 import msgspec
 
-from seaway.adapters.kubernetes.connection.credentials import Credentials, Identity
+from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.errors import refusal
+from seaway.adapters.kubernetes.connection.line import Line
 from seaway.domain.errors import RejectedError, UnavailableError
 
 log = logging.getLogger(__name__)
@@ -26,10 +28,11 @@ CREDENTIALS_S = 30.0
 HEADER_S = 10.0
 """How long a token is used before it is looked at whether it expired."""
 
+RENEW_S = 60.0
+"""How often a page behind a proxy may have it asked anew who Seaway is."""
+
 MOST_RETIRED = 2
 """Connections with credentials that were replaced, which calls that are under way may go on with."""
-
-MOST_CONNECTIONS = 32
 
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -64,11 +67,12 @@ class Api:
         self.call_s = call_s
         self._credentials = credentials
         self._prefix = prefix
-        self._client: httpx.AsyncClient | None = None
-        self._retired: list[httpx.AsyncClient] = []
+        self._line: Line | None = None
+        self._retired: list[Line] = []
         self._connecting = asyncio.Lock()
         self._header: dict[str, str] = {}
         self._header_until_s = 0.0
+        self._renewable_s = 0.0
 
     def behind(self, name: str, prefix: str) -> Api:
         """Return the API server that this one has a proxy to."""
@@ -76,10 +80,10 @@ class Api:
 
     async def close(self) -> None:
         """Let go of all connections."""
-        clients, self._client, self._retired = [self._client, *self._retired], None, []
-        for client in clients:
-            if client:
-                await client.aclose()
+        lines, self._line, self._retired = [self._line, *self._retired], None, []
+        for line in lines:
+            if line:
+                await line.close()
 
     async def get(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
         """Read something; raises as `call`."""
@@ -123,17 +127,18 @@ class Api:
         headers = {} if content is None else {"content-type": kind}
         async with self._answering(method, path):
             for again in (False, True):
-                client = await self._connected(anew=again)
+                line = await self._connected(anew=again)
                 who = await self._who()
-                async with asyncio.timeout(self.call_s):
-                    answer = await client.request(
-                        method, self._prefix + path, params=params, content=content, headers=headers | who
-                    )
-                if answer.status_code != httpx.codes.UNAUTHORIZED:
+                async with (
+                    asyncio.timeout(self.call_s),
+                    line.ask(method, self._prefix + path, params, headers | who, content) as answer,
+                ):
+                    said = await answer.read()
+                if answer.status != HTTPStatus.UNAUTHORIZED:
                     break
-        if answer.is_success:
-            return answer.content
-        raise self._error(answer.status_code, answer.content, answer.headers)
+        if _is_success(answer):
+            return said
+        raise self._error(answer, said)
 
     @asynccontextmanager
     async def stream(
@@ -146,44 +151,73 @@ class Api:
         silence_s
             After how long without a byte the server is given up.
         """
-        timeout = httpx.Timeout(self.call_s, read=silence_s)
         async with self._answering("GET", path):
-            client = await self._connected(anew=False)
-            request = client.build_request(
-                "GET", self._prefix + path, params=params, headers=await self._who(), timeout=timeout
-            )
-            async with asyncio.timeout(self.call_s):
-                answer = await client.send(request, stream=True)
-            try:
-                if not answer.is_success:
+            line = await self._connected(anew=False)
+            asked = line.ask("GET", self._prefix + path, params, await self._who(), silence_s=silence_s)
+            async with AsyncExitStack() as ended:
+                async with asyncio.timeout(self.call_s):
+                    answer = await ended.enter_async_context(asked)
+                if not _is_success(answer):
                     async with asyncio.timeout(self.call_s):
-                        body = await answer.aread()
-                    if answer.status_code == httpx.codes.UNAUTHORIZED:
+                        said = await answer.read()
+                    if answer.status == HTTPStatus.UNAUTHORIZED:
                         await self._connected(anew=True)  # for who tries again
-                    raise self._error(answer.status_code, body, answer.headers)
+                    raise self._error(answer, said)
                 yield _lines(answer)
-            finally:
-                await answer.aclose()
 
-    def _error(self, status: int, body: bytes, headers: httpx.Headers) -> Exception:
-        said = refusal(status, body)
-        if status in BUSY:
-            wait = headers.get("retry-after", "")
-            return UnavailableError(f"{self.name}: {said}", retry_after_s=int(wait) if wait.isdecimal() else SOON_S)
-        return said
+    async def page(self, path: str, most_bytes: int) -> bytes:
+        """Read what somebody behind the server's proxy says: whatever that is, it ends; raises as `call`.
+
+        That somebody may answer as if it were the server that does not know Seaway any more: who Seaway is is asked
+        anew for that seldom.
+
+        Raises
+        ------
+        RejectedError
+            When it says more than `most_bytes`, or says it compressed.
+        """
+        headers = {"accept": "text/plain", "accept-encoding": "identity"}
+        async with self._answering("GET", path):
+            line = await self._connected(anew=False)
+            who = await self._who()
+            async with (
+                asyncio.timeout(self.call_s),
+                line.ask("GET", self._prefix + path, None, headers | who) as answer,
+            ):
+                said = await _at_most(answer, most_bytes)
+            if answer.status == HTTPStatus.UNAUTHORIZED and self._renewable():
+                await self._connected(anew=True)  # for who tries again
+        if _is_success(answer):
+            return said
+        raise self._error(answer, said)
+
+    def _renewable(self) -> bool:
+        """Tell whether it is long enough ago that this was asked."""
+        now_s = asyncio.get_running_loop().time()
+        if now_s < self._renewable_s:
+            return False
+        self._renewable_s = now_s + RENEW_S
+        return True
+
+    def _error(self, answer: aiohttp.ClientResponse, said: bytes) -> Exception:
+        error = refusal(answer.status, said)
+        if answer.status in BUSY:
+            wait = answer.headers.get("retry-after", "")
+            return UnavailableError(f"{self.name}: {error}", retry_after_s=int(wait) if wait.isdecimal() else SOON_S)
+        return error
 
     @asynccontextmanager
     async def _answering(self, method: str, path: str) -> AsyncIterator[None]:
         """Say of a connection that failed whose it was."""
         try:
             yield
-        except (httpx.TimeoutException, TimeoutError):
+        except TimeoutError:
             raise UnavailableError(
                 f"{self.name} did not answer {method} {path} in time", retry_after_s=SOON_S
             ) from None
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        except (aiohttp.ClientError, OSError) as error:
             why = str(error) or type(error).__name__
-            where = f" at {self._client.base_url}" if self._client else ""
+            where = f" at {self._line.address}" if self._line else ""
             raise UnavailableError(f"{self.name} cannot be reached{where}: {why}", retry_after_s=SOON_S) from None
 
     async def _who(self) -> dict[str, str]:
@@ -191,18 +225,20 @@ class Api:
         now_s = asyncio.get_running_loop().time()
         if now_s >= self._header_until_s:
             header = await asyncio.to_thread(self._credentials.authorization)
+            if not (header.isascii() and header.isprintable()):
+                raise UnavailableError(f"the token for {self.name} has characters that no token has")
             self._header = {"authorization": header} if header else {}
             self._header_until_s = now_s + HEADER_S
         return self._header
 
-    async def _connected(self, *, anew: bool) -> httpx.AsyncClient:
-        """Return the client; one made anew when nobody is known, or who was known is not any more."""
-        before = self._client
+    async def _connected(self, *, anew: bool) -> Line:
+        """Return the connections; made anew when nobody is known, or who was known is not any more."""
+        before = self._line
         if before is not None and not anew:
             return before
         async with self._connecting:
-            if self._client is not None and self._client is not before:
-                return self._client  # somebody else was quicker
+            if self._line is not None and self._line is not before:
+                return self._line  # somebody else was quicker
             try:
                 who = await asyncio.wait_for(asyncio.to_thread(self._credentials.load), CREDENTIALS_S)
             except TimeoutError:
@@ -211,38 +247,35 @@ class Api:
                 ) from None
             except RejectedError as error:
                 raise UnavailableError(error.message) from None  # somebody may mend the file
-            self._client, self._header_until_s = _client(who, self.call_s), 0.0
+            self._line, self._header_until_s = Line(who, self.call_s), 0.0
         if before is not None:
             log.debug("%s: credentials were read anew", self.name)
             self._retired.append(before)
             while len(self._retired) > MOST_RETIRED:
-                await self._retired.pop(0).aclose()
-        return self._client
+                await self._retired.pop(0).close()
+        return self._line
 
 
-def _client(who: Identity, call_s: float) -> httpx.AsyncClient:
-    limits = httpx.Limits(max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_CONNECTIONS)
-    transport = _Named(who.server_name, verify=who.tls, limits=limits, proxy=who.proxy or None)
-    return httpx.AsyncClient(base_url=who.server, transport=transport, timeout=call_s, trust_env=False)
+def _is_success(answer: aiohttp.ClientResponse) -> bool:
+    return HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES
 
 
-class _Named(httpx.AsyncHTTPTransport):
-    """Expects a name of its own in the server's certificate."""
+async def _at_most(answer: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+    """Read an answer that is not longer than this."""
+    if answer.headers.get("content-encoding", "identity") != "identity":
+        raise RejectedError("it answers compressed, although it was asked not to")
+    said = bytearray()
+    async for piece in answer.content.iter_any():
+        said += piece
+        if len(said) > most_bytes:
+            raise RejectedError(f"it answers more than {most_bytes} bytes")
+    return bytes(said)
 
-    def __init__(self, server_name: str, **options: Any) -> None:  # noqa: ANN401  # httpx's
-        super().__init__(**options)
-        self._server_name = server_name
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        if self._server_name:
-            request.extensions["sni_hostname"] = self._server_name
-        return await super().handle_async_request(request)
-
-
-async def _lines(answer: httpx.Response) -> AsyncIterator[bytes]:
+async def _lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     """Cut an answer into lines, without what ends them."""
     rest = bytearray()
-    async for piece in answer.aiter_bytes():
+    async for piece in answer.content.iter_any():
         rest += piece
         if b"\n" in piece:
             *whole, last = bytes(rest).split(b"\n")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import httpx
+from http import HTTPStatus
+from http.client import responses
+
 import msgspec
 
 from seaway.domain.errors import SeawayError
@@ -36,17 +38,17 @@ class ApiError(SeawayError):
     @property
     def missing(self) -> bool:
         """Whether what was asked for is not there."""
-        return self.status == httpx.codes.NOT_FOUND
+        return self.status == HTTPStatus.NOT_FOUND
 
     @property
     def gone(self) -> bool:
         """Whether the version that was asked for is too old."""
-        return self.status == httpx.codes.GONE or self.reason == "Expired"
+        return self.status == HTTPStatus.GONE or self.reason == "Expired"
 
     @property
     def conflict(self) -> bool:
         """Whether somebody else changed the object, or it is there already."""
-        return self.status == httpx.codes.CONFLICT
+        return self.status == HTTPStatus.CONFLICT
 
 
 def refusal(status: int, body: bytes) -> ApiError:
@@ -55,5 +57,5 @@ def refusal(status: int, body: bytes) -> ApiError:
         said = msgspec.json.decode(body, type=_Status)
     except msgspec.MsgspecError:
         said = _Status(message=body[:LONGEST].decode("utf-8", "replace").strip())
-    message = said.message or httpx.codes.get_reason_phrase(status) or "no reason was given"
+    message = said.message or responses.get(status) or "no reason was given"
     return ApiError(status, said.reason, message[:LONGEST])

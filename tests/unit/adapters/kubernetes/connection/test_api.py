@@ -99,12 +99,12 @@ def connect(reactor: Reactor) -> Iterator[Connect]:
         reactor.run(api.close(), 10)
 
 
-def kubeconfig(folder: Path, server: str, user: dict[str, Any]) -> Credentials:
-    """Write a kubeconfig; return what Seaway reads of it."""
+def kubeconfig(folder: Path, server: str, user: dict[str, Any], **cluster: str) -> Credentials:
+    """Write a kubeconfig, with more to say of its cluster; return what Seaway reads of it."""
     written = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "clusters": [{"name": "c", "cluster": {"server": server} | cluster}],
         "users": [{"name": "u", "user": user}],
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
         "current-context": "x",
@@ -284,3 +284,24 @@ def test_a_stream_is_cut_into_lines_and_ends_when_nothing_comes(
     with pytest.raises(UnavailableError, match="in time"):
         reactor.run(follow(), 10)
     assert heard == [b'{"a":1}', b'{"b":2}']
+
+
+def test_a_proxy_of_the_kubeconfig_is_gone_through(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+) -> None:
+    """What is asked reaches the proxy with the whole address, which need not be one that this machine can look up."""
+    far = "http://kubernetes.invalid:6443"
+    api = connect(kubeconfig(tmp_path, far, {"token": "t"}, **{"proxy-url": server.url}))
+    reactor.run(api.get("/api/v1/nodes"), 10)
+    assert [path for _, path, _, _ in server.asked] == [f"{far}/api/v1/nodes"]
+
+
+def test_a_token_that_no_header_can_have_is_told(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+) -> None:
+    """A token with a line break in it adds no header of its own, and the error does not show it."""
+    api = connect(kubeconfig(tmp_path, server.url, {"token": "one\r\nx-two: secret"}))
+    with pytest.raises(UnavailableError, match="the token for east has characters that no token has") as caught:
+        reactor.run(api.get("/a"), 10)
+    assert "secret" not in str(caught.value)
+    assert not server.asked

@@ -1,0 +1,72 @@
+"""Connections to one API server, as somebody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+
+import aiohttp
+
+import seaway
+from seaway.adapters.kubernetes.connection.credentials import Identity
+
+MOST_CONNECTIONS = 64
+"""Each watch holds one for as long as it goes on; the others are for calls."""
+
+USER_AGENT = f"seaway/{seaway.__version__}"
+"""What the server's audit log says."""
+
+
+class Line:
+    """A pool of connections, with what an identity shows and trusts. For one event loop.
+
+    Parameters
+    ----------
+    who
+        Whom to reach, and as whom.
+    connect_s
+        How long making a connection may take.
+    """
+
+    def __init__(self, who: Identity, connect_s: float) -> None:
+        self.address = who.server.rstrip("/")
+        self._server_name = who.server_name or None
+        self._proxy = who.proxy or None
+        self._connect_s = connect_s
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=who.tls, limit=MOST_CONNECTIONS),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"user-agent": USER_AGENT, "accept": "application/json"},
+        )
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str] | None,
+        headers: Mapping[str, str],
+        content: bytes | None = None,
+        silence_s: float | None = None,
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        """Ask for something; the answer's head is there when the context is entered.
+
+        Parameters
+        ----------
+        silence_s
+            After how long without a byte the server is given up; None where whoever asks has a limit of his own.
+        """
+        return self._session.request(
+            method,
+            self.address + path,
+            params=params,
+            headers=headers,
+            data=content,
+            allow_redirects=False,
+            proxy=self._proxy,
+            server_hostname=self._server_name,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_s, sock_read=silence_s),
+        )
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+        await self._session.close()

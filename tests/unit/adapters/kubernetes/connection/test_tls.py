@@ -1,0 +1,63 @@
+"""Certificates on both sides, over real TLS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from seaway.adapters.kubernetes.connection.api import Api
+from seaway.adapters.kubernetes.connection.contexts import current_context
+from seaway.adapters.kubernetes.connection.credentials import Credentials
+from seaway.adapters.kubernetes.connection.reactor import Reactor
+from seaway.domain.errors import UnavailableError
+from seaway.testing.kubernetes import ApiServer
+
+
+@pytest.fixture
+def reactor() -> Iterator[Reactor]:
+    """Start an event loop."""
+    started = Reactor()
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    """Start a server that knows clients by their certificates."""
+    with ApiServer(tls="certificate", controllers=()) as started:
+        yield started
+
+
+def read_nodes(reactor: Reactor, kubeconfig: Path) -> bytes:
+    """Ask a server for its nodes once."""
+    api = Api("east", Credentials(kubeconfig, current_context(kubeconfig)))
+    try:
+        return reactor.run(api.get("/api/v1/nodes"), 20)
+    finally:
+        reactor.run(api.close(), 10)
+
+
+def change(kubeconfig: Path, **said: str) -> Path:
+    """Have the cluster of a kubeconfig say something else."""
+    read = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
+    read["clusters"][0]["cluster"] |= {name.replace("_", "-"): value for name, value in said.items()}
+    kubeconfig.write_text(yaml.safe_dump(read), encoding="utf-8")
+    return kubeconfig
+
+
+def test_a_client_s_certificate_says_who_asks(server: ApiServer, reactor: Reactor, tmp_path: Path) -> None:
+    """Where the kubeconfig has a certificate, no token is needed."""
+    assert b"NodeList" in read_nodes(reactor, server.kubeconfig(tmp_path / "k"))
+
+
+def test_the_name_in_the_certificate_is_the_one_that_the_kubeconfig_expects(
+    server: ApiServer, reactor: Reactor, tmp_path: Path
+) -> None:
+    """With ``tls-server-name`` the address does not count, and another name is not trusted."""
+    kubeconfig = server.kubeconfig(tmp_path / "k")
+    assert b"NodeList" in read_nodes(reactor, change(kubeconfig, tls_server_name="localhost"))
+    with pytest.raises(UnavailableError, match=r"east cannot be reached at https://127\.0\.0\.1.*certificate"):
+        read_nodes(reactor, change(kubeconfig, tls_server_name="elsewhere.example"))
