@@ -147,7 +147,7 @@ def test_what_is_set_reaches_its_place(tmp_path: Path) -> None:
     settings = settings_of(objects, tmp_path)
     assert (settings.control.grace_s, settings.control.halt_share, settings.control.reserve) == (120, 0.4, False)
     assert settings.oidc.roles == {"admins": "admin"}
-    assert (settings.clusters.call_s, settings.clusters.karmada_kubeconfig) == (5, "/etc/seaway/karmada/kubeconfig")
+    assert (settings.clusters.call_s, settings.clusters.karmada.kubeconfig) == (5, "/etc/seaway/karmada/kubeconfig")
     assert settings.clusters.templates_dir == "/etc/seaway/templates"
     assert settings.server.tls_certificate == "/etc/seaway/tls/tls.crt"
     (container,) = objects["Deployment", "seaway"]["spec"]["template"]["spec"]["containers"]

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields
+from operator import attrgetter
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
-from seaway.bootstrap.settings import SECTIONS
+from seaway.bootstrap.settings import KINDS, SECTIONS, variable
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "contributing").rglob("*.md")])
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
-SETTING = re.compile(r"\| `(\w+)` \| `([^|]*)` \|.*\| `(SEAWAY_\w+)` \|")
+SETTING = re.compile(r"\| `([\w.]+)` \| `([^|]*)` \|.*\| `(SEAWAY_\w+)` \|")
 
 
 def there(section: str) -> list[tuple[str, str, str]]:
     """List the settings of a section as the page writes them: name, default, variable."""
     defaults = SECTIONS[section]()
-    names = [each.name for each in fields(defaults)]
-    return [(name, json.dumps(getattr(defaults, name)), f"SEAWAY_{section}_{name}".upper()) for name in names]
+    return [(name, json.dumps(attrgetter(name)(defaults)), variable(section, name)) for name in KINDS[section]]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -47,7 +47,7 @@ def make_clusters(settings: ClusterSettings, clock: Clock, data: Path) -> Cluste
         kubeconfigs or of templates cannot be read.
     """
     folder = kubeconfigs(settings, data)
-    if settings.karmada_kubeconfig or folder:
+    if settings.karmada.kubeconfig or folder:
         return _real(settings, folder)
     from seaway.adapters.simulated.backends import SimulatedBackends
     from seaway.adapters.simulated.client import RemoteSimulatedBackends
@@ -83,8 +83,8 @@ def _real(settings: ClusterSettings, folder: Path | None) -> Clusters:
     offer = Offer(Path(settings.templates_dir) if settings.templates_dir else None)
     wishes = Wishes(settings.namespace, settings.call_s, templates=offer.templates)
     made: KarmadaBackends | KubernetesBackends
-    if settings.karmada_kubeconfig or folder is None:
-        made = KarmadaBackends(Path(settings.karmada_kubeconfig), wishes)
+    if settings.karmada.kubeconfig or folder is None:
+        made = KarmadaBackends(Path(settings.karmada.kubeconfig), wishes)
     else:
         made = KubernetesBackends(folder, wishes)
     return Clusters(made, offer, made.close)

@@ -7,16 +7,20 @@ A file has a table for each concern, and the environment a variable for each set
 
     [database]                    SEAWAY_DATABASE_URL=postgresql://...
     url = "postgresql://seaway@localhost/seaway"
+
+    [clusters.karmada]            SEAWAY_CLUSTERS_KARMADA_KUBECONFIG=...
+    kubeconfig = "karmada.config"
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, is_dataclass, replace
 from difflib import get_close_matches
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 from seaway.application.control.settings import ControlSettings
 from seaway.domain.errors import RejectedError
@@ -77,6 +81,19 @@ class DatabaseSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class KarmadaSettings:
+    """A Karmada control plane.
+
+    Attributes
+    ----------
+    kubeconfig
+        Of the control plane, its current context; empty for none.
+    """
+
+    kubeconfig: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterSettings:
     """The clusters.
 
@@ -93,8 +110,8 @@ class ClusterSettings:
     kubeconfig_dir
         Real clusters: a folder of kubeconfigs. Empty for ``kubeconfigs`` in the data folder, where
         `seaway cluster join` puts them; simulated clusters when that is empty too.
-    karmada_kubeconfig
-        Real clusters: the members of a Karmada control plane, by the current context of its kubeconfig.
+    karmada
+        Real clusters: the members of a Karmada control plane.
     namespace
         Where Seaway's objects go in real clusters.
     call_s
@@ -108,7 +125,7 @@ class ClusterSettings:
     start_delay_s: float = 1
     fault_seed: int = 0
     kubeconfig_dir: str = ""
-    karmada_kubeconfig: str = ""
+    karmada: KarmadaSettings = field(default_factory=KarmadaSettings)
     namespace: str = "seaway"
     call_s: float = 10
     templates_dir: str = ""
@@ -191,6 +208,26 @@ def load_settings(
     ----------
     path
         A TOML file; None for none.
+def kinds(section: type[Any]) -> dict[str, type[Any]]:
+    """Return the type of each setting of a section by its name, which is ``table.name`` in a table of the section."""
+    found: dict[str, type[Any]] = {}
+    for name, kind in get_type_hints(section).items():
+        if isinstance(kind, type) and is_dataclass(kind):
+            found |= {f"{name}.{each}": of for each, of in kinds(kind).items()}
+        else:
+            found[name] = kind
+    return found
+
+
+KINDS = {section: kinds(kind) for section, kind in SECTIONS.items()}
+"""The type of every setting, by section and name."""
+
+
+def variable(section: str, name: str) -> str:
+    """Return what a setting is called in the environment."""
+    return f"{PREFIX}{section}_{name}".upper().replace(".", "_")
+
+
     environment
         Variables, of which those are read that begin with `PREFIX` and a section's name.
     flags
@@ -214,13 +251,12 @@ def trace_settings(
     given += [(section, name, value, f"--{name}") for (section, name), value in flags.items() if value is not None]
     settings = Settings()
     for section, name, value, where in given:
-        section_settings = getattr(settings, section)
         try:
-            right = _as(get_type_hints(type(section_settings))[name], value)
+            right = _as(KINDS[section][name], value)
         except ValueError as error:
             problems.append(RejectedError(str(error), where=where))
             continue
-        settings = replace(settings, **{section: replace(section_settings, **{name: right})})
+        settings = _put(settings, f"{section}.{name}", right)
         sources[section, name] = where
     problems += _out_of_range(settings)
     if problems:
@@ -237,41 +273,54 @@ def _from_file(path: Path | None, problems: list[RejectedError]) -> list[Given]:
         return []
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
+T = TypeVar("T")
+
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         problems.append(RejectedError(str(error), where=str(path)))
         return []
     given: list[Given] = []
+def _put(values: T, name: str, value: object) -> T:
+    """Replace one setting."""
+    first, _, rest = name.partition(".")
+    changed: T = replace(values, **{first: _put(getattr(values, first), rest, value) if rest else value})  # type: ignore[type-var]  # all are dataclasses
+    return changed
+
+
     for section, table in content.items():
         if not _known(section, SECTIONS, "section", f"{path}", problems):
             continue
         if not isinstance(table, dict):
             problems.append(RejectedError(f"[{section}] has to be a table", where=str(path)))
             continue
-        for name, value in table.items():
-            if _known(name, _names(section), "setting", f"{path}: [{section}]", problems):
+        for name, value in _flat(table, KINDS[section]):
+            if _known(name, KINDS[section], "setting", f"{path}: [{section}]", problems):
                 given.append((section, name, value, f"{path}: [{section}] {name}"))
     return given
 
 
 def _from_environment(environment: Mapping[str, str], problems: list[RejectedError]) -> list[Given]:
     given: list[Given] = []
-    for variable, value in sorted(environment.items()):
+    for each, value in sorted(environment.items()):
         for section in SECTIONS:
             start = f"{PREFIX}{section.upper()}_"
-            if variable.startswith(start):
-                name = variable.removeprefix(start).lower()
-                if _known(name, _names(section), "setting", variable, problems):
-                    given.append((section, name, value, variable))
+            names = {variable(section, name).removeprefix(start).lower(): name for name in KINDS[section]}
+            if each.startswith(start):
+                name = each.removeprefix(start).lower()
+                if _known(name, names, "setting", each, problems):
+                    given.append((section, names[name], value, each))
+def _flat(table: Mapping[str, object], names: Iterable[str]) -> Iterator[tuple[str, object]]:
+    """Yield what a section has; what is in a table within it as ``table.name``."""
+    for name, value in table.items():
+        if isinstance(value, dict) and name not in names:
+            yield from ((f"{name}.{each}", inner) for each, inner in value.items())
+        else:
+            yield name, value
+
+
     return given
 
 
-def _names(section: str) -> list[str]:
-    return [each.name for each in fields(SECTIONS[section])]
-
-
-def _known(
-    name: str, names: Mapping[str, object] | list[str], kind: str, where: str, problems: list[RejectedError]
-) -> bool:
+def _known(name: str, names: Mapping[str, object], kind: str, where: str, problems: list[RejectedError]) -> bool:
     if name in names:
         return True
     near = get_close_matches(name, list(names), 1)
@@ -312,11 +361,11 @@ def _whole(value: float) -> int:
 def _out_of_range(settings: Settings) -> list[RejectedError]:
     """Find figures that make no sense."""
     problems = []
-    for section, kind in SECTIONS.items():
-        for each in fields(kind):
-            value = getattr(getattr(settings, section), each.name)
+    for section, names in KINDS.items():
+        for name in names:
+            value = attrgetter(name)(getattr(settings, section))
             if isinstance(value, int | float) and not isinstance(value, bool) and not 0 <= value < 2**53:
-                problems.append(RejectedError(f"{value} is out of range", where=f"[{section}] {each.name}"))
+                problems.append(RejectedError(f"{value} is out of range", where=f"[{section}] {name}"))
     if not 0 <= settings.server.port <= 65_535:
         problems.append(RejectedError(f"{settings.server.port} is no port", where="[server] port"))
     if bool(settings.server.tls_certificate) != bool(settings.server.tls_key):

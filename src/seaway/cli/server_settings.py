@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import fields
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,18 +26,17 @@ def show_server_settings(output: Output, config: Path | None, data: Path | None)
     RejectedError
         When settings are wrong, as `seaway up` would say.
     """
-    from seaway.bootstrap.settings import trace_settings
+    from seaway.bootstrap.settings import KINDS, trace_settings
     from seaway.client.where import data_folder
 
     settings, sources = trace_settings(config, os.environ, {})
     folder = (data or data_folder()).absolute()
     rows: list[dict[str, Any]] = []
-    for section in fields(settings):
-        values = getattr(settings, section.name)
-        for each in fields(values):
-            value = getattr(values, each.name)
-            source = sources.get((section.name, each.name), "default")
-            rows.append({"name": f"{section.name}.{each.name}", "value": without_passwords(value), "from": source})
+    for section, names in KINDS.items():
+        for name in names:
+            value = attrgetter(f"{section}.{name}")(settings)
+            source = sources.get((section, name), "default")
+            rows.append({"name": f"{section}.{name}", "value": without_passwords(value), "from": source})
     for row in rows:
         if row["name"] == "database.url" and not row["value"]:
             row["value"] = f"sqlite:///{folder / 'seaway.db'}"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from seaway.bootstrap.settings import Settings, load_settings
+from seaway.bootstrap.settings import Settings, load_settings, trace_settings
 from seaway.domain.errors import RejectedError
 
 
@@ -38,6 +38,41 @@ def test_flags_go_before_the_environment_before_the_file(tmp_path: Path) -> None
     assert settings.server.host == "environment"
     assert settings.body_limit_bytes == 7
     assert settings.control.assume_s == 5.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[clusters.karmada]\nkubeconfig = "karmada.config"\n[clusters]\ncall_s = 5\n',
+        '[clusters]\ncall_s = 5\nkarmada.kubeconfig = "karmada.config"\n',
+        'clusters = {call_s = 5, karmada = {kubeconfig = "karmada.config"}}\n',
+    ],
+)
+def test_a_section_has_tables(tmp_path: Path, text: str) -> None:
+    """A table in a section can be written in all the ways that TOML has, and gives way to its variable."""
+    path = written(tmp_path, text)
+    settings, sources = trace_settings(path, {}, {})
+    assert (settings.clusters.call_s, settings.clusters.karmada.kubeconfig) == (5, "karmada.config")
+    assert sources["clusters", "karmada.kubeconfig"] == f"{path}: [clusters] karmada.kubeconfig"
+    environment = {"SEAWAY_CLUSTERS_KARMADA_KUBECONFIG": "other"}
+    settings, sources = trace_settings(path, environment, {})
+    assert settings.clusters.karmada.kubeconfig == "other"
+    assert sources["clusters", "karmada.kubeconfig"] == "SEAWAY_CLUSTERS_KARMADA_KUBECONFIG"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('karmada_kubeconfig = "a"', "unknown setting 'karmada_kubeconfig'; did you mean 'karmada.kubeconfig'?"),
+        ('karmada = "a"', "unknown setting 'karmada'; there are: fleet, "),
+        ('karmada.config = "a"', "unknown setting 'karmada.config'; did you mean 'karmada.kubeconfig'?"),
+        ("karmada.kubeconfig = 5", "5 has to be text"),
+    ],
+)
+def test_tables_in_a_section_are_checked_as_well(tmp_path: Path, text: str, says: str) -> None:
+    """What does not go into such a table is said, with the name that was meant."""
+    (said,) = problems(written(tmp_path, f"[clusters]\n{text}\n")).values()
+    assert said.startswith(says)
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("1", True), ("no", False), ("FALSE", False)])
