@@ -15,6 +15,9 @@ from seaway.domain.errors import RejectedError, UnavailableError
 TRY_S = 20.0
 LOOK_S = 0.1
 
+KARMADA = "cluster.karmada.io"
+"""The group of objects that Karmada's control plane serves, and no cluster does."""
+
 
 @dataclass(frozen=True, slots=True)
 class Joined:
@@ -51,7 +54,8 @@ def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = 
     Raises
     ------
     RejectedError
-        When the kubeconfig or a name is wrong, or there is a cluster of that name already.
+        When the kubeconfig or a name is wrong, there is a cluster of that name already, or it is no cluster but
+        Karmada's control plane.
     UnavailableError
         When the cluster does not answer as it should.
     """
@@ -67,7 +71,7 @@ def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = 
     if file.exists():
         raise RejectedError(f"there is a cluster {name!r} already, see {file}; choose another --name", where="name")
     text = alone(kubeconfig, context, name)
-    seen, troubles = _look(text, name) if look else (None, ())
+    seen, troubles = _look(text, name, kubeconfig) if look else (None, ())
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     _write(file, text)
     return Joined(name, file, seen, troubles)
@@ -96,27 +100,66 @@ def joined(data: Path) -> list[str]:
     return sorted(file.stem for file in folder.glob("*.yaml")) if folder.is_dir() else []
 
 
-def _look(text: str, name: str) -> tuple[Cluster, tuple[str, ...]]:
+def _look(text: str, name: str, kubeconfig: Path) -> tuple[Cluster, tuple[str, ...]]:
     """Connect, and see what is there."""
+    with tempfile.TemporaryDirectory(prefix="seaway-join-") as folder:
+        file = Path(folder) / name
+        _write(file, text)
+        try:
+            _refuse_karmada(file, name, kubeconfig)
+            return _see(Path(folder))
+        except UnavailableError as error:  # in the words of who knows only the file that was given
+            raise UnavailableError(str(error).replace(str(file), str(kubeconfig))) from None
+
+
+def _refuse_karmada(file: Path, name: str, kubeconfig: Path) -> None:
+    """Check that a server is not Karmada's, which has no nodes of its own."""
+    from seaway.adapters.kubernetes.connection.api import Api
+    from seaway.adapters.kubernetes.connection.credentials import Credentials
+    from seaway.adapters.kubernetes.connection.errors import ApiError
+    from seaway.adapters.kubernetes.connection.reactor import Reactor
+
+    async def ask() -> bytes:
+        api = Api(name, Credentials(file, name), call_s=TRY_S)
+        try:
+            return await api.get(f"/apis/{KARMADA}")
+        except ApiError:
+            return b""  # as clusters do, which have no such group
+        finally:
+            await api.close()
+
+    reactor = Reactor()
+    try:
+        answer = reactor.run(ask(), TRY_S)
+    finally:
+        reactor.close()
+    if f'"{KARMADA}"'.encode() in answer:
+        raise RejectedError(
+            f"{name} is a control plane of Karmada, which runs nothing itself; for its members start "
+            f"`seaway up` with the setting clusters.karmada.kubeconfig = {str(kubeconfig.absolute())!r}",
+            where="kubeconfig",
+        )
+
+
+def _see(folder: Path) -> tuple[Cluster, tuple[str, ...]]:
+    """Follow the one cluster of a folder until it has told what it has."""
     from seaway.adapters.kubernetes.backends import KubernetesBackends
 
-    with tempfile.TemporaryDirectory(prefix="seaway-join-") as folder:
-        _write(Path(folder) / name, text)
-        backends = KubernetesBackends(Path(folder))
-        try:
-            (cluster,) = backends.clusters()
-            give_up_s = time.monotonic() + TRY_S
-            while True:
-                try:
-                    seen = cluster.changes("", 0).inventory
-                    break
-                except UnavailableError:
-                    if time.monotonic() > give_up_s or cluster.view.failing:
-                        raise
-                    time.sleep(LOOK_S)
-            troubles = cluster.view.troubles()
-        finally:
-            backends.close()
+    backends = KubernetesBackends(folder)
+    try:
+        (cluster,) = backends.clusters()
+        give_up_s = time.monotonic() + TRY_S
+        while True:
+            try:
+                seen = cluster.changes("", 0).inventory
+                break
+            except UnavailableError:
+                if time.monotonic() > give_up_s or cluster.view.failing:
+                    raise
+                time.sleep(LOOK_S)
+        troubles = cluster.view.troubles()
+    finally:
+        backends.close()
     assert seen is not None, "a complete answer has the nodes"
     said = [f"{where}: {each.text}" for where, found in troubles.items() for each in found if where.startswith("node/")]
     return seen, tuple(said)

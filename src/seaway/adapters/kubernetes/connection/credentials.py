@@ -8,6 +8,7 @@ https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeco
 from __future__ import annotations
 
 import logging
+import re
 import ssl
 import threading
 from collections.abc import Iterator
@@ -20,6 +21,9 @@ from typing import Any
 from seaway.domain.errors import RejectedError, UnavailableError
 
 log = logging.getLogger(__name__)
+
+NUMBER = re.compile(r"\[Errno \d+\] ")
+"""What the words behind it say better."""
 
 KEY = "BearerToken"
 """What the client calls the header with the token."""
@@ -86,9 +90,9 @@ class Credentials:
                         str(self._file), self._context, client_configuration=found, persist_config=False
                     )
             except Exception as error:  # noqa: BLE001  # whatever is wrong in somebody's file
-                raise RejectedError(f"{self._where} says not how to reach it: {_short(error)}") from None
+                raise RejectedError(f"{self._where} does not say how to reach it: {_short(error)}") from None
             if said:  # the client goes on without credentials when a program of the kubeconfig fails
-                raise RejectedError(f"{self._where}: {_short(said[0])}")
+                raise RejectedError(f"{self._where} gives no credentials: {_short(said[0])}")
             self._read = found
         return Identity(found.host, _tls(found, self._where), found.tls_server_name or "", found.proxy or "")
 
@@ -103,7 +107,7 @@ class Credentials:
         with self._reading, _complaints() as said:
             header = self._read.get_api_key_with_prefix(KEY) if self._read else ""
             if said:
-                raise UnavailableError(f"{self._where}: {_short(said[0])}")
+                raise UnavailableError(f"{self._where} gives no credentials: {_short(said[0])}")
         return str(header or "")
 
     @property
@@ -147,4 +151,5 @@ def _complaints() -> Iterator[list[str]]:
 
 
 def _short(error: object) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    text = NUMBER.sub("", " ".join(str(error).split()))
+    return text[:300] or type(error).__name__

@@ -58,4 +58,8 @@ def refusal(status: int, body: bytes) -> ApiError:
     except msgspec.MsgspecError:
         said = _Status(message=body[:LONGEST].decode("utf-8", "replace").strip())
     message = said.message or responses.get(status) or "no reason was given"
+    if message.startswith("<"):
+        message = f"it answers {status} with a web page; is that the address of a Kubernetes API server?"
+    if status == HTTPStatus.UNAUTHORIZED:
+        message = f"Seaway's credentials are not accepted there ({message}): they are wrong, or have expired"
     return ApiError(status, said.reason, message[:LONGEST])

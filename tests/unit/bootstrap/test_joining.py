@@ -1,0 +1,124 @@
+"""Joining clusters: what is wrong is said in words that lead to mending it, and nothing is kept then."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from seaway.bootstrap.joining import join, joined, leave
+from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.testing.kubernetes import ApiServer, KarmadaWorld
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> Iterator[Path]:
+    """Have a cluster, and a kubeconfig whose context for it is ``alpha``."""
+    with ApiServer("alpha") as server:
+        yield server.kubeconfig(tmp_path / "config")
+
+
+def changed(file: Path, kind: str, **settings: object) -> Path:
+    """Write a kubeconfig anew with other settings of its only user or cluster."""
+    written: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    (entry,) = written[f"{kind}s"]
+    entry[kind] = settings
+    file.write_text(yaml.safe_dump(written), encoding="utf-8")
+    return file
+
+
+def test_a_cluster_is_joined_once_and_left(kubeconfig: Path, tmp_path: Path) -> None:
+    """It is kept under its context's name or another, where only its owner can read it, until it is left."""
+    found = join(kubeconfig, "", "", tmp_path)
+    assert (found.name, found.cluster.name if found.cluster else "") == ("alpha", "alpha")
+    assert found.file.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(RejectedError, match="there is a cluster 'alpha' already"):
+        join(kubeconfig, "alpha", "", tmp_path)
+    join(kubeconfig, "alpha", "other", tmp_path, look=False)
+    assert joined(tmp_path) == ["alpha", "other"]
+    leave("alpha", tmp_path)
+    with pytest.raises(RejectedError, match="no cluster 'alpha' was joined here; there are: other"):
+        leave("alpha", tmp_path)
+
+
+def test_what_a_control_plane_of_karmada_is_for_is_said(tmp_path: Path) -> None:
+    """Nothing runs in Karmada itself, so it cannot be joined; the message names the setting that has its members."""
+    world = KarmadaWorld(["alpha"])
+    world.open()
+    try:
+        kubeconfig = world.kubeconfig(tmp_path / "karmada.config")
+        says = f"clusters.karmada.kubeconfig = '{tmp_path}/karmada.config'"
+        with pytest.raises(RejectedError, match=says):
+            join(kubeconfig, "", "", tmp_path)
+    finally:
+        world.close()
+    assert joined(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("user", "says"),
+    [
+        (
+            {"token": "old"},
+            "alpha: Seaway's credentials are not accepted there (Unauthorized): they are wrong, or have",
+        ),
+        ({"tokenFile": "none"}, "does not say how to reach it: No such file or directory: '{folder}/none'"),
+        (
+            {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "nothing-of-that-name"}},
+            "gives no credentials: No such file or directory: 'nothing-of-that-name'",
+        ),
+    ],
+    ids=["token", "file", "program"],
+)
+def test_credentials_that_will_not_do(kubeconfig: Path, tmp_path: Path, user: dict[str, Any], says: str) -> None:
+    """It is said what is wrong with them, by the name of the file that was given, and without numbers of errors."""
+    changed(kubeconfig, "user", **user)
+    with pytest.raises(UnavailableError) as caught:
+        join(kubeconfig, "", "", tmp_path)
+    said = str(caught.value)
+    assert says.format(folder=tmp_path) in said
+    assert "seaway-join" not in said
+    assert "token" in user or f"the context 'alpha' of {kubeconfig}" in said
+    assert joined(tmp_path) == []
+
+
+@contextmanager
+def site(code: int) -> Iterator[str]:
+    """Have a web site that answers everything with a page."""
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(code)
+            self.end_headers()
+            self.wfile.write(b"<!DOCTYPE HTML><html><body>welcome</body></html>\n")
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002, the name that http.server gives
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Page)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join(10)
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("code", "says"), [(404, "answers 404 with a web page"), (200, "answers what is no Kubernetes")]
+)
+def test_a_web_site_is_no_cluster(kubeconfig: Path, tmp_path: Path, code: int, says: str) -> None:
+    """Where pages come instead of objects, that is said, and no page is printed."""
+    with site(code) as url:
+        changed(kubeconfig, "cluster", server=url)
+        with pytest.raises(UnavailableError, match=says) as caught:
+            join(kubeconfig, "", "", tmp_path)
+    assert "html" not in str(caught.value).lower()
