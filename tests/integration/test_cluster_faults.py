@@ -10,7 +10,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -231,7 +231,8 @@ class World:
             if server.running and pod["status"].get("phase") == "Running":
                 ended = {"name": "main", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
                 change = {"status": {"phase": "Succeeded", "containerStatuses": [ended]}}
-                server.patch(PODS, "seaway", pod["metadata"]["name"], change, "status")
+                with suppress(FailureError):  # it went just now
+                    server.patch(PODS, "seaway", pod["metadata"]["name"], change, "status")
 
     # Faults.
 

@@ -172,6 +172,25 @@ def test_job_fails_after_its_backoff_limit(cluster: ApiServer) -> None:
     assert list(phases(cluster).values()) == ["Failed"] * 3
 
 
+def test_pod_that_somebody_deletes_counts_as_failed(cluster: ApiServer) -> None:
+    """A Job makes another while its limit allows, and fails when it does not; what it deletes itself does not count."""
+    cluster.create(job(annotations={}, backoffLimit=1))
+    for left, ends in ((1, {}), (0, {"FailureTarget": "True", "Failed": "True"})):
+        cluster.settle()
+        (name,) = phases(cluster)
+        cluster.delete(PODS, "default", name)
+        cluster.settle()
+        assert len(phases(cluster)) == left
+        assert conditions(cluster.get(JOBS, "default", "train")) == ends
+    cluster.create(job("other", annotations={}, backoffLimit=0))
+    cluster.settle()
+    cluster.patch(JOBS, "default", "other", {"spec": {"suspend": True}})
+    cluster.settle()
+    cluster.patch(JOBS, "default", "other", {"spec": {"suspend": False}})
+    cluster.settle()
+    assert list(phases(cluster).values()) == ["Running"]
+
+
 def test_suspended_job_has_no_pods(cluster: ApiServer) -> None:
     """A suspended job runs nothing until it is resumed."""
     cluster.create(job(suspend=True))

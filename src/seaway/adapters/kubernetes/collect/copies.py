@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
 from seaway.adapters.kubernetes.collect.feedback import Verdict
 from seaway.adapters.kubernetes.collect.pods import Seen
@@ -21,6 +22,7 @@ def assemble(
     pods: Iterable[Seen],
     *,
     refused: Mapping[str, Cause],
+    lost: AbstractSet[str] = frozenset(),
     address: str = "",
 ) -> Copy | None:
     """Put an attempt's copy in a cluster together; None when nothing of it is there.
@@ -29,6 +31,8 @@ def assemble(
     ----------
     refused
         Pods, by uid, that no node has taken for so long that none will, and what that comes from.
+    lost
+        Workloads, by uid, that failed so long ago that a pod which says better why would have been heard.
     address
         Where a service of it answers.
     """
@@ -36,8 +40,10 @@ def assemble(
     seated = list(seats(workloads, pods))
     if not seated:
         return None
-    troubles = {each.part: each.trouble for each in workloads if each.trouble}
-    found = [(replica, pod, _verdict(pod, refused, troubles.get(part, ""))) for part, replica, pod in seated]
+    stands = {replica: each for each in workloads for replica in each.replicas}
+    found = [(replica, pod, _verdict(pod, refused, stands.get(replica))) for _, replica, pod in seated]
+    if all(verdict.phase is not CopyPhase.FAILED for _, _, verdict in found):  # else a pod says best what happened
+        found = [(replica, pod, _in_the_end(pod, said, stands.get(replica), lost)) for replica, pod, said in found]
     replicas = tuple(_status(*each) for each in sorted(found, key=lambda each: each[0]))
     phase, reason, cause = _sum_up([verdict for _, _, verdict in found])
     return Copy(*key, cluster, phase, replicas, reason, address, cause)
@@ -78,12 +84,22 @@ def _seats(replicas: tuple[int, ...], pods: list[Seen]) -> Iterator[tuple[int, S
     return iter(seats.items())
 
 
-def _verdict(pod: Seen | None, refused: Mapping[str, Cause], trouble: str) -> Verdict:
+def _verdict(pod: Seen | None, refused: Mapping[str, Cause], workload: Workload | None) -> Verdict:
     if pod is None or pod.verdict is None:
-        return Verdict(CopyPhase.STARTING, trouble) if trouble else NOT_YET
+        return Verdict(CopyPhase.STARTING, workload.trouble) if workload and workload.trouble else NOT_YET
     if pod.verdict.refused and pod.uid in refused:
         return Verdict(CopyPhase.FAILED, pod.verdict.reason, refused[pod.uid])
     return pod.verdict
+
+
+def _in_the_end(pod: Seen | None, said: Verdict, workload: Workload | None, lost: AbstractSet[str]) -> Verdict:
+    """Take a workload's word for how a replica ended whose pod is gone, or goes without having ended."""
+    if workload is None or workload.ended is None or said.phase is CopyPhase.SUCCEEDED:
+        return said
+    if workload.ended.phase is CopyPhase.SUCCEEDED:
+        return workload.ended if pod is None else said
+    goes = pod is None or pod.leaves
+    return workload.ended if goes and workload.uid in lost else said
 
 
 def _status(replica: int, pod: Seen | None, verdict: Verdict) -> ReplicaStatus:

@@ -93,6 +93,7 @@ class ClusterView:
         self._workloads_of: defaultdict[Attempt, dict[tuple[str, str], Workload]] = defaultdict(dict)
         self._addresses: dict[Attempt, str] = {}
         self._refused: set[str] = set()
+        self._lost: set[str] = set()
         self._cluster: Cluster | None = None
         self._troubles: dict[str, tuple[Trouble, ...]] = {}
 
@@ -194,7 +195,9 @@ class ClusterView:
         pods = self._pods_of.get(key, {})
         address = self._addresses.get(key, "")
         refused = {pod.uid: self._why_refused(pod) for pod in pods.values() if pod.uid in self._refused}
-        return assemble(key, self.name, workloads.values(), pods.values(), refused=refused, address=address)
+        return assemble(
+            key, self.name, workloads.values(), pods.values(), refused=refused, lost=self._lost, address=address
+        )
 
     def _why_refused(self, pod: Seen) -> Cause:
         """Say what it comes from that no node takes a pod: its node may be down, which is nobody's decision."""
@@ -338,6 +341,12 @@ class ClusterView:
         """Return the attempts of which a service answers."""
         return set(self._addresses)
 
+    def miss(self, attempt: Attempt) -> None:
+        """Note that what was to bring an attempt here is gone: if nothing of it came, nothing else tells of that."""
+        with self._changed:
+            if self._copy(attempt) is None:
+                self._note(attempt)
+
     def broken(self, what: str, found: Broken) -> None:
         """Note an object that cannot be read."""
         log.warning("%s: %s %s cannot be read: %s", self.name, what, found.name or "without a name", found.text)
@@ -355,7 +364,10 @@ class ClusterView:
             if after:
                 self._workloads[place] = after
                 self._workloads_of[after.job_id, after.attempt][place] = after
+            if before and (after is None or after.uid != before.uid):
+                self._lost.discard(before.uid)
             if before != after:
+                self._watch_failure(place, after)
                 for each in (before, after):
                     if each and each.replicas:  # a service that comes before what it leads to is no copy that is gone
                         self._note((each.job_id, each.attempt))
@@ -379,6 +391,18 @@ class ClusterView:
             if now and now.mine and now.uid == pod.uid and now.verdict and now.verdict.refused:
                 self._refused.add(pod.uid)
                 self._note(now.mine)
+
+    def _watch_failure(self, place: tuple[str, str], workload: Workload | None) -> None:
+        """Look again in a while at a workload that failed: a pod of it may be heard of later, and says better why."""
+        if workload and workload.ended and workload.ended.phase is CopyPhase.FAILED:
+            self._later(self._limits.refused_s, lambda: self._count_failed(place, workload.uid))
+
+    def _count_failed(self, place: tuple[str, str], uid: str) -> None:
+        with self._changed:
+            now = self._workloads.get(place)
+            if now and now.uid == uid and now.ended and uid not in self._lost:
+                self._lost.add(uid)
+                self._note((now.job_id, now.attempt))
 
     def _trouble(self, where: str, troubles: tuple[Trouble, ...]) -> None:
         """Note what is wrong with something, and say what was not said before."""

@@ -1,13 +1,20 @@
-"""Seaway's workloads: that a copy is there at all, which replicas it is to have, and why it has no pods."""
+"""Seaway's workloads: that a copy is there at all, which replicas it is to have, and why it has no pods.
+
+References
+----------
+Kubernetes documentation, "Jobs": conditions, and pods that are deleted, which count as failed.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from seaway.adapters.kubernetes.collect.feedback import Verdict
 from seaway.adapters.kubernetes.collect.ours import attempt_of
 from seaway.adapters.kubernetes.objects import Condition, Meta, Part
 from seaway.adapters.kubernetes.templates.labels import PART, REPLICAS
 from seaway.adapters.kubernetes.templates.names import numbers_of
+from seaway.domain.deployment import Cause, CopyPhase
 
 
 class WorkloadStatus(Part, frozen=True):
@@ -36,6 +43,15 @@ KINDS = {
 FAILURES = frozenset({"ReplicaFailure", "Failed"})
 """Conditions that say that pods could not be made, or that no more will be."""
 
+SUCCESS = frozenset({"Complete", "Succeeded"})
+"""Conditions that say that all of a workload ended well, of Kubernetes' Jobs and of Kubeflow's."""
+
+END = frozenset({"Failed", "FailureTarget"})
+"""Conditions that say that a workload failed for good; a Job has the second while its pods are still leaving."""
+
+LOST = "BackoffLimitExceeded"
+"""Why a Job fails that may not try again: a pod of it failed, or was deleted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Workload:
@@ -49,6 +65,10 @@ class Workload:
         The numbers of its replicas; empty for what runs nothing, like a service.
     trouble
         Why it has not all its pods; empty when nothing is known to be wrong.
+    uid
+        Which object it is.
+    ended
+        How it ended, by its own word; None while it goes on. Its pods may be gone by then.
     """
 
     job_id: str
@@ -56,6 +76,8 @@ class Workload:
     part: str
     replicas: tuple[int, ...]
     trouble: str = ""
+    uid: str = ""
+    ended: Verdict | None = None
 
 
 def read_workload(written: WorkloadObject, namespace: str) -> Workload | None:
@@ -67,9 +89,26 @@ def read_workload(written: WorkloadObject, namespace: str) -> Workload | None:
         replicas = ()
     if owner is None:
         return None
-    return Workload(*owner, written.metadata.labels.get(PART, ""), replicas, _trouble(written.status.conditions))
+    meta, conditions = written.metadata, written.status.conditions
+    return Workload(*owner, meta.labels.get(PART, ""), replicas, _trouble(conditions), meta.uid, _ended(conditions))
 
 
 def _trouble(conditions: tuple[Condition, ...]) -> str:
     failed = next((each for each in conditions if each.type in FAILURES and each.status == "True"), None)
-    return " ".join((failed.message or failed.reason).split())[:500] if failed else ""
+    return _said(failed) if failed else ""
+
+
+def _ended(conditions: tuple[Condition, ...]) -> Verdict | None:
+    """Say how a workload ended; None while it has not."""
+    true = {each.type: each for each in conditions if each.status == "True"}
+    if SUCCESS & true.keys():
+        return Verdict(CopyPhase.SUCCEEDED)
+    failed = next((true[each] for each in sorted(END & true.keys())), None)
+    if failed is None:
+        return None
+    cause = Cause.INFRASTRUCTURE if failed.reason == LOST else Cause.WORKLOAD
+    return Verdict(CopyPhase.FAILED, f"its pods are gone: {_said(failed)}", cause)
+
+
+def _said(condition: Condition) -> str:
+    return " ".join((condition.message or condition.reason).split())[:500]

@@ -19,9 +19,10 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 
 @dataclass(slots=True)
 class _Past:
-    """How the pods of a job ended: by uid whether well, and their index."""
+    """How the pods of a job ended: by uid whether well, and their index; and which it deleted itself."""
 
     ended: dict[str, tuple[bool, str]] = field(default_factory=dict)
+    dismissed: set[str] = field(default_factory=set)
 
     def indexes(self) -> set[int]:
         return {int(index) for well, index in self.ended.values() if well and index}
@@ -40,7 +41,7 @@ class Jobs(Controller[tuple[str, str]]):
         self._past: dict[str, _Past] = {}
 
     def hear(self, event: Event) -> Iterator[tuple[str, str]]:
-        """Look at a job that changed, or one of whose pods did."""
+        """Look at a job that changed, or one of whose pods did; a pod that somebody deletes counts as failed."""
         now = event.now
         if now.kind is JOBS:
             if event.type == "DELETED":
@@ -48,8 +49,9 @@ class Jobs(Controller[tuple[str, str]]):
             else:
                 yield now.namespace, now.name
         elif now.owners and (name := owner_of(now, "Job")):
-            if now.fields[1] in ENDED:
-                past = self._past.setdefault(now.owners[0], _Past())
+            past = self._past.setdefault(now.owners[0], _Past())
+            gone = now.deleting or event.type == "DELETED"
+            if now.fields[1] in ENDED or (gone and now.uid not in past.dismissed | past.ended.keys()):
                 past.ended[now.uid] = (now.fields[1] == "Succeeded", now.labels.get(INDEX, ""))
             yield now.namespace, name
 
@@ -66,11 +68,11 @@ class Jobs(Controller[tuple[str, str]]):
         past = self._past.setdefault(found.uid, _Past())
         active = [pod for pod in self.owned(found, PODS) if not pod.deleting and pod.fields[1] not in ENDED]
         if verdict := self._verdict(found, body, past, active):
-            self._dismiss(active)
+            self._dismiss(past, active)
             self._tell(found, body, past, [], verdict)
             return
         if body["spec"].get("suspend"):
-            self._dismiss(active)
+            self._dismiss(past, active)
             active = []
         else:
             self._fill(found, body, past, active)
@@ -118,7 +120,7 @@ class Jobs(Controller[tuple[str, str]]):
         else:
             for _ in range(wanted - len(active)):
                 self._make(job, body, None)
-        self._dismiss(list(active)[max(0, wanted) :])
+        self._dismiss(past, list(active)[max(0, wanted) :])
 
     def _make(self, job: Stored, body: Json, index: int | None) -> None:
         template = deepcopy(body["spec"]["template"])
@@ -136,8 +138,9 @@ class Jobs(Controller[tuple[str, str]]):
         made = self.verbs.create(PODS, job.namespace, {"metadata": meta, "spec": spec})
         self.report(job, "SuccessfulCreate", f"Created pod: {made.name}", source="job-controller")
 
-    def _dismiss(self, pods: Sequence[Stored]) -> None:
+    def _dismiss(self, past: _Past, pods: Sequence[Stored]) -> None:
         for pod in pods:
+            past.dismissed.add(pod.uid)
             self.verbs.delete(PODS, pod.namespace, pod.name, DeleteOptions())
 
     def _tell(

@@ -99,3 +99,36 @@ def test_a_pod_that_leaves_gives_its_seat_to_the_one_made_for_it() -> None:
     assert made.phase is CopyPhase.STARTING
     assert [each.node for each in made.replicas] == ["node-p2"]
     assert copy([workload(replicas=(0,))], [leaving]).replicas[0].node == "node-p1"
+
+
+ENDED_WELL = replace(workload(replicas=(0, 1)), uid="w", ended=DONE)
+FAILED = Verdict(CopyPhase.FAILED, "its pods are gone: backoff limit", Cause.INFRASTRUCTURE)
+ENDED_BADLY = replace(ENDED_WELL, ended=FAILED, trouble="backoff limit")
+
+
+def test_a_workload_that_ended_well_speaks_for_pods_that_are_gone() -> None:
+    """Pods that ended go with their node before anybody heard of their end; one that is left counts."""
+    assert copy([ENDED_WELL], []).phase is CopyPhase.SUCCEEDED
+    assert copy([ENDED_WELL], [replace(pod("p1", DONE), index=0)]).phase is CopyPhase.SUCCEEDED
+    assert copy([ENDED_WELL], [replace(pod("p1"), index=0)]).phase is CopyPhase.RUNNING
+
+
+def test_a_workload_that_failed_speaks_for_lost_pods_once_that_has_lasted() -> None:
+    """Who deletes a Job's pod fails it; it counts as starting until pods that say better why had time to be heard."""
+    assert copy([ENDED_BADLY], []).phase is CopyPhase.STARTING
+    leaving = replace(pod("p1"), leaves=True, index=0)
+    for pods in ([], [leaving]):
+        made = assemble(KEY, "east", [ENDED_BADLY], pods, refused={}, lost={"w"})
+        assert made is not None
+        assert (made.phase, made.cause, made.reason) == (CopyPhase.FAILED, Cause.INFRASTRUCTURE, FAILED.reason)
+    stays = assemble(KEY, "east", [ENDED_BADLY], [pod("p1"), pod("p2")], refused={}, lost={"w"})
+    assert stays is not None
+    assert stays.phase is CopyPhase.RUNNING
+
+
+def test_a_pod_that_failed_says_best_why() -> None:
+    """A Job whose one pod crashed deletes the others: that is the crash's fault, not the cluster's."""
+    crashed = replace(pod("p1", Verdict(CopyPhase.FAILED, "exited with 1")), index=0)
+    made = assemble(KEY, "east", [ENDED_BADLY], [crashed], refused={}, lost={"w"})
+    assert made is not None
+    assert (made.cause, made.reason) == (Cause.WORKLOAD, "exited with 1")

@@ -1,0 +1,98 @@
+"""What workloads say of themselves counts where their pods cannot say it any more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.view import ClusterView
+from seaway.adapters.kubernetes.collect.workloads import WorkloadObject, read_workload
+from seaway.domain.cluster import Cluster
+from seaway.domain.deployment import Cause, CopyPhase
+from tests.unit.adapters.kubernetes.collect.test_view import Timers, copy, decoded
+
+JOBS = "/apis/batch/v1/jobs"
+
+
+def job(**condition: str) -> WorkloadObject:
+    """Write the Job of an attempt, with one condition."""
+    annotations = {"seaway.io/replicas": "0"}
+    meta = {
+        "name": "sw",
+        "namespace": "seaway",
+        "uid": "w",
+        "labels": copy().metadata.labels,
+        "annotations": annotations,
+    }
+    status = {"conditions": [{"status": "True", **condition}]}
+    return decoded({"metadata": meta, "status": status}, WorkloadObject)
+
+
+@pytest.mark.parametrize(
+    ("condition", "phase", "cause"),
+    [
+        ({"type": "Complete"}, CopyPhase.SUCCEEDED, Cause.WORKLOAD),
+        ({"type": "Succeeded"}, CopyPhase.SUCCEEDED, Cause.WORKLOAD),
+        ({"type": "Failed", "reason": "BackoffLimitExceeded"}, CopyPhase.FAILED, Cause.INFRASTRUCTURE),
+        ({"type": "FailureTarget", "reason": "BackoffLimitExceeded"}, CopyPhase.FAILED, Cause.INFRASTRUCTURE),
+        ({"type": "Failed", "reason": "DeadlineExceeded"}, CopyPhase.FAILED, Cause.WORKLOAD),
+    ],
+)
+def test_a_workload_says_how_it_ended(condition: dict[str, str], phase: CopyPhase, cause: Cause) -> None:
+    """A Job that lost a pod is no fault of what ran; one that took too long is."""
+    read = read_workload(job(**condition), "seaway")
+    assert read is not None
+    assert read.ended is not None
+    assert (read.ended.phase, read.ended.cause) == (phase, cause)
+
+
+@pytest.mark.parametrize("condition", [{"type": "Complete", "status": "False"}, {"type": "ReplicaFailure"}])
+def test_a_workload_that_goes_on_has_not_ended(condition: dict[str, str]) -> None:
+    """A condition that is not so says nothing, and pods that cannot be made now may be made later."""
+    read = read_workload(job(**condition), "seaway")
+    assert read is not None
+    assert read.ended is None
+
+
+def test_an_end_that_was_missed_is_told(view: ClusterView) -> None:
+    """A pod that ended well and was deleted while nobody could hear of it is known by its Job."""
+    running: dict[str, Any] = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]}
+    view.put_workload(JOBS, job(type="Suspended", status="False"))
+    view.put_pod(copy(**running))
+    first = view.changes("", 0)
+    assert [each.phase for each in first.copies] == [CopyPhase.RUNNING]
+    view.put_pod(copy(phase="Succeeded"))
+    view.drop_pod("seaway/mine")
+    view.put_workload(JOBS, job(type="Complete"))
+    assert [each.phase for each in view.changes(first.cursor, 0).copies] == [CopyPhase.SUCCEEDED]
+
+
+def test_a_failure_without_pods_is_told_after_a_while(timers: Timers, view: ClusterView) -> None:
+    """A Job and its pods are heard of apart: what it says of a failure waits for what they may say of it."""
+    view.put_workload(JOBS, job(type="Failed", reason="BackoffLimitExceeded", message="too often"))
+    first = view.changes("", 0)
+    assert [each.phase for each in first.copies] == [CopyPhase.STARTING]
+    timers.pass_by()
+    (told,) = view.changes(first.cursor, 0).copies
+    assert (told.phase, told.cause, told.reason) == (
+        CopyPhase.FAILED,
+        Cause.INFRASTRUCTURE,
+        "its pods are gone: too often",
+    )
+    view.drop_workload(JOBS, "seaway/sw")
+    view.put_workload(JOBS, job(type="Suspended", status="False"))
+    assert [each.phase for each in view.changes(first.cursor, 0).copies] == [CopyPhase.STARTING]
+
+
+@pytest.fixture
+def timers() -> Timers:
+    """Make timers."""
+    return Timers()
+
+
+@pytest.fixture
+def view(timers: Timers) -> ClusterView:
+    """Make a view of a cluster in which there is nothing."""
+    return ClusterView(Cluster("alpha"), Health(()), timers.later)
