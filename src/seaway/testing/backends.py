@@ -207,11 +207,19 @@ class BackendSuite:
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)
         watch.until_phase(deployment, *LIVE)
-        assert send(under, removal(deployment))[0].done
+        watch.until(lambda: send(under, removal(deployment))[0].done, "the removal done")
         watch.until(lambda: bool(watch.gone), "the removal")
         assert watch.gone == [(deployment.job_id, 1)]
         watch.look()
         assert watch.gone == [(deployment.job_id, 1)]
+
+    def test_a_removal_is_done_when_nothing_runs(self, under: BackendUnderTest) -> None:
+        """What is removed is free once that is done: what still ends by then is not done, and is asked again."""
+        watch, deployment = Watch(under), deploy(under)
+        send(under, deployment)
+        watch.until_phase(deployment, CopyPhase.RUNNING)
+        watch.until(lambda: send(under, removal(deployment))[0].done, "the removal done")
+        assert CopyPhase.RUNNING not in {copy.phase for copy in under.backend.changes("", 0).copies}
 
     def test_removing_what_is_not_there_is_done(self, under: BackendUnderTest) -> None:
         """Removing is done where there is nothing, however often."""

@@ -13,7 +13,7 @@ from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.errors import ApiError
 from seaway.adapters.kubernetes.connection.reactor import Reactor
 from seaway.adapters.kubernetes.deploy.deployer import Deployer
-from seaway.application.ports.backend import Answer, Changes, CollectorState, Command
+from seaway.application.ports.backend import Answer, Changes, CollectorState, Command, Removal
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
 
@@ -23,6 +23,9 @@ SEND_S = 60.0
 LOGS_S = 20.0
 MOST_LINES = 10_000
 CLOSE_S = 5.0
+
+LINGERS = Answer(done=False, reason="its pods have not ended yet")
+"""The answer to a removal whose objects are deleted while pods of it still run, and hold devices."""
 
 
 class KubernetesCluster:
@@ -70,7 +73,10 @@ class KubernetesCluster:
         answers = self._reactor.run(self._deployer.send(commands), SEND_S)
         if answers and not any(answer.done or answer.refused for answer in answers):
             raise UnavailableError(answers[0].reason)
-        return answers
+        return [
+            LINGERS if answer.done and isinstance(command, Removal) and self._lingers(command) else answer
+            for command, answer in zip(commands, answers, strict=True)
+        ]
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
         """Return the objects that a deployment becomes, pins and all."""
@@ -92,6 +98,14 @@ class KubernetesCluster:
         except ApiError as error:
             raise RejectedError(f"{self.cluster}: {error}") from None
         return iter(said.decode("utf-8", "replace").splitlines())
+
+    def _lingers(self, removal: Removal) -> bool:
+        """Tell whether pods of an attempt still run: they may be ending, or Karmada may not reach their cluster.
+
+        Those whose node is down do not count: nobody can say when they are gone, and nothing new comes there.
+        """
+        pods = self._view.seats((removal.job_id, removal.attempt)).values()
+        return any(pod.holds and (at := self._view.node(pod.node)) and at.node.ready for pod in pods)
 
     def collector_state(self) -> CollectorState:
         """Return how collecting goes."""
