@@ -234,6 +234,8 @@ def devices(draw: st.DrawFn) -> Device:
         healthy=draw(st.booleans()),
         mode=mode,
         mig_profiles=(profile,) if mode is DeviceMode.MIG else (),
+        mig_together=mode is DeviceMode.MIG,
+        core_steps=100,
     )
 
 

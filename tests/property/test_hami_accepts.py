@@ -7,10 +7,9 @@ Where the rule sets differ on purpose, and what is drawn here leaves out, Seaway
 
 - HAMi counts cards of NVIDIA alone, whatever their mode, as one pool; Seaway places nothing on cards in MIG mode whose
   profiles are not registered (before v2.10), nor on those whose mode it does not know.
+- A pod names the cards of its instances, but not how many it is to have of each: Seaway gives a replica several on one
+  card, or one of each of several that hold no second one like it, and no other mixture.
 - A quota of the namespace (HAMi's rule 11) is HAMi's to apply; Seaway hears of it as a refusal.
-
-Where Seaway places what HAMi may refuse, each with a test that fails for as long as it is so: cores finer than a
-percent point, and a replica with instances on several cards.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, DeviceRules, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
-from seaway.domain.placement import Placement
 from seaway.scheduling.booking import Booking, bookings
 from seaway.scheduling.engine import decide
 from seaway.scheduling.policies import PolicyOptions, make_policy
@@ -246,6 +244,12 @@ def amounts(card: Card, there: Sequence[Taken], asked: Asked) -> Taken | str:  #
             if all(start + profile["size"] <= each.start or each.start + each.size <= start for each in there):
                 return Taken(card.uuid, profile["memoryMB"], profile["core"], profile["name"], start, profile["size"])
     return "CardMigTopologyInfeasible"
+
+
+def holds_two(card: Card, asked: Asked) -> bool:
+    """Tell whether a card in MIG mode with nothing on it would take a container's request twice."""
+    first = amounts(card, [], asked)
+    return isinstance(first, Taken) and isinstance(amounts(card, [first], asked), Taken)
 
 
 # A cluster's objects
@@ -474,7 +478,6 @@ class World:
         self.jobs: dict[str, tuple[Booking, list[str]]] = {}
         self.strangers: list[str] = []
         self.number = 0
-        self.careful = True
         for at, found in enumerate(fleet):
             plain = lines[at] and found[0].mode != "mig"
             self.view.put_node(decoded(node_object(f"node{at}", found, lines=plain), NodeObject))
@@ -537,11 +540,6 @@ class World:
             if spec.replicas == 1:
                 self.look_for_room(spec)
             return
-        if self.careful and any(map(spread_over_cards, placements)):
-            for booking in bookings(plan):
-                booking.release(snapshot)
-            note("instances on several cards")
-            return
         try:
             manifests = render(
                 Deployment(name, 1, "alpha", spec, placements), Wishes().options(self.view), dict(BUILT_IN)
@@ -585,13 +583,28 @@ class World:
         if (rules.use_types and rules.models) or rules.exclusive:
             return  # HAMi has no word for the one, and a policy of another kind for the other
         limits = {"nvidia.com/gpu": str(request.gpus)} | memory | cores
-        pod = {
+        pod: Json = {
             "metadata": {"annotations": {key: text for key, text in wishes.items() if text}},
             "spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]},
         }
         for node in self.hami.nodes:
-            found = self.hami.fit(node, pod)
-            assert isinstance(found, str), f"HAMi has room on {node} for {limits} {wishes}: {found}"
+            for cards in self.choices(node, pod):
+                if cards:
+                    pod["metadata"]["annotations"]["nvidia.com/use-gpuuuid"] = ",".join(cards)
+                    found = self.hami.fit(node, pod)
+                    assert isinstance(found, str), f"HAMi has room on {node} for {limits} {wishes}: {found}"
+
+    def choices(self, node: str, pod: Json) -> Iterator[list[str]]:
+        """Yield the sets of cards of which Seaway would have HAMi choose: where a card could hold two, that alone."""
+        asked = read_asked(pod["spec"]["containers"][0])
+        assert asked is not None
+        two = {
+            card.uuid
+            for card in self.hami.nodes[node]
+            if card.mode == "mig" and asked.count > 1 and holds_two(card, asked)
+        }
+        yield [card.uuid for card in self.hami.nodes[node] if card.uuid not in two]
+        yield from ([uuid] for uuid in two)
 
     def books_agree(self) -> None:
         """Nothing is beyond what a card has, by HAMi's books."""
@@ -603,11 +616,6 @@ class World:
                 assert sum(each.memory for each in there) <= card.memory
                 if card.mode != "mig":  # seven of the smallest book 105 points
                     assert sum(each.cores for each in there) <= card.cores
-
-
-def spread_over_cards(placement: Placement) -> bool:
-    """Tell whether a replica has instances on several cards: HAMi may take another number of each."""
-    return len({each.uuid for each in placement.slices if each.mig_profile}) > 1
 
 
 def pods_of(body: Json) -> Iterator[tuple[Json, list[str]]]:
@@ -640,19 +648,30 @@ def test_what_seaway_places_hami_accepts(
         world.books_agree()
 
 
-@pytest.mark.xfail(strict=True, reason="cores are booked as they were asked for, and asked of HAMi in whole points")
-def test_shares_finer_than_a_point_are_booked_as_they_are_asked_for() -> None:
-    """Three replicas with 33.3 % of a card's cores each ask HAMi for 34, which is more than it has."""
+def test_shares_finer_than_a_point_are_booked_in_whole_points() -> None:
+    """Three replicas with 33.3 % of a card's cores each ask HAMi for 34 points, so only two share a card."""
     card = Card("GPU-node0-0000-4000-8000-000000000000", 0, 10, 81_920, 100, MODELS[1][0], 0, "hami-core", healthy=True)
-    world = World([[card]], [False], "bestfit")
+    world = World([[card, replace(card, uuid="GPU-node0-0001-4000-8000-000000000000", index=1)]], [False], "bestfit")
     world.submit(JobSpec("train", Demand(ResourceRequest(100, 64, 1, 1_000, 0, 333)), 3, gang=True, run=RUN))
+    used = world.hami.used("node0").values()
+    assert sorted([each.cores for each in there] for there in used) == [[34], [34, 34]]
 
 
-@pytest.mark.xfail(strict=True, reason="a pod names the cards of its instances, but not how many it is to have of each")
-def test_instances_on_several_cards_are_taken_as_they_were_booked() -> None:
-    """Of three replicas that fill two cards with two instances each, the second has one of each card, or two of one."""
+def test_instances_of_a_replica_are_on_one_card() -> None:
+    """Three instances on either card: two replicas of two instances have a card each, and a third has no room."""
     card = Card("", 0, 7, 40_960, 100, MODELS[0][0], 0, "mig", healthy=True, profiles=A100_40)
     both = [replace(card, uuid=f"GPU-node0-000{at}-4000-8000-000000000000", index=at) for at in range(2)]
     world = World([both], [False], "bestfit")
-    world.careful = False
-    world.submit(JobSpec("train", Demand(ResourceRequest(100, 64, 2, 5_000)), 3, run=RUN))
+    for _ in range(3):
+        world.number += 1
+        world.submit(JobSpec("train", Demand(ResourceRequest(100, 64, 2, 9_000)), run=RUN))
+    assert [len(there) for there in world.hami.used("node0").values()] == [2, 2]
+
+
+def test_whole_cards_in_mig_mode_are_taken_several_at_once() -> None:
+    """A card holds one instance of all of it, so a replica with two of them has one of each card."""
+    card = Card("", 0, 7, 40_960, 100, MODELS[0][0], 0, "mig", healthy=True, profiles=A100_40)
+    both = [replace(card, uuid=f"GPU-node0-000{at}-4000-8000-000000000000", index=at) for at in range(2)]
+    world = World([both], [False], "bestfit")
+    world.submit(JobSpec("train", Demand(ResourceRequest(100, 64, 2, 40_448)), run=RUN))
+    assert [[each.profile for each in there] for there in world.hami.used("node0").values()] == [["7g.40gb"]] * 2

@@ -14,6 +14,7 @@ from seaway.application.control.waiting import Order
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.together import shortage
 from seaway.application.views import Choice, Reason, Trial
+from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.errors import RejectedError
 from seaway.domain.explanation import Candidate, Explanation
 from seaway.domain.job import Demand, Job
@@ -22,8 +23,10 @@ from seaway.domain.network import Link
 from seaway.domain.placement import Placement
 from seaway.scheduling.columns import (
     DEVICE_CORE_FREE,
+    DEVICE_CORE_STEPS,
     DEVICE_MEMORY,
     DEVICE_MEMORY_FREE,
+    DEVICE_MEMORY_STEP,
     DEVICE_OPEN,
     DEVICE_SLOTS_FREE,
     NODE_CPU_FREE,
@@ -227,11 +230,14 @@ def free_slices(snapshot: Snapshot, job: Job, n: int) -> int:
     if request.gpus:
         devices = snapshot.arrays.devices[:, node[NODE_DEVICE_FIRST] : node[NODE_DEVICE_END]]
         room = np.where(devices[DEVICE_OPEN] == 1, devices[DEVICE_SLOTS_FREE], 0)
-        memory = devices[DEVICE_MEMORY] * np.int64(request.gpu_memory_percent) // 100
-        needed = np.maximum(request.gpu_memory_mib or memory, 1)
+        memory, step = devices[DEVICE_MEMORY] * np.int64(request.gpu_memory_percent) // 100, devices[DEVICE_MEMORY_STEP]
+        steps = -(-request.gpu_memory_mib // step) if request.gpu_memory_mib else memory // step
+        needed = np.maximum(steps, 1) * step
         room = np.minimum(room, devices[DEVICE_MEMORY_FREE] // needed)
         if request.gpu_milli:
-            room = np.minimum(room, devices[DEVICE_CORE_FREE] // request.gpu_milli)
+            steps = devices[DEVICE_CORE_STEPS]
+            cores = -(-request.gpu_milli * steps // WHOLE_DEVICE_MILLI) * WHOLE_DEVICE_MILLI // steps
+            room = np.minimum(room, devices[DEVICE_CORE_FREE] // cores)
         bounds.append(_sets(np.maximum(room, 0), request.gpus))
     return max(0, min(bounds))
 

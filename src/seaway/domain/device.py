@@ -90,6 +90,14 @@ class Device:
         How it is shared out.
     mig_profiles
         In MIG mode, the sizes that may be cut.
+    mig_together
+        In MIG mode, whether no pod can say how many instances it wants of each device: those of a replica are then
+        all on one, or on devices that hold but one such instance.
+    core_steps
+        In how many equal steps the cores of one device are given out, 1-1,000: who asks for less than a whole
+        step books and gets all of it.
+    memory_step_mib
+        MiB in the steps in which memory is given out, likewise; a share in percent is rounded down, to one at least.
     """
 
     uuid: str
@@ -104,6 +112,9 @@ class Device:
     cordoned: bool = False
     mode: DeviceMode = DeviceMode.HAMI_CORE
     mig_profiles: tuple[MigProfile, ...] = ()
+    mig_together: bool = False
+    core_steps: int = WHOLE_DEVICE_MILLI
+    memory_step_mib: int = 1
 
     def __post_init__(self) -> None:
         """Reject figures that no device can have."""
@@ -115,6 +126,8 @@ class Device:
         ):
             if value < 0:
                 raise RejectedError(f"device {self.uuid!r}: {field} is {value}, but may not be negative")
+        if not 1 <= self.core_steps <= WHOLE_DEVICE_MILLI or self.memory_step_mib < 1:
+            raise RejectedError(f"device {self.uuid!r}: cores come in 1 to {WHOLE_DEVICE_MILLI} steps, memory in MiB")
         if self.mode is DeviceMode.MIG and not self.mig_profiles:
             raise RejectedError(f"device {self.uuid!r} is in MIG mode but names no MIG profile")
 

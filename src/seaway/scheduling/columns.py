@@ -63,7 +63,13 @@ DEVICE_MOVED: Final = 12
 """Where the device's figures went; -1 while they are here."""
 DEVICE_CELL: Final = 13
 """Hundredths of memory and of cores that are free, ``memory * CELLS + cores``; 0 without a slot. Derived."""
-DEVICE_ROWS: Final = 14
+DEVICE_MIG_TOGETHER: Final = 14
+"""1 when no pod can say how many instances it wants of each device."""
+DEVICE_CORE_STEPS: Final = 15
+"""In how many steps the cores of an unscaled device are given out."""
+DEVICE_MEMORY_STEP: Final = 16
+"""MiB in which memory is given out."""
+DEVICE_ROWS: Final = 17
 
 CELLS: Final = 101
 """Cells along one side of the grid of what is free on a device: 0 to 100 hundredths."""

@@ -26,9 +26,12 @@ from seaway.scheduling.columns import (
     DEMAND_ROWS,
     DEVICE_CORE,
     DEVICE_CORE_FREE,
+    DEVICE_CORE_STEPS,
     DEVICE_MEMORY,
     DEVICE_MEMORY_FREE,
+    DEVICE_MEMORY_STEP,
     DEVICE_MIG,
+    DEVICE_MIG_TOGETHER,
     DEVICE_MOVED,
     DEVICE_NODE,
     DEVICE_NUMA,
@@ -132,7 +135,7 @@ def encode_node(column: Int32, node: Node) -> None:
 
 def encode_device(column: Int32, device: Device, geometries: dict[tuple[MigProfile, ...], int]) -> None:
     """Write an idle device's figures into its column."""
-    _check(f"device {device.uuid!r}", device.memory_mib, device.core_milli, device.share_limit)
+    _check(f"device {device.uuid!r}", device.memory_mib, device.core_milli, device.share_limit, device.memory_step_mib)
     column[DEVICE_OPEN] = device.healthy and not device.cordoned
     column[DEVICE_MEMORY] = column[DEVICE_MEMORY_FREE] = device.memory_mib
     column[DEVICE_CORE] = column[DEVICE_CORE_FREE] = device.core_milli
@@ -140,6 +143,9 @@ def encode_device(column: Int32, device: Device, geometries: dict[tuple[MigProfi
     column[DEVICE_NUMA] = device.numa
     column[DEVICE_MOVED] = -1
     mig = device.mode is DeviceMode.MIG
+    column[DEVICE_MIG_TOGETHER] = mig and device.mig_together
+    column[DEVICE_CORE_STEPS] = device.core_steps
+    column[DEVICE_MEMORY_STEP] = device.memory_step_mib
     column[DEVICE_MIG] = geometries.setdefault(smallest_first(device), len(geometries)) if mig else -1
 
 

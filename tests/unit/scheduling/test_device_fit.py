@@ -154,6 +154,39 @@ def test_more_cores_than_a_device_has_count_as_all() -> None:
     assert taken.core_milli == 1_000
 
 
+@pytest.mark.parametrize(
+    ("steps", "asked", "taken"), [(1_000, 333, 333), (100, 333, 340), (100, 1, 10), (20, 301, 350), (7, 300, 428)]
+)
+def test_cores_are_taken_in_the_devices_steps(steps: int, asked: int, taken: int) -> None:
+    """Whoever asks for part of a step gets and books all of it."""
+    [share] = slices(snapshot_of(node(gpu(core_steps=steps))), job(gpus=1, gpu_memory_mib=1, gpu_milli=asked))
+    assert share.core_milli == taken
+
+
+def test_what_is_rounded_up_has_to_fit() -> None:
+    """Two slices of 33.3 % in whole points leave 32 points, which is less than a third of them asks for."""
+    third = job(gpus=1, gpu_memory_mib=1, gpu_milli=333)
+    assert refusal(gpu(), third, third, third) == FITS
+    assert refusal(gpu(core_steps=100), third, third) == FITS
+    assert refusal(gpu(core_steps=100), third, third, third) == CORES
+
+
+@pytest.mark.parametrize(
+    ("asked", "taken"),
+    [
+        ({"gpu_memory_mib": 1}, 256),
+        ({"gpu_memory_mib": 256}, 256),
+        ({"gpu_memory_mib": 300}, 512),
+        ({"gpu_memory_percent": 60}, 512),
+        ({"gpu_memory_percent": 1}, 256),
+    ],
+)
+def test_memory_is_taken_in_the_devices_steps(asked: dict[str, Any], taken: int) -> None:
+    """MiB are rounded up; a share in percent down, but to a step at least."""
+    [share] = slices(snapshot_of(node(gpu(memory_mib=1_024, memory_step_mib=256))), job(gpus=1, **asked))
+    assert share.memory_mib == taken
+
+
 def test_all_cores_need_an_idle_device() -> None:
     """A job for all cores is refused where another container holds a slice, even one without cores."""
     coreless = job(gpus=1, gpu_memory_mib=1)

@@ -23,7 +23,7 @@ from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.state import DemandArrays, FleetArrays, UInt8
 from seaway.testing.builders import A100_40GB_PROFILES, cluster, fleet, gpu, job, mig_gpu, node
 from tests.unit.scheduling.asking import place, refusals
-from tests.unit.scheduling.twin import Twin, card_takes
+from tests.unit.scheduling.twin import Twin, card_takes, holds_two
 
 ODD_PROFILES = (
     MigProfile("2g.x", 300, 400, 2, 3, (0, 1, 5)),
@@ -59,11 +59,14 @@ def devices(draw: st.DrawFn) -> Device:
         "cordoned": draw(SELDOM),
         "model": draw(st.sampled_from(MODELS)),
         "share_limit": draw(st.sampled_from([1, 2, 7, 7, 7])),
+        "core_steps": draw(st.sampled_from([1_000, 1_000, 100, 20, 7])),
     }
     if draw(OFTEN):
         memory, profiles = draw(st.sampled_from([(40_960, A100_40GB_PROFILES), (1_000, ODD_PROFILES)]))
+        figures["mig_together"] = draw(st.booleans())
         return mig_gpu(**figures, memory_mib=memory, mig_profiles=profiles)
     cores = draw(st.sampled_from([1_000, 1_000, 1_000, 2_000, 500, 0]))
+    figures["memory_step_mib"] = draw(st.sampled_from([1, 1, 50]))
     return gpu(**figures, memory_mib=draw(st.sampled_from(MEMORIES)), core_milli=cores)
 
 
@@ -178,6 +181,8 @@ def test_replicas_get_what_the_twin_would_give(whole: Fleet, running: list[Job])
                 assert card_takes(card, each.demand) == taken
                 card.held.append(taken)
             given = [devices_of[taken.uuid] for taken in placement.slices]
+            if any(device.mig_together and holds_two(device, each.demand) for device in given):
+                assert len({device.uuid for device in given}) == 1
             cut = [device.uuid for device in given if device.mode is not DeviceMode.MIG]
             assert len(given) == each.demand.request.gpus
             assert len(set(cut)) == len(cut)

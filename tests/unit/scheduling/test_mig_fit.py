@@ -55,6 +55,26 @@ def test_several_instances_of_one_job_may_share_a_device() -> None:
     assert [each.mig_start for each in taken] == [0, 2, 4]
 
 
+def test_instances_that_cannot_be_counted_are_on_one_device() -> None:
+    """Where a pod cannot say how many of each device, one has to hold all, however much two have together."""
+    pair = [mig_gpu(mig_together=True), mig_gpu(mig_together=True)]
+    snapshot = snapshot_of(node(*pair))
+    asked = job(gpus=2, gpu_memory_mib=9_000)
+    for _ in range(2):
+        assert len({each.uuid for each in slices(snapshot, asked)}) == 1
+    assert refusals(snapshot, asked) == [NO_PLACEMENT]
+    assert refusals(snapshot, job(gpus=1, gpu_memory_mib=9_000)) == [""]
+
+
+def test_devices_that_hold_but_one_instance_serve_together() -> None:
+    """Then it is clear how many are of each: one."""
+    snapshot = snapshot_of(node(*(mig_gpu(mig_together=True) for _ in range(3))))
+    taken = slices(snapshot, job(gpus=2, gpu_memory_mib=30_000))
+    assert ([each.mig_profile for each in taken], len({each.uuid for each in taken})) == (["7g.40gb"] * 2, 2)
+    assert refusals(snapshot, job(gpus=2, gpu_memory_mib=30_000)) == ["not enough free GPU memory on one device"]
+    assert refusals(snapshot, job(gpus=4, gpu_memory_mib=30_000)) == ["fewer GPUs on the node than asked for"]
+
+
 def test_instances_end_where_the_device_does() -> None:
     """The device counts as refusing when it can serve some of the instances but not all."""
     snapshot = snapshot_of(node(mig_gpu()))

@@ -5,12 +5,13 @@ Where a rule has a number it is that of HAMi v2.10's order of evaluation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device, DeviceMode
-from seaway.domain.job import Demand, Job
+from seaway.domain.job import Demand, DeviceRules, Job
 from seaway.domain.node import Node
 from seaway.domain.placement import DeviceSlice, Placement
 
@@ -70,14 +71,23 @@ class Slice:
         return cls(asked.gpu_memory_mib, percent, min(cores, 1_000))
 
     def memory_on(self, device: Device) -> int:
-        """MiB that the slice takes of a device (rule 10)."""
-        return self.memory_mib or device.memory_mib * self.percent // 100
+        """MiB that the slice takes of a device, in its steps (rule 10)."""
+        step = device.memory_step_mib
+        if self.memory_mib:
+            return math.ceil(self.memory_mib / step) * step
+        share = device.memory_mib * self.percent // 100
+        return share if step == 1 else max(step, share - share % step)
+
+    def cores_on(self, device: Device) -> int:
+        """Thousandths that the slice takes of a device, whose steps are not cut (rule 9)."""
+        steps = next(count for count in range(device.core_steps + 1) if count * 1_000 >= self.cores * device.core_steps)
+        return steps * 1_000 // device.core_steps
 
 
 def card_takes(card: Card, demand: Demand) -> DeviceSlice | None:
     """Return the slice that a container would get of a card now; None when it is refused."""
     device, rules, asked = card.device, demand.devices, Slice.of(demand)
-    memory, name = asked.memory_on(device), device.model.lower()
+    memory, cores, name = asked.memory_on(device), asked.cores_on(device), device.model.lower()
     refusals = (
         not device.healthy,  # 2
         device.cordoned,  # 3
@@ -91,28 +101,46 @@ def card_takes(card: Card, demand: Demand) -> DeviceSlice | None:
         len(card.held) >= device.share_limit,  # 7
         rules.exclusive and card.held,  # 8
         card.free_memory < memory,  # 12
-        card.free_cores < asked.cores,  # 13
-        device.core_milli == 1_000 and asked.cores == 1_000 and card.held,  # 14
-        device.core_milli > 0 and card.free_cores == 0 and asked.cores == 0,  # 15
+        card.free_cores < cores,  # 13
+        device.core_milli == 1_000 and cores == 1_000 and card.held,  # 14
+        device.core_milli > 0 and card.free_cores == 0 and cores == 0,  # 15
     )
     if any(refusals):
         return None
     if device.mode is DeviceMode.MIG:
         return card.instance(memory)
-    return DeviceSlice(device.uuid, memory, asked.cores)
+    return DeviceSlice(device.uuid, memory, cores)
+
+
+def holds_two(device: Device, demand: Demand) -> bool:
+    """Tell whether a card with nothing on it would take two slices of a demand, were it allowed at all."""
+    rules = DeviceRules(exclusive=False)
+    card = Card(replace(device, healthy=True, cordoned=False))
+    for _ in range(2):
+        taken = card_takes(card, replace(demand, devices=rules))
+        if taken is None:
+            return False
+        card.held.append(taken)
+    return True
 
 
 def room_on(cards: list[Card], demand: Demand) -> int:
-    """Count the slices of a demand that cards have room for (1): one a card, but in MIG mode several."""
-    count = 0
+    """Count the slices of a demand that cards have room for (1): one a card, but in MIG mode several.
+
+    Where a pod cannot say how many of each, a card that could hold two has room for all of them or for none.
+    """
+    total = 0
     for card in cards:
-        trial = Card(card.device, list(card.held))
+        trial, count = Card(card.device, list(card.held)), 0
         while count < demand.request.gpus and (slice_ := card_takes(trial, demand)) is not None:
             trial.held.append(slice_)
             count += 1
             if card.device.mode is not DeviceMode.MIG:
                 break
-    return count
+        gpus = demand.request.gpus
+        alone = card.device.mig_together and gpus > 1 and holds_two(card.device, demand)
+        total += 0 if alone and count < gpus else count
+    return total
 
 
 class Twin:

@@ -26,7 +26,6 @@ from seaway.scheduling.columns import (
     CPU_PER_GPU_MILLI,
     DEMAND_CPU,
     DEMAND_GATEWAY,
-    DEMAND_GPU_CORE,
     DEMAND_MEMORY,
     DEVICE_CELL,
     DEVICE_CORE,
@@ -75,7 +74,7 @@ from seaway.scheduling.columns import (
 )
 from seaway.scheduling.kernels.borrow import borrowed
 from seaway.scheduling.kernels.compile import compiled
-from seaway.scheduling.kernels.fit import WHOLE_MILLI, memory_needed, mig_slot
+from seaway.scheduling.kernels.fit import WHOLE_MILLI, core_needed, memory_needed, mig_slot
 from seaway.scheduling.state import DemandArrays, FleetArrays, Int32, Int64
 
 MIG_INSTANCES = 7
@@ -190,7 +189,7 @@ def take_slice(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, out: I
     """Take one slice of demand `k` from device `d`, which must fit, and write it to the line `out`."""
     devices = fleet.devices
     memory = memory_needed(fleet, demands, k, d)
-    core = demands.amounts[k, DEMAND_GPU_CORE]
+    core = core_needed(fleet, demands, k, d)
     profile, start = -1, -1
     if devices[DEVICE_MIG, d] >= 0:
         profile, start = mig_slot(fleet, d, memory)

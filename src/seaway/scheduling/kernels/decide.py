@@ -37,7 +37,7 @@ from seaway.scheduling.kernels.book import book_bandwidth, book_node, note_chang
 from seaway.scheduling.kernels.borrow import borrowed
 from seaway.scheduling.kernels.compile import compiled, specialises
 from seaway.scheduling.kernels.draw import mixed
-from seaway.scheduling.kernels.fit import device_fits, numa_node
+from seaway.scheduling.kernels.fit import all_or_none, device_fits, numa_node, serves_alone, slices_on_node
 from seaway.scheduling.kernels.policy import device_key, search
 from seaway.scheduling.state import DemandArrays, FleetArrays, Int32, Int64
 
@@ -75,10 +75,13 @@ def take_devices(
     """Take the devices of one replica on node `n`, which has to fit; return the end of its slices.
 
     One device after the other, each time the best that still fits. Only a device in MIG mode may serve one
-    replica twice, and then does as long as it fits: how devices rank is settled before the first is taken.
+    replica twice, and then does as long as it fits: how devices rank is settled before the first is taken. One
+    that may only serve a replica alone is taken for all of it, or not at all.
     """
-    end = first + demands.amounts[k, DEMAND_GPUS]
+    gpus = demands.amounts[k, DEMAND_GPUS]
+    end = first + gpus
     numa = numa_node(fleet, demands, k, n)
+    alone = gpus > 1 and slices_on_node(fleet, demands, k, n, numa, gpus, False) < gpus
     best = -1
     for at in range(first, end):
         if best >= 0 and fleet.devices[DEVICE_MIG, best] >= 0 and device_fits(fleet, demands, k, best):
@@ -87,6 +90,11 @@ def take_devices(
         best, best_key = -1, 0
         for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
             if (numa >= 0 and fleet.devices[DEVICE_NUMA, d] != numa) or not device_fits(fleet, demands, k, d):
+                continue
+            if all_or_none(fleet, demands, k, d):
+                if at > first or not serves_alone(fleet, demands, k, d):
+                    continue
+            elif alone:
                 continue
             taken = False
             for earlier in range(first, at):

@@ -25,7 +25,6 @@ import numpy as np
 
 from seaway.scheduling.columns import (
     DEMAND_CPU,
-    DEMAND_GPU_CORE,
     DEMAND_GPU_MEMORY,
     DEMAND_GPU_PERCENT,
     DEMAND_GPUS,
@@ -39,7 +38,7 @@ from seaway.scheduling.columns import (
 )
 from seaway.scheduling.kernels.borrow import borrowed
 from seaway.scheduling.kernels.compile import compiled, specialises
-from seaway.scheduling.kernels.fit import WHOLE_MILLI, WHOLE_PERCENT, device_fits, node_fits
+from seaway.scheduling.kernels.fit import WHOLE_MILLI, WHOLE_PERCENT, core_needed, device_fits, node_fits
 from seaway.scheduling.kernels.policy import device_key, row_score, search
 from seaway.scheduling.kernels.rows import RowCache, search_row
 from seaway.scheduling.kernels.tight import device_left, next_tightest
@@ -97,7 +96,7 @@ def steps_met(steps: Int64, value: int) -> int:
 def share_asked(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> int:
     """Thousandths of device `d` that a slice of demand `k` makes unusable for others."""
     amounts = demands.amounts
-    core = -(-amounts[k, DEMAND_GPU_CORE] * WHOLE_MILLI // max(fleet.devices[DEVICE_CORE, d], 1))
+    core = -(-core_needed(fleet, demands, k, d) * WHOLE_MILLI // max(fleet.devices[DEVICE_CORE, d], 1))
     memory = amounts[k, DEMAND_GPU_PERCENT] * WHOLE_MILLI // WHOLE_PERCENT
     if amounts[k, DEMAND_GPU_MEMORY] > 0:
         memory = -(-amounts[k, DEMAND_GPU_MEMORY] * WHOLE_MILLI // max(fleet.devices[DEVICE_MEMORY, d], 1))

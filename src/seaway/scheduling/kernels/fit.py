@@ -18,9 +18,12 @@ from seaway.scheduling.columns import (
     DEMAND_SAME_NUMA,
     DEVICE_CORE,
     DEVICE_CORE_FREE,
+    DEVICE_CORE_STEPS,
     DEVICE_MEMORY,
     DEVICE_MEMORY_FREE,
+    DEVICE_MEMORY_STEP,
     DEVICE_MIG,
+    DEVICE_MIG_TOGETHER,
     DEVICE_MIG_USED,
     DEVICE_NUMA,
     DEVICE_OPEN,
@@ -51,11 +54,23 @@ NO_NUMA = -1
 
 @compiled
 def memory_needed(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> int:
-    """Memory that demand `k` needs of device `d`, MiB (rule 10)."""
+    """Memory that demand `k` needs of device `d`, MiB, in the device's steps (rule 10)."""
     memory = demands.amounts[k, DEMAND_GPU_MEMORY]
+    step = fleet.devices[DEVICE_MEMORY_STEP, d]
     if memory > 0:
-        return memory
-    return fleet.devices[DEVICE_MEMORY, d] * demands.amounts[k, DEMAND_GPU_PERCENT] // WHOLE_PERCENT
+        return memory if step == 1 else -(-memory // step) * step
+    share = fleet.devices[DEVICE_MEMORY, d] * demands.amounts[k, DEMAND_GPU_PERCENT] // WHOLE_PERCENT
+    return share if step == 1 else max(share // step, 1) * step
+
+
+@compiled
+def core_needed(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> int:
+    """Cores that demand `k` needs of device `d`, thousandths, rounded up to the device's steps (rule 9)."""
+    core = demands.amounts[k, DEMAND_GPU_CORE]
+    steps = fleet.devices[DEVICE_CORE_STEPS, d]
+    if steps == WHOLE_MILLI:
+        return core
+    return -(-core * steps // WHOLE_MILLI) * WHOLE_MILLI // steps
 
 
 @compiled
@@ -96,7 +111,7 @@ def device_fits(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bo
     if demands.amounts[k, DEMAND_EXCLUSIVE] and not idle:  # 8
         return False
     memory = memory_needed(fleet, demands, k, d)
-    core = demands.amounts[k, DEMAND_GPU_CORE]
+    core = core_needed(fleet, demands, k, d)
     total = devices[DEVICE_CORE, d]
     free = devices[DEVICE_CORE_FREE, d]
     if devices[DEVICE_MEMORY_FREE, d] < memory or free < core:  # 12, 13
@@ -134,19 +149,63 @@ def mig_instances(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, mos
 
 
 @compiled
-def slices_on_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, numa: int, most: int) -> int:
+def all_or_none(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bool:
+    """Tell whether device `d` may only serve a replica of demand `k` alone.
+
+    So it is where a pod cannot say how many instances it wants of each device, and the device, with nothing on
+    it, would hold two: with a second device beside it nobody knew where the instances are.
+    """
+    gpus = demands.amounts[k, DEMAND_GPUS]
+    return gpus > 1 and fleet.devices[DEVICE_MIG_TOGETHER, d] != 0 and holds_two(fleet, demands, k, d)
+
+
+@compiled
+def holds_two(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bool:
+    """Tell whether device `d` in MIG mode, with nothing on it, holds two slices of demand `k`, exclusive or not."""
+    devices = fleet.devices
+    memory = memory_needed(fleet, demands, k, d)
+    core = core_needed(fleet, demands, k, d)
+    from_used = devices[DEVICE_MIG_USED, d]
+    devices[DEVICE_MIG_USED, d] = 0
+    p, start = mig_slot(fleet, d, memory)
+    second = -1
+    if p >= 0:
+        devices[DEVICE_MIG_USED, d] = ((1 << fleet.mig[p, MIG_SIZE]) - 1) << start
+        second = mig_slot(fleet, d, memory)[0]
+    devices[DEVICE_MIG_USED, d] = from_used
+    if second < 0 or devices[DEVICE_SLOTS, d] < 2 or core == WHOLE_MILLI:
+        return False
+    left = devices[DEVICE_CORE, d] - fleet.mig[p, MIG_CORE]
+    return devices[DEVICE_MEMORY, d] - fleet.mig[p, MIG_MEMORY] >= memory and left >= max(core, 1)
+
+
+@compiled
+def serves_alone(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bool:
+    """Tell whether device `d` in MIG mode has room for a whole replica of demand `k`."""
+    gpus = demands.amounts[k, DEMAND_GPUS]
+    return mig_instances(fleet, demands, k, d, gpus) == gpus
+
+
+@compiled
+def slices_on_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, numa: int, most: int, alone: bool) -> int:
     """Count the slices of demand `k` that node `n` has room for on NUMA node `numa`, up to `most`.
+
+    A device that may only serve a replica alone counts as room for `most`, or for none.
 
     Parameters
     ----------
     numa
         Only devices of this NUMA node count; `NO_NUMA` counts all.
+    alone
+        Whether those count, too, that may only serve a replica alone.
     """
     count = 0
     for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
         if numa != NO_NUMA and fleet.devices[DEVICE_NUMA, d] != numa:
             continue
-        if fleet.devices[DEVICE_MIG, d] >= 0:
+        if fleet.devices[DEVICE_MIG, d] >= 0 and all_or_none(fleet, demands, k, d):
+            count += most if alone and serves_alone(fleet, demands, k, d) else 0
+        elif fleet.devices[DEVICE_MIG, d] >= 0:
             count += mig_instances(fleet, demands, k, d, most - count)
         elif device_fits(fleet, demands, k, d):
             count += 1
@@ -163,11 +222,11 @@ def numa_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
     """
     gpus = demands.amounts[k, DEMAND_GPUS]
     if not demands.amounts[k, DEMAND_SAME_NUMA]:
-        return NO_NUMA if slices_on_node(fleet, demands, k, n, NO_NUMA, gpus) >= gpus else -2
+        return NO_NUMA if slices_on_node(fleet, demands, k, n, NO_NUMA, gpus, True) >= gpus else -2
     best = -2
     for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
         numa = fleet.devices[DEVICE_NUMA, d]
-        if (best < 0 or numa < best) and slices_on_node(fleet, demands, k, n, numa, gpus) >= gpus:
+        if (best < 0 or numa < best) and slices_on_node(fleet, demands, k, n, numa, gpus, True) >= gpus:
             best = numa
     return best
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from seaway.scheduling.columns import (
     DEMAND_EXCLUSIVE,
-    DEMAND_GPU_CORE,
     DEMAND_GPUS,
     DEMAND_MASK,
     DEMAND_SAME_NUMA,
@@ -18,6 +17,7 @@ from seaway.scheduling.columns import (
     DEVICE_CORE_FREE,
     DEVICE_MEMORY_FREE,
     DEVICE_MIG,
+    DEVICE_MIG_TOGETHER,
     DEVICE_MIG_USED,
     DEVICE_OPEN,
     DEVICE_SLOTS,
@@ -33,6 +33,8 @@ from seaway.scheduling.kernels.compile import compiled
 from seaway.scheduling.kernels.fit import (
     NO_NUMA,
     WHOLE_MILLI,
+    core_needed,
+    holds_two,
     memory_needed,
     mig_slot,
     numa_node,
@@ -81,7 +83,7 @@ def device_refusal(  # a rule, a return
     if demands.amounts[k, DEMAND_EXCLUSIVE] and not idle:  # 8
         return EXCLUSIVE
     memory = memory_needed(fleet, demands, k, d)
-    core = demands.amounts[k, DEMAND_GPU_CORE]
+    core = core_needed(fleet, demands, k, d)
     total = devices[DEVICE_CORE, d]
     free = devices[DEVICE_CORE_FREE, d]
     if devices[DEVICE_MEMORY_FREE, d] < memory:  # 12
@@ -127,6 +129,12 @@ def mig_refusal(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, kind_
 
 
 @compiled
+def one_at_most(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bool:
+    """Tell whether device `d` in MIG mode never serves a replica of demand `k` twice, but does with others."""
+    return fleet.devices[DEVICE_MIG_TOGETHER, d] != 0 and not holds_two(fleet, demands, k, d)
+
+
+@compiled
 def node_refusal(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, kind_ok: UInt8) -> int:
     """Return why the devices of node `n` refuse demand `k`, which asks for some; 0 when they do not.
 
@@ -140,12 +148,12 @@ def node_refusal(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, kind
     if numa_node(fleet, demands, k, n) >= NO_NUMA:
         return 0
     bound = demands.amounts[k, DEMAND_SAME_NUMA] != 0
-    if bound and slices_on_node(fleet, demands, k, n, NO_NUMA, gpus) >= gpus:
+    if bound and slices_on_node(fleet, demands, k, n, NO_NUMA, gpus, True) >= gpus:
         return NUMA
     votes = np.zeros(CODES, np.int64)
     mig = False
     for d in range(first, end):
-        if fleet.devices[DEVICE_MIG, d] >= 0:
+        if fleet.devices[DEVICE_MIG, d] >= 0 and not one_at_most(fleet, demands, k, d):
             mig = True
             votes[mig_refusal(fleet, demands, k, d, kind_ok)] += 1
         else:

@@ -39,7 +39,7 @@ from seaway.scheduling.columns import (
 from seaway.scheduling.kernels.borrow import borrowed
 from seaway.scheduling.kernels.compile import compiled, specialises
 from seaway.scheduling.kernels.fgd import alike, steps_met
-from seaway.scheduling.kernels.fit import WHOLE_MILLI, device_fits, node_fits
+from seaway.scheduling.kernels.fit import WHOLE_MILLI, core_needed, device_fits, node_fits
 from seaway.scheduling.kernels.policy import device_key, row_score, search
 from seaway.scheduling.kernels.rows import UNFIT, RowCache, refresh_row, slot_of
 from seaway.scheduling.kernels.tight import device_left, next_tightest
@@ -132,7 +132,7 @@ def cell_cost(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> tupl
     """Hundredths of memory and cores of device `d` that a slice of demand `k` takes, rounded up."""
     amounts = demands.amounts
     whole = CELLS - 1
-    core = -(-amounts[k, DEMAND_GPU_CORE] * whole // max(fleet.devices[DEVICE_CORE, d], 1))
+    core = -(-core_needed(fleet, demands, k, d) * whole // max(fleet.devices[DEVICE_CORE, d], 1))
     memory = amounts[k, DEMAND_GPU_PERCENT]
     if amounts[k, DEMAND_GPU_MEMORY] > 0:
         memory = -(-amounts[k, DEMAND_GPU_MEMORY] * whole // max(fleet.devices[DEVICE_MEMORY, d], 1))

@@ -19,7 +19,7 @@ from seaway.adapters.kubernetes.dialects.findings import Findings, named
 from seaway.adapters.kubernetes.dialects.models import compute_slices, nvidia_model, profile_slices
 from seaway.adapters.kubernetes.dialects.pools import Listed, listed
 from seaway.adapters.kubernetes.dialects.status import MOST_CARDS
-from seaway.adapters.kubernetes.dialects.views import Access, CoreUnit, Dialect, Part, Terms
+from seaway.adapters.kubernetes.dialects.views import Access, CoreUnit, Dialect, Part, Terms, core_steps
 from seaway.adapters.kubernetes.objects import NodeObject, ResourceSlice
 from seaway.domain.device import WHOLE_DEVICE_MILLI, Device, DeviceMode, MigProfile
 from seaway.domain.errors import RejectedError
@@ -116,6 +116,7 @@ def _add_whole(each: Listed, findings: Findings) -> None:
         share_limit=MOST_SHARES if each.device.allow_multiple_allocations else 1,
         numa=_numa(each),
         healthy=not each.tainted,
+        core_steps=core_steps(100, CoreUnit.PERCENT) if each.device.allow_multiple_allocations else WHOLE_DEVICE_MILLI,
     )
     _keep(each, device, {each.device.name: Part()}, findings)
 

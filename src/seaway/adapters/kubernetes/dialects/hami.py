@@ -18,7 +18,7 @@ from seaway.adapters.kubernetes.dialects.vendors import (
     Vendor,
     registered,
 )
-from seaway.adapters.kubernetes.dialects.views import Access, CoreUnit
+from seaway.adapters.kubernetes.dialects.views import Access, CoreUnit, core_steps
 from seaway.adapters.kubernetes.objects import NodeObject
 from seaway.domain.device import MILLI_PER_PERCENT_POINT, WHOLE_DEVICE_MILLI, Device, DeviceMode, MigProfile
 from seaway.domain.errors import RejectedError
@@ -88,6 +88,7 @@ def _add(vendor: Vendor, entry: Entry, served: bool, cordoned: bool, findings: F
     mode, profiles = _mode(vendor, entry, where, findings)
     if mode is None:
         cordoned = True
+    cores = vendor.whole_cores or entry.cores or 100
     unique = vendor.nvidia or _ONE_OF_A_KIND.search(entry.id)
     device = Device(
         entry.id if unique else findings.own(entry.id),
@@ -102,9 +103,11 @@ def _add(vendor: Vendor, entry: Entry, served: bool, cordoned: bool, findings: F
         cordoned,
         mode or DeviceMode.HAMI_CORE,
         profiles,
+        mig_together=mode is DeviceMode.MIG,
+        core_steps=core_steps(cores, vendor.core_unit),
+        memory_step_mib=terms.memory_unit_mib,
     )
-    access = Access(device.uuid, entry.id, terms, vendor.whole_cores or entry.cores or 100, vendor.core_unit)
-    findings.add(where, device, access)
+    findings.add(where, device, Access(device.uuid, entry.id, terms, cores, vendor.core_unit))
 
 
 def _mode(

@@ -13,7 +13,7 @@ import msgspec
 from seaway.adapters.kubernetes.dialects.findings import Findings, bounded, bounded_text
 from seaway.adapters.kubernetes.dialects.status import MOST_CARDS, Amounts
 from seaway.adapters.kubernetes.dialects.vendors import ENFLAME_KEY, ENFLAME_SLICES, METAX_KEY
-from seaway.adapters.kubernetes.dialects.views import Access, CoreUnit, Dialect, Terms
+from seaway.adapters.kubernetes.dialects.views import Access, CoreUnit, Dialect, Terms, core_steps
 from seaway.adapters.kubernetes.objects import NodeObject
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
@@ -115,7 +115,18 @@ def _add_one(card: _Card, index: int, healthy: bool, numa: int, findings: Findin
     native = f"{findings.node}-{card.stem}-{index}"
     uuid = f"{findings.cluster}/{native}" if findings.cluster else native
     vendor = card.terms.vendor
-    device = Device(uuid, index, vendor, card.memory_mib, vendor, share_limit=card.shares, numa=numa, healthy=healthy)
+    device = Device(
+        uuid,
+        index,
+        vendor,
+        card.memory_mib,
+        vendor,
+        share_limit=card.shares,
+        numa=numa,
+        healthy=healthy,
+        core_steps=core_steps(card.cores, card.core_unit),
+        memory_step_mib=card.terms.memory_unit_mib,
+    )
     findings.add(card.terms.count, device, Access(uuid, native, card.terms, card.cores, card.core_unit))
 
 

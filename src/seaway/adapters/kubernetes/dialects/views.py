@@ -118,6 +118,11 @@ class CoreUnit(Enum):
     """A mask with a bit for each core."""
 
 
+def core_steps(cores: int, unit: CoreUnit) -> int:
+    """Return in how many steps a device is given out of which a dialect counts so many cores."""
+    return WHOLE_DEVICE_MILLI // MILLI_PER_PERCENT_POINT if unit is CoreUnit.PERCENT else min(cores, WHOLE_DEVICE_MILLI)
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A partition of a device, or all of it, that DRA lists as a device of its own."""

@@ -8,7 +8,7 @@ from seaway.adapters.kubernetes.dialects.findings import Findings, bounded_text,
 from seaway.adapters.kubernetes.dialects.models import nvidia_model
 from seaway.adapters.kubernetes.dialects.registers import HAMI_CORE, Entry, truth
 from seaway.adapters.kubernetes.dialects.status import Amounts
-from seaway.adapters.kubernetes.dialects.views import Access, Dialect, Options, Terms
+from seaway.adapters.kubernetes.dialects.views import Access, CoreUnit, Dialect, Options, Terms, core_steps
 from seaway.adapters.kubernetes.objects import NodeObject
 from seaway.domain.device import Device, DeviceMode
 from seaway.domain.errors import RejectedError
@@ -101,5 +101,7 @@ def _add(entry: Entry, served: bool, findings: Findings) -> None:
         healthy=entry.healthy and served,
         cordoned=closed,
         mode=mode,
+        core_steps=core_steps(100, CoreUnit.PERCENT),
+        memory_step_mib=factor,
     )
     findings.add(where, device, Access(entry.id, entry.id, terms(findings.options)))

@@ -203,8 +203,8 @@ def test_volcano_registers_cards_in_lines_of_its_own() -> None:
     """Id, shares, memory, model, health, mode."""
     view = read_node("alpha", node({VOLCANO_KEY: VOLCANO}, {"volcano.sh/vgpu-number": "20"}))
     assert view.node.devices == (
-        Device(A, 0, "NVIDIA A10", 16384),
-        Device(B, 1, "NVIDIA A10", 16384, healthy=False),
+        Device(A, 0, "NVIDIA A10", 16384, core_steps=100),
+        Device(B, 1, "NVIDIA A10", 16384, healthy=False, core_steps=100),
     )
     assert view.troubles == ()
 

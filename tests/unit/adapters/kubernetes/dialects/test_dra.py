@@ -151,7 +151,7 @@ def shared_card() -> dict[str, Any]:
 def test_hamis_driver_shares_cards() -> None:
     """Claims consume memory and cores of them."""
     view = read(resource_slice([shared_card()], HAMI))
-    assert view.node.devices == (Device(A, 0, A100, 40960, share_limit=100),)
+    assert view.node.devices == (Device(A, 0, A100, 40960, share_limit=100, core_steps=100),)
     used = {"driver": HAMI, "device": "hami-gpu-0", "consumedCapacity": {"cores": "30", "memory": "8Gi"}}
     assert read_claim(claim([used, used]), view).held == (Held(-1, A, 8192, 300, claim="default/gpu"),) * 2
     odd = {"driver": HAMI, "device": "hami-gpu-0", "consumedCapacity": {"memory": "much"}}

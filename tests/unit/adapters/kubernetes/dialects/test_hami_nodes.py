@@ -25,9 +25,9 @@ def test_json_of_v2_8_lists_cards() -> None:
     """Whatever is zero or false is not written: index, numa, mode, and the health of a bad card."""
     view = hami()
     assert view.node.devices == (
-        Device(A, 0, A100, 40960),
-        Device(B, 1, A100, 40960, numa=1),
-        Device(C, 2, A100, 40960, healthy=False),
+        Device(A, 0, A100, 40960, core_steps=100),
+        Device(B, 1, A100, 40960, numa=1, core_steps=100),
+        Device(C, 2, A100, 40960, healthy=False, core_steps=100),
     )
     assert view.troubles == ()
 
@@ -35,16 +35,27 @@ def test_json_of_v2_8_lists_cards() -> None:
 def test_lines_of_nine_fields_list_cards() -> None:
     """As HAMi wrote them from v2.5 to v2.7; memory and cores may be scaled."""
     assert registered(NINE).node.devices == (
-        Device(A, 3, "NVIDIA A10", 24576),
-        Device(B, 4, "NVIDIA A10", 49152, core_milli=2000, share_limit=5, numa=1, healthy=False, mode=DeviceMode.MPS),
+        Device(A, 3, "NVIDIA A10", 24576, core_steps=100),
+        Device(
+            B,
+            4,
+            "NVIDIA A10",
+            49152,
+            core_milli=2000,
+            share_limit=5,
+            numa=1,
+            healthy=False,
+            mode=DeviceMode.MPS,
+            core_steps=100,
+        ),
     )
 
 
 def test_lines_of_seven_fields_list_cards_in_their_order() -> None:
     """HAMi v2.4 had neither index nor mode."""
     assert registered(SEVEN).node.devices == (
-        Device(A, 0, "NVIDIA Tesla T4", 24576),
-        Device(B, 1, "NVIDIA Tesla T4", 24576, numa=1, healthy=False),
+        Device(A, 0, "NVIDIA Tesla T4", 24576, core_steps=100),
+        Device(B, 1, "NVIDIA Tesla T4", 24576, numa=1, healthy=False, core_steps=100),
     )
 
 
