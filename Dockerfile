@@ -1,0 +1,34 @@
+# Seaway as an image, for the chart in deploy/helm or on its own; docs/deploy.md says how it is built and run.
+#
+#   docker build --tag seaway:0.1.0 .        (or podman build, or buildah build)
+
+# Any image of Debian or Ubuntu with the module venv of Python 3.11 to 3.13 will do; 3.11 is what Seaway is tested on.
+ARG BASE=python:3.11-slim
+
+FROM ${BASE} AS build
+WORKDIR /build
+COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY src src
+RUN python3 -m venv /opt/seaway \
+    && /opt/seaway/bin/pip install --no-cache-dir --disable-pip-version-check -c constraints.txt '.[mysql,postgres]'
+COPY deploy/image/healthy.py /opt/seaway/
+
+FROM ${BASE}
+COPY --from=build /opt/seaway /opt/seaway
+# The account that the chart runs it as, and the two folders that it writes to.
+RUN groupadd --gid 10001 seaway \
+    && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /var/lib/seaway --shell /usr/sbin/nologin seaway \
+    && install -d -o 10001 -g 10001 -m 0700 /var/lib/seaway /var/cache/seaway
+ENV PATH=/opt/seaway/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    SEAWAY_CACHE=/var/cache/seaway \
+    SEAWAY_DATA=/var/lib/seaway
+USER 10001:10001
+WORKDIR /var/lib/seaway
+VOLUME /var/lib/seaway
+EXPOSE 8080
+# The first start compiles the engine, which takes about a minute.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=3m --retries=6 \
+    CMD ["/opt/seaway/bin/python", "/opt/seaway/healthy.py"]
+ENTRYPOINT ["seaway"]
+CMD ["up", "--host", "0.0.0.0"]
