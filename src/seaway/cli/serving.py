@@ -41,6 +41,9 @@ SWITCH_S = 0.001
 
 BACKLOG = 2048
 
+HELLO = "seaway submit --name hello --gpus 1 --gpu-memory 8GB --image ubuntu -- nvidia-smi"
+"""A first job, with all that simulated clusters and real ones ask for."""
+
 IMPORTED_S = time.monotonic()
 """When this module was imported, by the monotonic clock."""
 
@@ -239,7 +242,7 @@ def _welcome(plane: Plane, folder: DataFolder, url: str, *, first: bool) -> None
         console.print(f"A first admin token is in {folder.admin_token}; commands on this machine find it there.")
     if plane.settings.server.no_auth:
         console.print("[bold red]--no-auth: everybody who reaches this port is an admin.[/bold red]")
-    console.print("Try: [bold]seaway submit --name hello --gpus 1 --gpu-memory 8GB[/bold]    Stop with Ctrl-C.")
+    console.print(f"Try: [bold]{HELLO}[/bold]    Stop with Ctrl-C.")
 
 
 def age_s() -> float:
