@@ -1,0 +1,73 @@
+"""Removing a copy from a cluster: it is done when nothing of it runs any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.cluster import LINGERS, KubernetesCluster
+from seaway.application.ports.backend import Answer, Command
+from seaway.domain.deployment import Deployment
+from seaway.testing.backends import BackendUnderTest, deploy, removal
+from seaway.testing.kubernetes import ApiServer
+from seaway.testing.kubernetes.kinds import JOBS, NODES, PODS
+from seaway.testing.kubernetes.server import CONTROLLERS
+from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
+
+WAIT_S = 10.0
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    """Return a server of which no kubelet ends a pod."""
+    with ApiServer("alpha", controllers=set(CONTROLLERS) - {"kubelet"}) as made:
+        furnish(made)
+        yield made
+
+
+@pytest.fixture
+def under(server: ApiServer, tmp_path: Path) -> Iterator[BackendUnderTest]:
+    """Join it."""
+    server.kubeconfig(tmp_path / "alpha")
+    backends = KubernetesBackends(tmp_path, WISHES, seed=1)
+    yield Under(server, backends.clusters()[0], backends.close, server).made()
+    backends.close()
+
+
+def answer(under: BackendUnderTest, command: Command) -> Answer:
+    """Send a command, and wait for what comes of it."""
+    (sent,) = under.backend.send([command])
+    return sent.result(WAIT_S) if isinstance(sent, Future) else sent
+
+
+def bound(under: BackendUnderTest) -> Deployment:
+    """Deploy, until a node has the pod and that was heard."""
+    deployment = deploy(under)
+    assert answer(under, deployment).done
+    cluster = under.backend
+    assert isinstance(cluster, KubernetesCluster)
+    wait(lambda: any(pod.node for pod in cluster.view.seats((deployment.job_id, 1)).values()), "the pod on its node")
+    return deployment
+
+
+def test_a_removal_waits_for_pods_that_still_end(under: BackendUnderTest, server: ApiServer) -> None:
+    """What a pod that was deleted holds is not free until it has ended; the answer says what it waits for."""
+    deployment = bound(under)
+    assert answer(under, removal(deployment)) == LINGERS
+    assert not server.list(JOBS, "seaway")
+    for each in server.list(PODS, "seaway"):
+        server.delete(PODS, "seaway", each["metadata"]["name"], grace_s=0)
+    wait(lambda: answer(under, removal(deployment)).done, "the removal done")
+
+
+def test_a_removal_does_not_wait_for_a_node_that_is_down(under: BackendUnderTest, server: ApiServer) -> None:
+    """Nobody says when pods end whose node is down, so that their jobs would never start elsewhere."""
+    deployment = bound(under)
+    down = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+    server.patch(NODES, "", "node-1", down, "status")
+    wait(lambda: answer(under, removal(deployment)).done, "the removal done")
+    assert server.list(PODS, "seaway")
