@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seaway.application.changes import Change, Outcome
-from seaway.application.ports.backend import Answer, Backend, Backends, Changes, Command, Removal
+from seaway.application.ports.backend import Answers, Backend, Backends, Changes, Command, Removal
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, JobRecord
 from seaway.domain.deployment import Deployment
@@ -80,7 +80,7 @@ class DeadlyBackend:
         """Pass on."""
         return self._backend.changes(cursor, wait_s)
 
-    def send(self, commands: Sequence[Command]) -> list[Answer]:
+    def send(self, commands: Sequence[Command]) -> Answers:
         """Send, unless fate ends it before, or just after."""
         kind = "+".join(sorted({"removal" if isinstance(each, Removal) else "deployment" for each in commands}))
         self._fate.step(f"before sending {kind}")

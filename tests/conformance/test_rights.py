@@ -21,6 +21,8 @@ from seaway.adapters.kubernetes.connection.reactor import Reactor
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
 from seaway.adapters.kubernetes.leadership import Candidate, Terms
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN
+from seaway.adapters.kubernetes.usage.exporters import Exporters
+from seaway.adapters.kubernetes.usage.scraping import Scraping
 from seaway.adapters.kubernetes.wishes import Wishes
 from seaway.application.ports.backend import Removal
 from seaway.domain.errors import SeawayError
@@ -149,11 +151,12 @@ def drive(cluster: KubernetesCluster, member: ApiServer, templates: Iterable[str
     for number, template in enumerate(sorted(templates)):  # the first, a deployment, has pods
         placed = [("node-1", (share("GPU-node-1-0"),))]
         made.append(replace(deployment(template, placed, attempt=number + 1), cluster="alpha"))
-    answers = cluster.send(made)
+    answers = [each.result(WAIT_S) for each in cluster.send(made)]
     assert [each.reason for each in answers if not each.done] == []
     wait(lambda: bool(member.list(PODS, "seaway")), "pods")
     wait(lambda: _reads_a_log(cluster, made[0].job_id), "a log")
-    assert all(each.done for each in cluster.send([Removal(each.job_id, each.attempt, "alpha") for each in made]))
+    removals = [Removal(each.job_id, each.attempt, "alpha") for each in made]
+    wait(lambda: all(each.result(WAIT_S).done for each in cluster.send(removals)), "the end of it all")
 
 
 def _reads_a_log(cluster: KubernetesCluster, job: str) -> bool:
@@ -202,6 +205,41 @@ def test_karmada_and_a_member_behind_its_proxy() -> None:
             world.close()
     prove(control.rights, "karmada.yaml", "namespaces.yaml")
     prove(behind.rights, "karmada-member.yaml")
+
+
+def test_reading_real_use() -> None:
+    """It takes one right more, in a file of its own: what is asked with it beside a member's is that and nothing else."""
+    asked = Asked(set())
+    exporters = (Exporters("app=dcgm", 9400),)
+    with ApiServer("alpha") as server, _folder() as folder:
+        furnish(server)
+        server.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "dcgm", "labels": {"app": "dcgm"}},
+                "spec": {"nodeName": "node-1", "containers": [{"name": "exporter", "image": "exporter"}]},
+            }
+        )
+        server.serve_page("default", "dcgm", 9400, b'DCGM_FI_DEV_FB_USED{UUID="GPU-node-1-0"} 1\n')
+        server.app.before.insert(0, asked)
+        server.kubeconfig(folder / "alpha")
+        backends = KubernetesBackends(folder, Wishes(scraping=Scraping(0.1, exporters)), seed=1)
+        try:
+            (cluster,) = backends.clusters()
+            wait(lambda: bool(cluster.usage()), "real use")
+        finally:
+            backends.close()
+    more = Right("default", "get", "pods/proxy", "dcgm:9400")
+    assert more in asked.rights
+    assert allowed("usage.yaml") == {Right("", "get", "pods/proxy")}
+    beside = allowed("member.yaml", "usage.yaml")
+    assert {replace_place(each) for each in asked.rights} <= beside
+
+
+def replace_place(right: Right) -> Right:
+    """Return a right as one for all namespaces and names."""
+    return right._replace(namespace="", name="")
 
 
 def test_where_seaway_itself_runs() -> None:

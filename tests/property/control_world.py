@@ -16,7 +16,7 @@ from seaway.adapters.simulated.faults import Faults
 from seaway.adapters.simulated.options import Options
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.settings import ControlSettings
-from seaway.application.ports.backend import Answer, Backend, Changes, Command
+from seaway.application.ports.backend import Answer, Answers, Backend, Changes, Command
 from seaway.application.records import Attempt, Event, JobRecord
 from seaway.domain.cluster import Fleet
 from seaway.domain.deployment import CopyPhase, Deployment
@@ -94,13 +94,13 @@ class Watched:
         """Pass on."""
         return self.inner.changes(cursor, wait_s)
 
-    def send(self, commands: Sequence[Command]) -> list[Answer]:
+    def send(self, commands: Sequence[Command]) -> Answers:
         """Pass on, and note refusals."""
         answers = self.inner.send(commands)
         self.refusals += [
             f"{command}: {answer.reason}"
             for command, answer in zip(commands, answers, strict=True)
-            if answer.refused and any(word in answer.reason for word in NO_ROOM)
+            if isinstance(answer, Answer) and answer.refused and any(word in answer.reason for word in NO_ROOM)
         ]
         return answers
 

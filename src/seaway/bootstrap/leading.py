@@ -13,7 +13,7 @@ from random import SystemRandom
 from typing import TYPE_CHECKING
 
 from seaway.application.control.threads import Threads
-from seaway.application.ports.backend import Answer, Backend, Changes, Command
+from seaway.application.ports.backend import Answers, Backend, Changes, Command
 from seaway.application.ports.clock import Clock
 from seaway.bootstrap.settings import LeaderSettings
 from seaway.domain.errors import SeawayError, UnavailableError
@@ -128,7 +128,7 @@ class _Fenced:
     def changes(self, cursor: str, wait_s: float) -> Changes:
         return self.backend.changes(cursor, wait_s)
 
-    def send(self, commands: Sequence[Command]) -> list[Answer]:
+    def send(self, commands: Sequence[Command]) -> Answers:
         if not self.holds():
             raise UnavailableError("this process leads no more")
         return self.backend.send(commands)

@@ -12,6 +12,7 @@ hooks of `BackendUnderTest`; a rule whose hook is missing (None) is skipped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from time import monotonic
 
@@ -388,8 +389,9 @@ def have(hook: Callable[..., None] | None) -> Callable[..., None]:
 
 
 def send(under: BackendUnderTest, *commands: Command) -> Sequence[Answer]:
-    """Send commands in one batch."""
-    return under.backend.send(commands)
+    """Send commands in one batch, and wait for what is answered to each."""
+    sent = under.backend.send(commands)
+    return [each.result(under.timeout_s) if isinstance(each, Future) else each for each in sent]
 
 
 def deploy(

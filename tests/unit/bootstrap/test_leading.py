@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from seaway.application.control.dispatch import Answered
+from seaway.application.control.reports import Answered
 from seaway.application.ports.backend import Answer, Changes, Command, Removal
 from seaway.application.records import Outgoing, Verb
 from seaway.application.system_clock import SystemClock

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from random import Random
 from typing import Any
 
@@ -16,9 +17,6 @@ from seaway.adapters.kubernetes.deploy.deployer import Deployer
 from seaway.application.ports.backend import Answer, Changes, CollectorState, Command, Removal
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
-
-SEND_S = 60.0
-"""How long a batch of commands may take; each call in it has a limit of its own."""
 
 LOGS_S = 20.0
 MOST_LINES = 10_000
@@ -62,21 +60,13 @@ class KubernetesCluster:
         """Return what changed since `cursor`."""
         return self._view.changes(cursor, wait_s)
 
-    def send(self, commands: Sequence[Command]) -> list[Answer]:
-        """Carry out commands, each for itself.
+    def send(self, commands: Sequence[Command]) -> list[Future[Answer]]:
+        """Begin to carry out commands, each for itself."""
+        return [self._reactor.begin(self._carry_out(each)) for each in commands]
 
-        Raises
-        ------
-        UnavailableError
-            When none of them was answered.
-        """
-        answers = self._reactor.run(self._deployer.send(commands), SEND_S)
-        if answers and not any(answer.done or answer.refused for answer in answers):
-            raise UnavailableError(answers[0].reason)
-        return [
-            LINGERS if answer.done and isinstance(command, Removal) and self._lingers(command) else answer
-            for command, answer in zip(commands, answers, strict=True)
-        ]
+    async def _carry_out(self, command: Command) -> Answer:
+        answer = await self._deployer.carry_out(command)
+        return LINGERS if answer.done and isinstance(command, Removal) and self._lingers(command) else answer
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
         """Return the objects that a deployment becomes, pins and all."""

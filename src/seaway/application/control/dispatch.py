@@ -3,50 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from concurrent.futures import Future
 from typing import Protocol
 
-from seaway.application.ports.backend import Answer, Backend, Changes, Command, Removal
+from seaway.application.control.outbox import Outbox
+from seaway.application.control.reports import Heard, Report, Silent
+from seaway.application.ports.backend import Answer, Backend, Command
 from seaway.application.ports.clock import Clock
 from seaway.application.records import Outgoing
 from seaway.domain.errors import UnavailableError
-
-TOGETHER = 256
-"""Commands that one cluster is sent at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """A cluster's answer to a command."""
-
-    outgoing: Outgoing
-    answer: Answer
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """A cluster told what changed.
-
-    Attributes
-    ----------
-    asked_ns
-        When it was asked, by the monotonic clock: it cannot know of what was sent later.
-    """
-
-    cluster: str
-    changes: Changes
-    asked_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Silent:
-    """A cluster did not answer."""
-
-    cluster: str
-    reason: str
-
-
-Report = Answered | Heard | Silent
 
 
 class Dispatcher(Protocol):
@@ -75,85 +40,6 @@ class Dispatcher(Protocol):
 
     def stop(self) -> None:
         """Talk to no cluster any more, whatever comes."""
-
-
-class Outbox:
-    """What one cluster is still to be told: of each attempt only the latest.
-
-    What was taken is on its way until it is settled, or given back because it was told in vain. What was
-    dropped while it was on its way is not given back: it may be of an attempt that is over.
-    """
-
-    def __init__(self) -> None:
-        self._waiting: dict[tuple[str, int], tuple[Outgoing, Command, int]] = {}
-        self._under_way: dict[tuple[str, int], Outgoing] = {}
-        self.tries: dict[tuple[str, int, str], tuple[int, str]] = {}
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def give(self, outgoing: Outgoing, command: Command, due_ns: int = 0) -> None:
-        """Add what is to be told, not before `due_ns` by the monotonic clock."""
-        key = (outgoing.job_id, outgoing.attempt)
-        self._waiting.pop(key, None)
-        self._waiting[key] = (outgoing, command, due_ns)
-
-    def settle(
-        self, told: Sequence[tuple[Outgoing, Command]], answers: Sequence[Answer], now_ns: int
-    ) -> list[Answered]:
-        """Take answers to what was taken; return those that are for good, the rest is told again after a delay.
-
-        A removal is never given up: what it is to remove holds devices until it is gone.
-        """
-        for_good = []
-        for (outgoing, command), answer in zip(told, answers, strict=True):
-            key = (outgoing.job_id, outgoing.attempt, outgoing.cluster)
-            if answer.done or (answer.refused and not isinstance(command, Removal)):
-                self._under_way.pop(key[:2], None)
-                self.tries.pop(key, None)
-                for_good.append(Answered(outgoing, answer))
-            elif self._under_way.pop(key[:2], None) is not None:
-                tries = self.tries.get(key, (0, ""))[0] + 1
-                self.tries[key] = (tries, answer.reason)
-                self._waiting.setdefault(key[:2], (outgoing, command, now_ns + retry_ns(tries)))
-        return for_good
-
-    def drop(self, outgoing: Outgoing) -> None:
-        """Remove what is to be told, if it is that."""
-        key = (outgoing.job_id, outgoing.attempt)
-        if key in self._waiting and self._waiting[key][0].verb is outgoing.verb:
-            del self._waiting[key]
-        if key in self._under_way and self._under_way[key].verb is outgoing.verb:
-            del self._under_way[key]
-        self.tries.pop((*key, outgoing.cluster), None)
-
-    def take(self, now_ns: int) -> list[tuple[Outgoing, Command]]:
-        """Take what is due."""
-        due = []
-        for key, (outgoing, command, due_ns) in self._waiting.items():
-            if due_ns <= now_ns:
-                due.append((key, outgoing, command))
-                if len(due) >= TOGETHER:
-                    break
-        for key, outgoing, _ in due:
-            del self._waiting[key]
-            self._under_way[key] = outgoing
-        return [(outgoing, command) for _, outgoing, command in due]
-
-    def next_due_ns(self) -> int | None:
-        """Return when something is due; None when nothing is to be told."""
-        return min((due_ns for _, _, due_ns in self._waiting.values()), default=None)
-
-
-RETRY_NS = 500_000_000
-"""Delay before a command that was neither done nor refused is sent again; it doubles up to `MOST_RETRY_NS`."""
-
-MOST_RETRY_NS = 10_000_000_000
-
-
-def retry_ns(tries: int) -> int:
-    """Return the delay after so many tries in vain."""
-    return min(RETRY_NS << min(tries - 1, 10), MOST_RETRY_NS)
 
 
 class InPlace:
@@ -217,7 +103,15 @@ class InPlace:
         if outbox is None or not due:
             return []
         try:
-            answers = backend.send([command for _, command in due])
+            sent = backend.send([command for _, command in due])
         except UnavailableError as error:
-            answers = [Answer(done=False, reason=str(error))] * len(due)
-        return outbox.settle(due, answers, now_ns)
+            sent = [Answer(done=False, reason=str(error))] * len(due)
+        return outbox.settle(due, [_kept(each) for each in sent], now_ns)
+
+
+def _kept(answer: Answer | Future[Answer]) -> Answer:
+    """Wait for an answer that was promised."""
+    try:
+        return answer.result() if isinstance(answer, Future) else answer
+    except UnavailableError as error:
+        return Answer(done=False, reason=str(error))

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from seaway.application.changes import Change, Outcome
-from seaway.application.control.dispatch import Dispatcher, Report
+from seaway.application.control.dispatch import Dispatcher
+from seaway.application.control.reports import Report
 from seaway.application.control.live import Live, read
 from seaway.application.control.observe import Observer
 from seaway.application.control.schedule import ProfileFactory, Scheduler

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from seaway.application.changes import Change
 from seaway.application.control.deadlines import Due
-from seaway.application.control.dispatch import Answered, Heard, Report, Silent
 from seaway.application.control.fleet import Key
 from seaway.application.control.live import NEVER_REFUSED, Live, Refusals
+from seaway.application.control.reports import Answered, Heard, Report, Silent
 from seaway.application.control.strays import Known, Strays
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, Event, JobRecord, Outgoing, Verb

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from seaway.application.control.deadlines import Due
-from seaway.application.control.dispatch import Heard, Report
 from seaway.application.control.live import Live
+from seaway.application.control.reports import Heard, Report
 from seaway.application.ports.backend import Removal
 from seaway.application.ports.store import Store
 from seaway.application.records import Outgoing, Verb

@@ -6,10 +6,13 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Future
+from functools import partial
 from random import Random
 
-from seaway.application.control.dispatch import Heard, Outbox, Report, Silent
-from seaway.application.ports.backend import Answer, Backend, Command
+from seaway.application.control.outbox import Outbox
+from seaway.application.control.reports import Heard, Report, Silent
+from seaway.application.ports.backend import Answer, Answers, Backend, Command
 from seaway.application.ports.clock import Clock
 from seaway.application.records import Outgoing
 from seaway.domain.errors import InvariantError, UnavailableError
@@ -110,6 +113,9 @@ class Threads:
         self.on_report()
 
 
+_Told = tuple[Outgoing, Command]
+
+
 class _Line:
     """The line to one cluster: a thread that tells and a thread that listens."""
 
@@ -150,7 +156,7 @@ class _Line:
     def forget(self) -> None:
         """Drop what is to be told, and ask for everything anew."""
         with self._some:
-            self._outbox = Outbox()
+            self._outbox = self._outbox.emptied()
             self._cursor = ""
             self._round += 1
 
@@ -184,10 +190,10 @@ class _Line:
                 self._stopping.wait(self._pause_s(failures))
             else:
                 failures = 0
-                self._settle(outbox, due, answers)
+                self._take_in(outbox, due, answers)
                 self._stopping.wait(GATHER_S)
 
-    def _await_due(self) -> tuple[Outbox, list[tuple[Outgoing, Command]]]:
+    def _await_due(self) -> tuple[Outbox, list[_Told]]:
         """Wait until something is to be told, or may be; return it, and where it comes from."""
         with self._some:
             if self._stopping.is_set():
@@ -198,9 +204,27 @@ class _Line:
                 self._some.wait(None if due_ns is None else (due_ns - now_ns) / 1e9)
             return self._outbox, self._outbox.take(self._clock.monotonic_ns())
 
-    def _settle(self, outbox: Outbox, due: Sequence[tuple[Outgoing, Command]], answers: Sequence[Answer]) -> None:
+    def _take_in(self, outbox: Outbox, due: Sequence[_Told], answers: Answers) -> None:
+        """Settle what is answered, and the rest each when its answer comes."""
+        at_once = [(told, each) for told, each in zip(due, answers, strict=True) if isinstance(each, Answer)]
+        self._settle(outbox, [told for told, _ in at_once], [answer for _, answer in at_once])
+        for told, each in zip(due, answers, strict=True):
+            if isinstance(each, Future):
+                each.add_done_callback(partial(self._answered, outbox, told))
+
+    def _answered(self, outbox: Outbox, told: _Told, promised: Future[Answer]) -> None:
+        try:
+            answer = promised.result()
+        except (Exception, CancelledError) as error:
+            if not isinstance(error, UnavailableError | CancelledError):
+                log.exception("telling %s failed", self._backend.cluster)
+            answer = Answer(done=False, reason=str(error) or type(error).__name__)
+        self._settle(outbox, [told], [answer])
+
+    def _settle(self, outbox: Outbox, due: Sequence[_Told], answers: Sequence[Answer]) -> None:
         with self._some:
             for_good = outbox.settle(due, answers, self._clock.monotonic_ns())
+            self._some.notify()
         if for_good:
             self._say(for_good)
 

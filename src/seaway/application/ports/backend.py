@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from seaway.domain.cluster import Cluster
@@ -39,6 +40,13 @@ class Answer:
     done: bool
     refused: bool = False
     reason: str = ""
+
+
+Answers = Sequence[Answer | Future[Answer]]
+"""An answer to each command, or the promise of one that is still waited for.
+
+A promise, too, ends after a time of the backend's choosing: with an answer, or with `UnavailableError`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +91,11 @@ class Backend(Protocol):
         Waits up to `wait_s` seconds for a change.
         """
 
-    def send(self, commands: Sequence[Command]) -> list[Answer]:
+    def send(self, commands: Sequence[Command]) -> Answers:
         """Carry out commands, each for itself; return an answer for each, in their order.
 
-        Creating what is there already, or removing what is not, is done.
+        Creating what is there already, or removing what is not, is done. Of one attempt nothing more is sent
+        before there is an answer to what was sent last.
         """
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
@@ -112,10 +121,13 @@ class CollectorState:
         How much of what it says is broken, or otherwise to be looked at, by kind; of few kinds, each of them there.
     failing_s
         For how long each of its sources has not answered, seconds; 0 for one that does.
+    scrapes
+        How often it was read what is really used, by what became of it; empty where that is not read.
     """
 
     troubles: dict[str, int]
     failing_s: dict[str, float]
+    scrapes: dict[str, int] = field(default_factory=dict)
 
 
 @runtime_checkable

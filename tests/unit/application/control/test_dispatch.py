@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from seaway.application.control.dispatch import MOST_RETRY_NS, TOGETHER, Answered, InPlace, Outbox, Silent, retry_ns
+from seaway.application.control.dispatch import InPlace
+from seaway.application.control.outbox import MOST_RETRY_NS, TOGETHER, Outbox, retry_ns
+from seaway.application.control.reports import Answered, Silent
 from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.application.records import Outgoing, Verb
 from seaway.domain.deployment import Deployment
@@ -40,12 +42,42 @@ def test_only_the_latest_is_told_of_an_attempt() -> None:
 
 
 def test_only_so_much_is_told_at_once() -> None:
-    """A batch has a limit; the rest is told next."""
+    """So much may be on its way; the rest is told when there are answers."""
     box = Outbox()
     for at in range(TOGETHER + 3):
         box.give(*create(str(at)))
-    assert len(box.take(0)) == TOGETHER
-    assert len(box.take(0)) == 3
+    told = box.take(0)
+    assert len(told) == TOGETHER
+    assert (box.take(0), box.next_due_ns()) == ([], None)
+    box.settle(told[:2], [DONE] * 2, 0)
+    assert (len(box.take(0)), len(box)) == (2, 1)
+
+
+def test_of_an_attempt_one_thing_is_told_at_a_time() -> None:
+    """A removal waits for the answer to the creation that is on its way, so that it cannot overtake it."""
+    box = Outbox()
+    box.give(*create())
+    box.give(*create("b"))
+    told = box.take(0)
+    box.drop(told[0][0])
+    box.give(*delete())
+    assert (box.take(0), box.next_due_ns()) == ([], None)
+    box.settle(told[:1], [DONE], 0)
+    assert verbs(box.take(0)) == [("a", Verb.DELETE)]
+
+
+def test_an_emptied_outbox_knows_what_is_on_its_way() -> None:
+    """After everything was forgotten, too, a removal waits for the answer to the creation."""
+    box = Outbox()
+    box.give(*create())
+    box.give(*create("b"))
+    told = box.take(0)
+    after = box.emptied()
+    after.give(*delete())
+    assert not after.take(0)
+    box.settle(told, [LATER, DONE], 0)
+    assert verbs(after.take(0)) == [("a", Verb.DELETE)]
+    assert not len(after)
 
 
 def test_what_was_told_in_vain_is_told_again_later_and_later() -> None:

@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from random import Random
 from typing import Any
 
 import pytest
 
-from seaway.application.control.dispatch import Answered, Report, Silent
+from seaway.application.control.reports import Answered, Report, Silent
 from seaway.application.control.threads import Threads
-from seaway.application.ports.backend import Answer, Changes, Command, Removal
+from seaway.application.ports.backend import Answer, Answers, Changes, Command, Removal
 from seaway.application.records import Outgoing, Verb
 from seaway.application.system_clock import SystemClock
 from seaway.domain.deployment import Deployment
@@ -26,7 +27,7 @@ class Scripted:
     def __init__(self, name: str) -> None:
         self.cluster = name
         self.told: list[tuple[str, int, str]] = []
-        self.answer: Callable[[Sequence[Command]], list[Answer]] = lambda them: [Answer(done=True)] * len(them)
+        self.answer: Callable[[Sequence[Command]], Answers] = lambda them: [Answer(done=True)] * len(them)
         self.open = threading.Event()
         self.open.set()
         self.entered = threading.Event()
@@ -35,7 +36,7 @@ class Scripted:
         self.cursors: list[str] = []
         self.silent = False
 
-    def send(self, commands: Sequence[Command]) -> list[Answer]:
+    def send(self, commands: Sequence[Command]) -> Answers:
         """Note commands; wait while the cluster hangs."""
         self.entered.set()
         assert self.open.wait(PATIENCE_S)
@@ -117,6 +118,28 @@ def talk() -> Iterator[Talk]:
     made.stop()
 
 
+def test_what_is_promised_holds_up_nothing(talk: Talk) -> None:
+    """A command whose answer is waited for keeps no other from being told and answered, whatever becomes of it."""
+    promises: list[Future[Answer]] = []
+
+    def promise(commands: Sequence[Command]) -> Answers:
+        promises.extend(Future() for _ in commands)
+        return promises[-len(commands) :]
+
+    alpha = talk.clusters["alpha"]
+    alpha.answer = promise
+    talk.give("alpha", Verb.CREATE, "slow")
+    assert alpha.entered.wait(PATIENCE_S)
+    alpha.answer = lambda them: [Answer(done=True)] * len(them)
+    talk.give("alpha", Verb.CREATE, "quick")
+    talk.answered(1)
+    promises[0].set_exception(UnavailableError("not within 10 s"))
+    assert talk.threads.delays()["slow", 1, "alpha"] == "not within 10 s"
+    talk.answered(2)  # it is told again
+    answered = [each.outgoing.job_id for each in talk.reports if isinstance(each, Answered)]
+    assert answered == ["quick", "slow"]
+
+
 def test_a_cluster_that_hangs_holds_up_no_other(talk: Talk) -> None:
     """While one cluster does not answer at all, the others are told and answer."""
     talk.clusters["alpha"].open.clear()
@@ -146,9 +169,9 @@ def test_a_removal_arrives_after_the_creation(talk: Talk) -> None:
 def test_what_fails_is_told_again(talk: Talk) -> None:
     """A command that was not answered is sent until it is; one that is answered too shortly counts as unanswered."""
     alpha = talk.clusters["alpha"]
-    answers: list[Callable[[Sequence[Command]], list[Answer]]] = [_fail, lambda _: [], alpha.answer]
+    answers: list[Callable[[Sequence[Command]], Answers]] = [_fail, lambda _: [], alpha.answer]
 
-    def next_answer(commands: Sequence[Command]) -> list[Answer]:
+    def next_answer(commands: Sequence[Command]) -> Answers:
         return answers.pop(0)(commands)
 
     alpha.answer = next_answer

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -72,7 +73,7 @@ class Bindings:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._bound: dict[str, tuple[Target, ...]] = {}
-        self._changed = asyncio.Condition()
+        self._awaited: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
         self._free = asyncio.Semaphore(AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -85,11 +86,24 @@ class Bindings:
             When that takes too long: Karmada has not made them yet, or did not take what they were given.
         """
         try:
-            async with asyncio.timeout(within_s), self._changed:
-                await self._changed.wait_for(lambda: all(self._bound.get(name) for name in names))
+            async with asyncio.timeout(within_s):
+                for name in names:
+                    while not self._bound.get(name):
+                        await self._news_of(name)
         except TimeoutError:
-            missing = next(name for name in names if not self._bound.get(name))
+            missing = next((name for name in names if not self._bound.get(name)), names[-1])
             raise UnavailableError(f"Karmada has not bound {missing} within {within_s:g} s") from None
+
+    async def _news_of(self, name: str) -> None:
+        """Wait until something is told of a binding."""
+        news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._awaited[name].add(news)
+        try:
+            await news
+        finally:
+            self._awaited[name].discard(news)
+            if not self._awaited[name]:
+                del self._awaited[name]
 
     # What is told of bindings.
 
@@ -109,7 +123,9 @@ class Bindings:
         self._bound[name] = spec.clusters if spec.clusters == wanted else ()
         if wanted and spec.clusters != wanted:
             self._begin(self._bind(item.metadata, wanted))
-        self._begin(self._tell())
+        for news in self._awaited.get(name, ()):
+            if not news.done():
+                news.set_result(None)
 
     def drop(self, item: BindingObject) -> None:
         """Note that a binding is gone."""
@@ -138,10 +154,6 @@ class Bindings:
                 await asyncio.sleep(AGAIN_S)
             else:
                 return
-
-    async def _tell(self) -> None:
-        async with self._changed:
-            self._changed.notify_all()
 
     def _begin(self, work: Any) -> None:  # noqa: ANN401  # a coroutine
         task = asyncio.get_running_loop().create_task(work)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from seaway.adapters.kubernetes.deploy.writing import Objects
 from seaway.adapters.kubernetes.deploy.written import Written
@@ -15,8 +15,11 @@ from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
 
-AT_ONCE = 16
-"""Commands that are carried out at the same time."""
+AT_ONCE = 32
+"""Commands whose objects are written at the same time."""
+
+CARRY_OUT_S = 60.0
+"""How long a command may take in all; each call in it has a limit of its own."""
 
 
 class Deployer(ABC):
@@ -49,16 +52,36 @@ class Deployer(ABC):
     async def remove(self, removal: Removal) -> None:
         """Delete all objects of an attempt."""
 
-    async def send(self, commands: Sequence[Command]) -> list[Answer]:
-        """Carry out commands, each for itself; return an answer for each."""
-        return await asyncio.gather(*map(self._carry_out, commands))
+    async def settled(self, deployment: Deployment) -> None:  # noqa: B027  # most have nobody else to wait for
+        """Wait until others have done their part; raises `UnavailableError` when they do not."""
 
-    async def _carry_out(self, command: Command) -> Answer:
-        async with self._free:
-            try:
-                await (self.remove(command) if isinstance(command, Removal) else self.create(command))
-            except RejectedError as error:
-                return Answer(done=False, refused=True, reason=error.message)
-            except UnavailableError as error:
-                return Answer(done=False, reason=str(error))
-            return Answer(done=True)
+    async def carry_out(self, command: Command) -> Answer:
+        """Carry out a command.
+
+        Raises
+        ------
+        UnavailableError
+            When it is not known whether it was.
+        """
+        try:
+            async with asyncio.timeout(CARRY_OUT_S):
+                async with self._free:
+                    await (self.remove(command) if isinstance(command, Removal) else self.create(command))
+                if not isinstance(command, Removal):
+                    await self.settled(command)
+        except RejectedError as error:
+            return Answer(done=False, refused=True, reason=error.message)
+        except TimeoutError:
+            raise UnavailableError(f"it was not carried out within {CARRY_OUT_S:g} s") from None
+        return Answer(done=True)
+
+    async def write(self, key: Hashable, manifests: Sequence[Manifest]) -> None:
+        """Write objects of an attempt at the same time; all are tried, whatever becomes of one."""
+        outcomes = await asyncio.gather(*(self._write(key, each) for each in manifests), return_exceptions=True)
+        for error in outcomes:
+            if error is not None:
+                raise error
+
+    async def _write(self, key: Hashable, manifest: Manifest) -> None:
+        kind = await self._objects.write(manifest.pinned(), create_only=manifest.create_only)
+        self._written.of(key).add((kind, f"{self._options.namespace}/{manifest.name}"))

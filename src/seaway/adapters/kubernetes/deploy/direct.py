@@ -31,10 +31,8 @@ class Direct(Deployer):
 
     async def create(self, deployment: Deployment) -> None:
         """Write all objects, in their order."""
-        written = self._written.of((deployment.job_id, deployment.attempt))
         for manifest in self.manifests(deployment):
-            kind = await self._objects.write(manifest.pinned(), create_only=manifest.create_only)
-            written.add((kind, f"{self._options.namespace}/{manifest.name}"))
+            await self.write((deployment.job_id, deployment.attempt), [manifest])
 
     async def remove(self, removal: Removal) -> None:
         """Delete what the view has of it, and what was written that the view may not have yet."""

@@ -6,7 +6,7 @@ from seaway.adapters.kubernetes.collect.owned import Owned
 from seaway.adapters.kubernetes.deploy.bindings import Bindings
 from seaway.adapters.kubernetes.deploy.deployer import Deployer
 from seaway.adapters.kubernetes.deploy.writing import Objects
-from seaway.adapters.kubernetes.templates.karmada import binding, for_karmada
+from seaway.adapters.kubernetes.templates.karmada import POLICY_API, binding, for_karmada
 from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.adapters.kubernetes.templates.options import Options
 from seaway.adapters.kubernetes.templates.registry import Templates, render
@@ -42,13 +42,17 @@ class Karmada(Deployer):
         return for_karmada(deployment, self._options, render(deployment, self._options, self._templates))
 
     async def create(self, deployment: Deployment) -> None:
-        """Write everything in its order, and see it bound."""
-        plain = render(deployment, self._options, self._templates)
+        """Write policies, and then what they select, in its order."""
         key = (deployment.job_id, deployment.attempt, deployment.cluster)
-        written = self._written.of(key)
-        for manifest in for_karmada(deployment, self._options, plain):
-            kind = await self._objects.write(manifest.body, create_only=manifest.create_only)
-            written.add((kind, f"{self._options.namespace}/{manifest.name}"))
+        manifests = self.manifests(deployment)
+        await self.write(key, [each for each in manifests if each.body["apiVersion"] == POLICY_API])
+        for manifest in manifests:
+            if manifest.body["apiVersion"] != POLICY_API:
+                await self.write(key, [manifest])
+
+    async def settled(self, deployment: Deployment) -> None:
+        """See it bound."""
+        plain = render(deployment, self._options, self._templates)
         names = [f"{self._options.namespace}/{binding(deployment, each).name}" for each in plain]
         await self._bindings.bound(names, BIND_S)
 

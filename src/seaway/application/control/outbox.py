@@ -1,0 +1,108 @@
+"""What one cluster is still to be told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seaway.application.control.reports import Answered
+from seaway.application.ports.backend import Answer, Command, Removal
+from seaway.application.records import Outgoing
+
+TOGETHER = 256
+"""Commands that one cluster is told at the same time."""
+
+RETRY_NS = 500_000_000
+"""Delay before a command that was neither done nor refused is sent again; it doubles up to `MOST_RETRY_NS`."""
+
+MOST_RETRY_NS = 10_000_000_000
+
+Key = tuple[str, int]
+"""A job and the number of an attempt."""
+
+
+def retry_ns(tries: int) -> int:
+    """Return the delay after so many tries in vain."""
+    return min(RETRY_NS << min(tries - 1, 10), MOST_RETRY_NS)
+
+
+class Outbox:
+    """What one cluster is still to be told: of each attempt only the latest.
+
+    What was taken is on its way until it is settled; nothing else is told of its attempt meanwhile. Told in vain, it
+    waits again, unless it was dropped: it may be of an attempt that is over.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[Key, tuple[Outgoing, Command, int]] = {}
+        self._under_way: set[Key] = set()
+        self._wanted: dict[Key, Outgoing] = {}
+        self.tries: dict[tuple[str, int, str], tuple[int, str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def emptied(self) -> Outbox:
+        """Return an outbox with nothing to tell, which knows what is on its way from this one."""
+        box = Outbox()
+        box._under_way = self._under_way  # shared: what is settled there is settled here
+        return box
+
+    def give(self, outgoing: Outgoing, command: Command, due_ns: int = 0) -> None:
+        """Add what is to be told, not before `due_ns` by the monotonic clock."""
+        key = (outgoing.job_id, outgoing.attempt)
+        self._waiting.pop(key, None)
+        self._waiting[key] = (outgoing, command, due_ns)
+
+    def settle(
+        self, told: Sequence[tuple[Outgoing, Command]], answers: Sequence[Answer], now_ns: int
+    ) -> list[Answered]:
+        """Take answers to what was taken; return those that are for good, the rest is told again after a delay.
+
+        A removal is never given up: what it is to remove holds devices until it is gone.
+        """
+        for_good = []
+        for (outgoing, command), answer in zip(told, answers, strict=True):
+            key = (outgoing.job_id, outgoing.attempt, outgoing.cluster)
+            self._under_way.discard(key[:2])
+            wanted = self._wanted.pop(key[:2], None) is not None
+            if answer.done or (answer.refused and not isinstance(command, Removal)):
+                self.tries.pop(key, None)
+                for_good.append(Answered(outgoing, answer))
+            elif wanted:
+                tries = self.tries.get(key, (0, ""))[0] + 1
+                self.tries[key] = (tries, answer.reason)
+                self._waiting.setdefault(key[:2], (outgoing, command, now_ns + retry_ns(tries)))
+        return for_good
+
+    def drop(self, outgoing: Outgoing) -> None:
+        """Remove what is to be told, if it is that."""
+        key = (outgoing.job_id, outgoing.attempt)
+        if key in self._waiting and self._waiting[key][0].verb is outgoing.verb:
+            del self._waiting[key]
+        if key in self._wanted and self._wanted[key].verb is outgoing.verb:
+            del self._wanted[key]
+        self.tries.pop((*key, outgoing.cluster), None)
+
+    def take(self, now_ns: int) -> list[tuple[Outgoing, Command]]:
+        """Take what is due, as much as may be on its way at the same time."""
+        room = TOGETHER - len(self._under_way)
+        due: list[tuple[Outgoing, Command]] = []
+        for key, (outgoing, command, due_ns) in self._waiting.items():
+            if len(due) >= room:
+                break
+            if due_ns <= now_ns and key not in self._under_way:
+                due.append((outgoing, command))
+        for outgoing, _ in due:
+            key = (outgoing.job_id, outgoing.attempt)
+            del self._waiting[key]
+            self._under_way.add(key)
+            self._wanted[key] = outgoing
+        return due
+
+    def next_due_ns(self) -> int | None:
+        """Return when something is due; None when nothing may be told before something is settled or given."""
+        if len(self._under_way) >= TOGETHER:
+            return None
+        return min(
+            (due_ns for key, (_, _, due_ns) in self._waiting.items() if key not in self._under_way), default=None
+        )

@@ -1,0 +1,35 @@
+"""Gangs that have to stay in one cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from seaway.domain.errors import RejectedError
+from seaway.scheduling.engine import decide
+from seaway.scheduling.policies import make_profile
+from seaway.scheduling.queue import JobQueue
+from seaway.testing.builders import cluster, gpu, job, node
+from tests.unit.scheduling.asking import snapshot_of
+
+
+def placed(replicas: int, *, together: bool) -> set[str]:
+    """Return the clusters that a gang went to, of one with two devices and one with three."""
+    two, three = (cluster(node(*(gpu() for _ in range(count)))) for count in (2, 3))
+    snapshot = snapshot_of(two, three)
+    asked = job(gpus=1, replicas=replicas, gang=True, together=together)
+    plan = decide(snapshot, JobQueue(snapshot, [asked]), make_profile("bestfit"))
+    assert plan.placed.sum() in (0, replicas)
+    return {each.cluster for each in plan.placements()}
+
+
+def test_a_gang_that_stays_together_reaches_over_no_clusters() -> None:
+    """It goes where all of it fits, and waits when no one cluster holds it, though all together would."""
+    assert placed(3, together=True) == placed(3, together=False) == {"cluster-1"}
+    assert placed(4, together=False) == {"cluster-0", "cluster-1"}
+    assert placed(4, together=True) == set()
+
+
+def test_only_a_gang_stays_together() -> None:
+    """Replicas of other jobs are placed one by one."""
+    with pytest.raises(RejectedError, match="are a gang"):
+        job(replicas=2, together=True)
