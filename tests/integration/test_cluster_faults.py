@@ -35,7 +35,16 @@ from seaway.domain.lifecycle import JobState
 from seaway.testing.kubernetes import ApiServer, KarmadaWorld
 from seaway.testing.kubernetes.controllers import hami
 from seaway.testing.kubernetes.failures import FailureError
-from seaway.testing.kubernetes.kinds import CONFIG_MAPS, DEPLOYMENTS, JOBS, OVERRIDES, PODS, POLICIES, SERVICES
+from seaway.testing.kubernetes.kinds import (
+    BINDINGS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    JOBS,
+    OVERRIDES,
+    PODS,
+    POLICIES,
+    SERVICES,
+)
 from seaway.testing.memory_store import MemoryStore
 from tests.conformance.test_kubernetes_backends import gpu_node
 
@@ -427,3 +436,18 @@ def test_no_job_is_lost_or_left_running_twice(seed: int, karmada: bool, tmp_path
         made.wait(lambda: {each for each, _ in made.left()} <= running, f"that all is tidied up after {told}")
         time.sleep(0.3)
         made.check()
+
+
+def test_what_is_deleted_before_its_member_has_it_is_made_again(tmp_path: Path) -> None:
+    """A workload that somebody deletes in Karmada is missed also when its member never had it."""
+    with world(tmp_path, karmada=True) as made:
+        assert made.karmada
+        made.karmada.hold("alpha")
+        job_id = made.submit(clusters=("alpha",))
+        made.wait(lambda: made.state(job_id) is JobState.DEPLOYING, "that it is bound")
+        (written,) = made.karmada.control.list(JOBS, "seaway")
+        made.karmada.control.delete(JOBS, "seaway", written["metadata"]["name"], propagation="Background")
+        made.wait(lambda: "is gone; it is made again" in made.reasons(job_id), "that it is missed")
+        made.karmada.release("alpha")
+        made.wait(lambda: made.state(job_id) is JobState.RUNNING, "the job")
+        assert (made.job(job_id).attempt, len(made.pods(job_id))) == (1, 1)

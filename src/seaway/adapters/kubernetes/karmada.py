@@ -14,7 +14,7 @@ from seaway.adapters.kubernetes.collect.follow import SERVICES, SOURCES
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.members import MEMBERS, Members, proxy
 from seaway.adapters.kubernetes.collect.ours import SELECTOR
-from seaway.adapters.kubernetes.collect.owned import Owned, OwnedSink
+from seaway.adapters.kubernetes.collect.owned import Key, Owned, OwnedSink
 from seaway.adapters.kubernetes.collect.reflect import Source, reflect
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import KINDS
@@ -73,7 +73,7 @@ class KarmadaBackends:
         self._api = Api("Karmada", credentials, call_s=self._wishes.call_s)
         self._objects = Objects(self._api, self._wishes.namespace)
         self._bindings = Bindings(self._api)
-        self._owned = Owned(self._wishes.namespace)
+        self._owned = Owned(self._wishes.namespace, self._miss)
         self._members = Members()
         self._health = Health([MEMBERS.path, BOUND.path, *(each.path for each in OWN)])
         self._clusters: dict[str, KubernetesCluster] = {}
@@ -131,6 +131,11 @@ class KarmadaBackends:
             self._objects, self._bindings, self._owned, self._wishes.options(view), self._wishes.templates
         )
         return KubernetesCluster(self._reactor, api, view, health, deployer, self._random)
+
+    def _miss(self, key: Key) -> None:
+        """Have a member tell of an attempt whose workload is gone here: perhaps it was never sent there."""
+        if member := self._clusters.get(key[2]):
+            member.view.miss(key[:2])
 
     async def _follow(self) -> None:
         """Follow what is in the control plane itself."""

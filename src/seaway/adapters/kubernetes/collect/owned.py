@@ -1,11 +1,12 @@
-"""Which objects there are of each attempt, so that all of them can be removed."""
+"""Which objects there are of each attempt, so that all of them can be removed, and that one is gone is noticed."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from seaway.adapters.kubernetes.collect.ours import attempt_of
+from seaway.adapters.kubernetes.collect.workloads import KINDS
 from seaway.adapters.kubernetes.objects import Broken, Item, Meta
 from seaway.adapters.kubernetes.templates.labels import CLUSTER
 
@@ -23,10 +24,13 @@ class Owned:
     ----------
     namespace
         Where they are.
+    missed
+        Told of attempts of which a workload is gone.
     """
 
-    def __init__(self, namespace: str) -> None:
+    def __init__(self, namespace: str, missed: Callable[[Key], None]) -> None:
         self._namespace = namespace
+        self._missed = missed
         self._places: defaultdict[Key, set[Place]] = defaultdict(set)
         self._keys: dict[Place, Key] = {}
 
@@ -50,6 +54,8 @@ class Owned:
             self._places[key].discard(place)
             if not self._places[key]:
                 del self._places[key]
+            if kind in KINDS:
+                self._missed(key)
 
 
 class OwnedSink:

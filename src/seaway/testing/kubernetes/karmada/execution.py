@@ -17,12 +17,19 @@ Key = tuple[str, str]
 
 
 class Execution(Controller[Key]):
-    """Writes what works say into the members, puts right what others change there, and reads back the status."""
+    """Writes what works say into the members, puts right what others change there, and reads back the status.
+
+    Attributes
+    ----------
+    held
+        Members that nothing is written into for now.
+    """
 
     kinds = (WORKS,)
 
     def __init__(self, staff: Staff, members: Mapping[str, Member], pace: KarmadaPace) -> None:
         super().__init__(staff)
+        self.held: set[str] = set()
         self._members = members
         self._pace = pace
         self._works: dict[str, Key] = {}
@@ -65,7 +72,7 @@ class Execution(Controller[Key]):
             return
         cluster = work.namespace.removeprefix(SPACE)
         member = self._members.get(cluster)
-        if member is None or not member.server.answers:
+        if member is None or cluster in self.held or not member.server.answers:
             self._blocked.setdefault(cluster, {})[key] = None
             return
         body = work.read()

@@ -105,6 +105,15 @@ class KarmadaWorld:
         """Join a member, as ``karmadactl join`` does."""
         HALL.call(lambda: self._join(server))
 
+    def hold(self, name: str) -> None:
+        """Have Karmada write nothing into a member, though that is there and ready, until it is released."""
+        HALL.call(lambda: self._execution.held.add(name))
+
+    def release(self, name: str) -> None:
+        """Have Karmada go on with a member."""
+        HALL.call(lambda: self._execution.held.discard(name))
+        HALL.call(lambda: self._execution.retry(name))
+
     def settle(self) -> None:
         """Wait until everybody at every server has done what is to be done at once."""
         staffs = [one.staff for one in (self.control, *self.members.values())]

@@ -1,0 +1,33 @@
+"""Which of Seaway's objects a control plane has, and that it is told when a workload goes."""
+
+from __future__ import annotations
+
+from seaway.adapters.kubernetes.collect.owned import Key, Owned, OwnedSink
+from seaway.adapters.kubernetes.objects import Item
+from tests.unit.adapters.kubernetes.collect.test_view import JOB, copy, decoded
+
+JOBS, POLICIES = "/apis/batch/v1/jobs", "/apis/policy.karmada.io/v1alpha1/propagationpolicies"
+KEY = (JOB, 1, "alpha")
+
+
+def item(name: str) -> Item:
+    """Write an object of the attempt."""
+    meta = {"name": name, "namespace": "seaway", "labels": copy().metadata.labels}
+    return decoded({"metadata": {**meta, "annotations": {"seaway.io/cluster": "alpha"}}}, Item)
+
+
+def test_a_workload_that_goes_is_missed_once() -> None:
+    """Whether it was seen to go or a new list has it no more; policies that go take nothing along."""
+    missed: list[Key] = []
+    owned = Owned("seaway", missed.append)
+    jobs, policies = OwnedSink(owned, JOBS), OwnedSink(owned, POLICIES)
+    policies.put(item("sw"))
+    jobs.replace([item("sw-a"), item("sw-b")])
+    jobs.replace([item("sw-b")])
+    assert missed == [KEY]
+    jobs.drop(item("sw-b"))
+    assert missed == [KEY, KEY]
+    jobs.drop(item("sw-b"))
+    policies.drop(item("sw"))
+    assert missed == [KEY, KEY]
+    assert not owned.of(KEY)
