@@ -390,6 +390,16 @@ class RawPage(Part, frozen=True):
     items: list[msgspec.Raw] | None = None
 
 
+T = TypeVar("T", bound=Part)
+
+
+class WholePage(Part, Generic[T], frozen=True):
+    """A page of a list with its items, where all of them are as they should be."""
+
+    metadata: PageMeta = PageMeta()
+    items: tuple[T, ...] | None = None
+
+
 class WatchEvent(Part, frozen=True):
     """A change; `type` is ``ADDED``, ``MODIFIED``, ``DELETED``, ``BOOKMARK`` or ``ERROR``.
 
@@ -398,9 +408,6 @@ class WatchEvent(Part, frozen=True):
 
     type: str = ""
     object: msgspec.Raw = msgspec.Raw(b"{}")
-
-
-T = TypeVar("T", bound=Part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,7 +443,7 @@ class UndecodableError(ValueError):
 
 
 def read_page(data: bytes, kind: type[T]) -> Page[T]:
-    """Decode a page of a list, item by item.
+    """Decode a page of a list, at once where that can be done, and else item by item.
 
     Parameters
     ----------
@@ -450,7 +457,14 @@ def read_page(data: bytes, kind: type[T]) -> Page[T]:
     UndecodableError
         When `data` as a whole is no page. A broken item is not an error; it is among the page's broken ones.
     """
-    page = read_body(data, RawPage)
+    try:
+        whole = _page_decoder(kind).decode(data)
+    except (ValueError, RecursionError):  # an item that is broken, or has nulls, must not spoil the others
+        return _read_items(read_body(data, RawPage), kind)
+    return Page(metadata=whole.metadata, items=cast("tuple[T, ...]", whole.items or ()), broken=())
+
+
+def _read_items(page: RawPage, kind: type[T]) -> Page[T]:
     items: list[T] = []
     broken: list[Broken] = []
     for raw in page.items or ():
@@ -503,6 +517,11 @@ def read_item(raw: bytes | msgspec.Raw, kind: type[T]) -> T | Broken:
 @cache
 def _decoder(kind: type[Part]) -> msgspec.json.Decoder[Part]:
     return msgspec.json.Decoder(kind)
+
+
+@cache
+def _page_decoder(kind: type[Part]) -> msgspec.json.Decoder[WholePage[Part]]:
+    return msgspec.json.Decoder(WholePage[kind])  # type: ignore[valid-type]  # the kind is known only now
 
 
 def _without_nulls(data: bytes, kind: type[T]) -> T:

@@ -25,7 +25,10 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 
-@lru_cache(maxsize=4096)  # a cluster's pods ask for the same few amounts
+REMEMBERED = 4096
+"""Amounts that are remembered of each unit: a cluster's pods ask for the same few."""
+
+
 def exact(quantity: str | int | float) -> Fraction:
     """Return what a quantity says, like ``500m``, ``1.5Gi``, ``2e3`` or 4.
 
@@ -47,6 +50,7 @@ def exact(quantity: str | int | float) -> Fraction:
     return value
 
 
+@lru_cache(REMEMBERED)
 def milli(quantity: str | int | float, *, down: bool = False) -> int:
     """Return a quantity in thousandths, rounded up: what is asked for; or down: what there is.
 
@@ -58,6 +62,7 @@ def milli(quantity: str | int | float, *, down: bool = False) -> int:
     return _rounded(exact(quantity) * 1000, down)
 
 
+@lru_cache(REMEMBERED)
 def mebibytes(quantity: str | int | float, *, down: bool = False) -> int:
     """Return a quantity of bytes in MiB, rounded up: what is asked for; or down: what there is.
 
@@ -69,6 +74,7 @@ def mebibytes(quantity: str | int | float, *, down: bool = False) -> int:
     return _rounded(exact(quantity) / MIB, down)
 
 
+@lru_cache(REMEMBERED)
 def integer(quantity: str | int | float, *, down: bool = False) -> int:
     """Return a quantity as a whole number, rounded up (as Kubernetes rounds) or down.
 

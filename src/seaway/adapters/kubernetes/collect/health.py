@@ -16,6 +16,11 @@ class Health:
         All that have to be heard.
     now_s
         A clock, seconds.
+
+    Attributes
+    ----------
+    on_complete
+        Called when every source was heard once.
     """
 
     def __init__(self, sources: Iterable[str], now_s: Callable[[], float] = monotonic) -> None:
@@ -24,13 +29,17 @@ class Health:
         self._sources = tuple(sources)
         self._missing = set(self._sources)
         self._failing: dict[str, tuple[float, str]] = {}
+        self.on_complete: Callable[[], None] = lambda: None
 
     def heard(self, source: str) -> None:
         """Note that a source answered; also that it said there is nothing of its kind."""
         if source in self._failing or source in self._missing:
             with self._lock:
+                completes = self._missing == {source}
                 self._missing.discard(source)
                 self._failing.pop(source, None)
+            if completes:
+                self.on_complete()
 
     def failed(self, source: str, why: str) -> None:
         """Note that a source failed; what was heard of it before stands for a while."""
@@ -46,6 +55,12 @@ class Health:
     def complete(self) -> bool:
         """Whether every source was heard at least once."""
         return not self._missing
+
+    @property
+    def listing(self) -> bool:
+        """Whether some sources are still to be heard for the first time, and none fails."""
+        with self._lock:
+            return bool(self._missing) and not self._failing
 
     def silence(self, patience_s: float) -> str:
         """Say why the view of the cluster cannot be relied on; empty while it can.

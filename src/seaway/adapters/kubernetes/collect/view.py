@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import Condition
 from time import monotonic
@@ -81,6 +82,7 @@ class ClusterView:
         self.namespace = namespace
         self._changed = Condition()
         self._closed = False
+        self._gathers = False
         self._log: ChangeLog[Attempt | str | None] = ChangeLog(self._limits.kept)
         """Attempts by their key, other pods by their name, None for the nodes."""
         self._written: dict[str, NodeObject] = {}
@@ -96,6 +98,7 @@ class ClusterView:
         self._lost: set[str] = set()
         self._cluster: Cluster | None = None
         self._troubles: dict[str, tuple[Trouble, ...]] = {}
+        health.on_complete = self.stir
 
     @property
     def name(self) -> str:
@@ -115,16 +118,23 @@ class ClusterView:
     # What the control loop asks.
 
     def changes(self, cursor: str, wait_s: float) -> Changes:
-        """Return what changed since `cursor`; see the port `Backend`."""
+        """Return what changed since `cursor`; see the port `Backend`.
+
+        While everything is listed for the first time, that is waited for, too: who is told all at once, and at
+        once, need not ask again and again.
+        """
         give_up_s = monotonic() + wait_s
         with self._changed:
             while True:
-                if why := self._health.silence(self._limits.patience_s):
-                    raise UnavailableError(why if why.startswith(self.name) else f"{self.name}: {why}")
-                found = self._log.since(cursor)
                 left_s = give_up_s - monotonic()
-                if found is None or found or left_s <= 0 or self._closed:
-                    return self._told(found)
+                over = left_s <= 0 or self._closed
+                if why := self._health.silence(self._limits.patience_s):
+                    if over or not self._health.listing:
+                        raise UnavailableError(why if why.startswith(self.name) else f"{self.name}: {why}")
+                else:
+                    found = self._log.since(cursor)
+                    if found is None or found or over:
+                        return self._told(found)
                 self._changed.wait(left_s)
 
     def node(self, name: str) -> NodeView | None:
@@ -266,10 +276,11 @@ class ClusterView:
 
     def replace_nodes(self, written: Sequence[NodeObject]) -> None:
         """Take these for all nodes."""
-        for name in self._written.keys() - {each.metadata.name for each in written}:
-            self.drop_node(name)
-        for each in written:
-            self.put_node(each)
+        with self._gathering():
+            for name in self._written.keys() - {each.metadata.name for each in written}:
+                self.drop_node(name)
+            for each in written:
+                self.put_node(each)
 
     def put_pod(self, written: PodObject) -> None:
         """Take a pod as it is now."""
@@ -300,10 +311,11 @@ class ClusterView:
     def replace_pods(self, written: Sequence[PodObject]) -> None:
         """Take these for all pods."""
         there = {f"{each.metadata.namespace}/{each.metadata.name}" for each in written}
-        for name in self._pods.keys() - there:
-            self.drop_pod(name)
-        for each in written:
-            self.put_pod(each)
+        with self._gathering():
+            for name in self._pods.keys() - there:
+                self.drop_pod(name)
+            for each in written:
+                self.put_pod(each)
 
     def put_object(self, kind: str, meta: Meta) -> None:
         """Take an object of an attempt that runs nothing, as it is now."""
@@ -418,9 +430,20 @@ class ClusterView:
             if each:
                 self._note(each.mine or each.full_name)
 
+    @contextmanager
+    def _gathering(self) -> Iterator[None]:
+        """Let waiting calls look again only when much was taken over; asked for at any time, all of it shows."""
+        self._gathers = True
+        try:
+            yield
+        finally:
+            self._gathers = False
+            self.stir()
+
     def _note(self, key: Attempt | str | None) -> None:
         self._log.add(key)
-        self._changed.notify_all()
+        if not self._gathers:
+            self._changed.notify_all()
 
 
 def _occupant(pod: Seen) -> Occupant:

@@ -65,6 +65,8 @@ def _held(taken: Taken, first: int | None, record: Record, view: NodeView | None
 
 def _with_instances(taken: Sequence[Taken], shares: list[Held], instances: list[MigAllocation]) -> list[Held]:
     """Give shares their MIG instances, by place where that fits and else by card; what is used is taken out."""
+    if not instances:
+        return shares
     places: defaultdict[int, int] = defaultdict(int)
     open_shares: list[int] = []
     found: dict[int, MigAllocation] = {}
@@ -109,6 +111,8 @@ def _profile(instance: MigAllocation, view: NodeView | None) -> MigProfile | Non
 
 def _collapsed(pod: PodObject, shares: Sequence[Held]) -> list[Held]:
     """Let init containers share with the others; MIG instances are never shared."""
+    if not pod.spec.init_containers:
+        return list(shares)
     passing = {at for at, container in enumerate(pod.spec.init_containers) if not container.sidecar}
     staying = [share for share in shares if share.container not in passing or share.mig_profile]
     if _init_over(pod):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 NVIDIA = "NVIDIA"
 UNKNOWN_NVIDIA = "NVIDIA GPU"
@@ -14,6 +15,7 @@ _OWN_DASHES = re.compile(r"[A-Z0-9]+-(?:SXM[0-9]?|PCIE)(?:-[0-9]+GB)?(?:-LS)?\b|
 _FOUR_SLICES = ("A30", "RTX PRO 6000")
 
 
+@lru_cache(1024)  # a fleet has cards of a few models
 def nvidia_model(name: str) -> str:
     """Return a product name as NVIDIA's library has it, with the maker in front once.
 

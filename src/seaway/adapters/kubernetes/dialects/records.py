@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from seaway.adapters.kubernetes.dialects.findings import bounded, bounded_text, named
 from seaway.adapters.kubernetes.dialects.registers import json_list
@@ -68,11 +69,16 @@ def records(annotations: Mapping[str, str]) -> list[Record]:
     """Decode the records of a pod, those of HAMi before Volcano's; a record counts only with the node beside it."""
     found = []
     if annotations.get(HAMI_NODE):
-        keys = sorted(key for key in annotations if _HAMI_RECORD.fullmatch(key))
+        keys = sorted(filter(_is_hami_record, annotations))
         found += [read_record(key, annotations[key]) for key in keys]
     if annotations.get(VOLCANO_NODE) and VOLCANO_RECORD in annotations:
         found.append(read_record(VOLCANO_RECORD, annotations[VOLCANO_RECORD]))
     return found
+
+
+@lru_cache(4096)  # the annotations of a cluster's pods have the same few names
+def _is_hami_record(key: str) -> bool:
+    return _HAMI_RECORD.fullmatch(key) is not None
 
 
 def read_record(key: str, text: str) -> Record:

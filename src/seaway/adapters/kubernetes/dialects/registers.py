@@ -6,8 +6,8 @@ JSON that are zero or false are not there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated
 
 import msgspec
 
@@ -21,32 +21,47 @@ _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+Figure = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+PlainId = Annotated[str, msgspec.Meta(max_length=200, pattern=r"\A[!-~]+\Z")]
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """A card as its register has it; memory in MiB, cores in the vendor's unit.
+
+    The names and bounds in its annotations are those of HAMi's JSON.
 
     Attributes
     ----------
+    mode
+        How it is shared out; empty where that is not said.
     profiles
         MIG profiles as they stand in the JSON.
     """
 
-    id: str
-    index: int
-    count: int
-    memory: int
-    cores: int
-    type: str
-    numa: int
-    healthy: bool
-    mode: str = HAMI_CORE
-    profiles: tuple[object, ...] = ()
+    id: PlainId
+    index: Figure = 0
+    count: Figure = 0
+    memory: Figure = msgspec.field(default=0, name="devmem")
+    cores: Figure = msgspec.field(default=0, name="devcore")
+    type: str = ""
+    numa: Figure = 0
+    healthy: bool = msgspec.field(default=False, name="health")
+    mode: str = ""
+    profiles: tuple[object, ...] = msgspec.field(default=(), name="migProfiles")
 
 
-def read_register(text: str) -> Iterator[Entry | RejectedError]:
-    """Yield each card of a register, or why it cannot be understood."""
+_CARDS = msgspec.json.Decoder(tuple[Entry, ...])
+
+
+def read_register(text: str) -> Iterable[Entry | RejectedError]:
+    """Return each card of a register, or why it cannot be understood."""
     text = text.strip()
-    yield from json_cards(text, _json_entry) if text.startswith("[") else _line_entries(text)
+    if not text.startswith("["):
+        return _line_entries(text)
+    try:
+        return _CARDS.decode(text)
+    except (ValueError, RecursionError):  # one that is not as usual must not spoil the others
+        return json_cards(text, _json_entry)
 
 
 def json_list(text: str) -> list[object]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from seaway.adapters.kubernetes.dialects.views import CoreUnit, Dialect, Options, Terms
 
@@ -105,6 +106,7 @@ def registered(keys: Iterable[str], options: Options) -> list[Vendor]:
     return sorted(found, key=lambda vendor: not vendor.nvidia)
 
 
+@lru_cache(4096)  # the annotations of a cluster's nodes have the same few names
 def _vendor(key: str, options: Options) -> Vendor | None:
     if by_chip := _BY_CHIP.fullmatch(key):
         return _chip_first(key, by_chip[1])

@@ -197,6 +197,22 @@ def test_a_pod_that_is_taken_in_time_is_not_refused(view: ClusterView, timers: T
     assert view.changes("", 0).copies[0].phase is CopyPhase.STARTING
 
 
+def test_who_asks_while_everything_is_listed_is_told_when_it_is() -> None:
+    """It is waited for, as long as nothing fails: who asks for nothing again would be told late."""
+    health = Health(("/nodes", "/pods"))
+    view = ClusterView(Cluster("alpha"), health, Timers().later)
+    told: list[int] = []
+    asking = threading.Thread(target=lambda: told.append(len(view.changes("", WAIT_S).occupants)))
+    asking.start()
+    view.replace_nodes([node("n1")])
+    health.heard("/nodes")
+    view.replace_pods([pod("a"), pod("b")])
+    assert not told
+    health.heard("/pods")
+    asking.join(WAIT_S)
+    assert told == [2]
+
+
 def test_a_cluster_that_fails_for_too_long_is_not_believed() -> None:
     """Once a source failed for as long as patience lasts, nothing is told, but why."""
     now_s = [0.0]

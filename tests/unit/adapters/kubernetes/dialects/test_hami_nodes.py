@@ -32,6 +32,15 @@ def test_json_of_v2_8_lists_cards() -> None:
     assert view.troubles == ()
 
 
+@pytest.mark.parametrize("beside", [{"id": C, "numa": -1}, {"id": C, "index": None}, {"id": "GPU ü"}, "card", 3, None])
+def test_a_card_is_read_the_same_whatever_is_beside_it(beside: object) -> None:
+    """Cards that are as usual are read at once, and one by one where one of them is not; that shows nowhere."""
+    cards = [*CARDS, MIG_CARD | {"id": "GPU-mig"}]
+    alone = registered(json.dumps(cards)).node.devices
+    assert registered(json.dumps([*cards, beside])).node.devices[: len(alone)] == alone
+    assert len(alone) == len(cards)
+
+
 def test_lines_of_nine_fields_list_cards() -> None:
     """As HAMi wrote them from v2.5 to v2.7; memory and cores may be scaled."""
     assert registered(NINE).node.devices == (
