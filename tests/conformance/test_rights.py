@@ -41,6 +41,8 @@ VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"
 FOR_EVERYBODY = ("/readyz", "/version", "/api", "/apis")
 """What Kubernetes' own roles ``system:public-info-viewer`` and ``system:discovery`` let everybody read."""
 
+DEVICES = {f"{each}.resource.k8s.io" for each in ("resourceslices", "resourceclaims")}
+
 CLAIMS = "resourceclaimtemplates.resource.k8s.io"
 UNSEEN = {
     ("seaway", verb, CLAIMS): "written for devices that are asked for by claims; nodes here have none"
@@ -123,24 +125,16 @@ def _rights(rules: Iterable[dict[str, Any]], namespace: str) -> Iterator[Right]:
                         yield Right(namespace, verb, qualified, name)
 
 
+def covering(right: Right) -> set[Right]:
+    """Return the rights that each allow what one does: for its namespace or all, for its name or all."""
+    return {right._replace(namespace=where, name=name) for where in ("", right.namespace) for name in ("", right.name)}
+
+
 def prove(asked: set[Right], *files: str) -> None:
     """Check that all that was asked is allowed, and all that is allowed was asked or is known to be needed."""
     rights = allowed(*files)
-    refused = [
-        each
-        for each in asked
-        if not {
-            Right(where, each.verb, each.resource, name) for where in ("", each.namespace) for name in ("", each.name)
-        }
-        & rights
-    ]
-    assert sorted(refused) == []
-    used = {
-        Right(where, each.verb, each.resource, name)
-        for each in asked
-        for where in ("", each.namespace)
-        for name in ("", each.name)
-    }
+    assert sorted(each for each in asked if not covering(each) & rights) == []
+    used = {right for each in asked for right in covering(each)}
     assert sorted(each for each in rights - used if each[:3] not in UNSEEN) == []
 
 
@@ -167,6 +161,11 @@ def _reads_a_log(cluster: KubernetesCluster, job: str) -> bool:
     return True
 
 
+def over_all(asked: Iterable[Right]) -> set[str]:
+    """Return what is listed or watched everywhere, not in Seaway's namespace only."""
+    return {each.resource for each in asked if each.verb in {"list", "watch"} and not each.namespace}
+
+
 @contextmanager
 def _folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
@@ -186,6 +185,7 @@ def test_a_cluster_that_is_driven_directly() -> None:
         finally:
             backends.close()
     prove(asked.rights, "member.yaml", "namespaces.yaml")
+    assert over_all(asked.rights) == {"nodes", "pods", *DEVICES}
 
 
 def test_karmada_and_a_member_behind_its_proxy() -> None:
@@ -205,6 +205,8 @@ def test_karmada_and_a_member_behind_its_proxy() -> None:
             world.close()
     prove(control.rights, "karmada.yaml", "namespaces.yaml")
     prove(behind.rights, "karmada-member.yaml")
+    assert over_all(control.rights) == {"clusters.cluster.karmada.io"}
+    assert over_all(behind.rights) == {"nodes", "pods", *DEVICES}
 
 
 def test_reading_real_use() -> None:
@@ -234,12 +236,7 @@ def test_reading_real_use() -> None:
     assert more in asked.rights
     assert allowed("usage.yaml") == {Right("", "get", "pods/proxy")}
     beside = allowed("member.yaml", "usage.yaml")
-    assert {replace_place(each) for each in asked.rights} <= beside
-
-
-def replace_place(right: Right) -> Right:
-    """Return a right as one for all namespaces and names."""
-    return right._replace(namespace="", name="")
+    assert [each for each in asked.rights if not covering(each) & beside] == []
 
 
 def test_where_seaway_itself_runs() -> None:

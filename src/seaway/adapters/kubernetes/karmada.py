@@ -138,10 +138,14 @@ class KarmadaBackends:
             member.view.miss(key[:2])
 
     async def _follow(self) -> None:
-        """Follow what is in the control plane itself."""
+        """Follow what is in the control plane itself: its members, and Seaway's own objects in their namespace."""
+        namespace = self._wishes.namespace
+        bound = BOUND.within(namespace)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(reflect(self._api, MEMBERS, self._members, self._health, Backoff(self._random)))
-            tasks.create_task(reflect(self._api, BOUND, self._bindings, self._health, Backoff(self._random)))
+            tasks.create_task(reflect(self._api, bound, self._bindings, self._health, Backoff(self._random)))
             for source in OWN:
                 sink = OwnedSink(self._owned, source.path)
-                tasks.create_task(reflect(self._api, source, sink, self._health, Backoff(self._random)))
+                tasks.create_task(
+                    reflect(self._api, source.within(namespace), sink, self._health, Backoff(self._random))
+                )

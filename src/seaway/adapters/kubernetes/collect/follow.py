@@ -50,7 +50,10 @@ class _Sink(Generic[T]):
 
 
 async def follow(api: Api, view: ClusterView, health: Health, random: Random) -> None:
-    """Keep a cluster's view told, until cancelled; pods after nodes, which say what pods' annotations mean."""
+    """Keep a cluster's view told, until cancelled; pods after nodes, which say what pods' annotations mean.
+
+    Pods are followed everywhere, for those of others hold devices too; workloads and services in Seaway's namespace.
+    """
     nodes = _Sink[NodeObject](
         "node", view.replace_nodes, view.put_node, lambda each: view.drop_node(each.metadata.name), view.broken
     )
@@ -82,9 +85,11 @@ async def follow(api: Api, view: ClusterView, health: Health, random: Random) ->
         tasks.create_task(reflect(api, NODES, nodes, health, tried()))
         tasks.create_task(reflect(api, SLICES, slices, health, tried()))
         tasks.create_task(reflect(api, CLAIMS, claims, health, tried()))
-        tasks.create_task(reflect(api, SERVICES, _services(view), health, tried()))
+        tasks.create_task(reflect(api, SERVICES.within(view.namespace), _services(view), health, tried()))
         for source in WORKLOADS:
-            tasks.create_task(reflect(api, source, _workloads(view, source.path), health, tried()))
+            tasks.create_task(
+                reflect(api, source.within(view.namespace), _workloads(view, source.path), health, tried())
+            )
         while not health.has(NODES.path):
             await asyncio.sleep(0.01)
         tasks.create_task(reflect(api, PODS, pods, health, tried()))
@@ -105,12 +110,12 @@ def _services(view: ClusterView) -> _Sink[ServiceObject]:
 
     def put(service: ServiceObject) -> None:
         view.put_object(kind, service.metadata)
-        if key := attempt_of(service.metadata, view.namespace):
-            view.put_address(key, address(service))
+        if (key := attempt_of(service.metadata, view.namespace)) and (where := address(service)):
+            view.put_address(key, where)
 
     def drop(service: ServiceObject) -> None:
         view.drop_workload(kind, _full_name(service.metadata))
-        if key := attempt_of(service.metadata, view.namespace):
+        if (key := attempt_of(service.metadata, view.namespace)) and address(service):
             view.put_address(key, "")
 
     def replace(items: Sequence[ServiceObject]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 from seaway.adapters.kubernetes.collect.health import Health
@@ -66,12 +66,25 @@ class Source(Generic[T]):
         Only objects with these labels; empty for all.
     optional
         Whether a server may not have them at all.
+    namespace
+        Where they are looked for; empty for everywhere.
     """
 
     path: str
     kind: type[T]
     selector: str = ""
     optional: bool = False
+    namespace: str = ""
+
+    def within(self, namespace: str) -> Source[T]:
+        """Return the same, looked for in one namespace only."""
+        return replace(self, namespace=namespace)
+
+    @property
+    def address(self) -> str:
+        """What is asked of the server."""
+        prefix, _, plural = self.path.rpartition("/")
+        return f"{prefix}/namespaces/{self.namespace}/{plural}" if self.namespace else self.path
 
 
 class Sink(Protocol[T_contra]):
@@ -150,7 +163,7 @@ async def _list(api: Api, source: Source[T], sink: Sink[T]) -> str:
     items: list[T] = []
     while True:
         try:
-            page = read_page(await api.get(source.path, params), source.kind)
+            page = read_page(await api.get(source.address, params), source.kind)
         except ApiError as error:
             if error.gone and "continue" in params:  # it took too long: from the start
                 del params["continue"]
@@ -184,7 +197,7 @@ async def _watch(  # what is followed, and the three who keep how it goes
     if source.selector:
         params["labelSelector"] = source.selector
     try:
-        async with api.stream(source.path, params, SILENCE_S) as lines:
+        async with api.stream(source.address, params, SILENCE_S) as lines:
             health.heard(source.path)
             async for line in lines:
                 event = read_event(line)
