@@ -20,7 +20,7 @@ from seaway.application.ports.store import MOST_ROWS
 from seaway.application.records import JobRecord, Role
 from seaway.wire.events import EventList, event_fields
 from seaway.wire.explanations import ReasonOut, reason_fields
-from seaway.wire.job_out import AttemptList, attempt_fields
+from seaway.wire.job_out import AttemptList, attempt_fields, copy_fields
 from seaway.wire.normalised import NormalisedJob, normalised_fields
 
 MOST_LINES = 10_000
@@ -56,10 +56,11 @@ async def list_job_events(
 
 @operation(routes, "GET", "/jobs/{job}/attempts", Role.VIEWER, {200: AttemptList}, errors=(404,))
 async def list_attempts(request: Request, job: JobRef) -> Response:
-    """List where a job was placed, attempt by attempt."""
+    """List where a job was placed, attempt by attempt, and what its clusters tell of the latest."""
     desk, found = desk_of(request), await find(request, job)
     rows = await desk.threads.read(desk.plane.store.attempts, found.id)
-    return json_reply({"attempts": [attempt_fields(row) for row in rows]})
+    copies = await desk.threads.read(desk.plane.overview.copies, found)
+    return json_reply({"attempts": list(map(attempt_fields, rows)), "copies": list(map(copy_fields, copies))})
 
 
 @operation(

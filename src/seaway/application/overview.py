@@ -19,7 +19,7 @@ from seaway.application.tries import Tries
 from seaway.application.views import ClusterView, DeviceUse, Figures, NodeView, PolicyView, Reason, Trial
 from seaway.application.writer import Writer
 from seaway.domain import ids
-from seaway.domain.deployment import Deployment
+from seaway.domain.deployment import Copy, Deployment
 from seaway.domain.errors import ConflictError, UnavailableError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import Gateway, Link
@@ -109,6 +109,12 @@ class Overview:
         """Say why a job is where it is."""
         attempts = self._store.attempts(job.id) if job.attempt else []
         return self._tries.reason(job, attempts[-1] if attempts else None)
+
+    def copies(self, job: JobRecord) -> list[Copy]:
+        """Return what clusters tell of a job's latest attempt, by cluster; empty when they told nothing."""
+        with self._controller.lock:
+            seen = self._live.seen.get((job.id, job.attempt), {})
+            return [seen[cluster] for cluster in sorted(seen)]
 
     def clusters_of(self, job: JobRecord) -> frozenset[str]:
         """Return the clusters that a job's queue allows it; empty for all.

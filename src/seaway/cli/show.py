@@ -46,11 +46,11 @@ def show_job(
             typer.echo(as_yaml(body["spec"]), nl=False)
             return
         plain = output in (Output.TABLE, Output.WIDE)
-        attempts = client.body(calls.attempts(body["id"]))["attempts"] if plain else []
-    show(output, body, lambda wide: _picture(body, attempts, wide=wide), lambda: [body["id"]])
+        ran = client.body(calls.attempts(body["id"])) if plain else {"attempts": [], "copies": []}
+    show(output, body, lambda wide: _picture(body, ran["attempts"], ran["copies"], wide=wide), lambda: [body["id"]])
 
 
-def _picture(body: Body, attempts: list[Body], *, wide: bool) -> RenderableType:
+def _picture(body: Body, attempts: list[Body], copies: list[Body], *, wide: bool) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
@@ -73,6 +73,10 @@ def _picture(body: Body, attempts: list[Body], *, wide: bool) -> RenderableType:
                 ("ended", day(body["ended_at"]) if body["ended_at"] else ""),
                 ("ran for", lasted(body["started_at"], body["ended_at"]) if body["started_at"] else ""),
                 ("not before", day(body["not_before"]) if body["not_before"] else ""),
+                (
+                    "answers at",
+                    "; ".join(f"{each['address']} in {each['cluster']}" for each in copies if each["address"]),
+                ),
             ]
         )
     ]
@@ -87,6 +91,16 @@ def _picture(body: Body, attempts: list[Body], *, wide: bool) -> RenderableType:
         )
         shown += ["", Rows(columns, attempts, wide=wide)]
     if wide:
+        pods = [each | {"cluster": copy["cluster"]} for copy in copies for each in copy["replicas"] if each["pod"]]
+        columns = (
+            Column("REPLICA", lambda each: str(each["replica"]), right=True),
+            Column("PHASE", lambda each: each["phase"]),
+            Column("CLUSTER", lambda each: each["cluster"]),
+            Column("NODE", lambda each: each["node"]),
+            Column("POD", lambda each: each["pod"], cut=True),
+            Column("CONTAINERS", lambda each: ", ".join(each["containers"])),
+        )
+        shown += ["", Rows(columns, pods, wide=wide)] if pods else []
         shown += ["", "[bold]what was asked for[/bold]", Text(as_yaml(body["spec"]).rstrip())]
     return Group(*shown)
 

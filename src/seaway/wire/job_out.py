@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from seaway.application.records import Attempt, JobRecord
+from seaway.domain.deployment import Copy
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.lifecycle import JobState
@@ -135,10 +136,35 @@ class AttemptOut(Shown):
     placements: list[PlacementOut]
 
 
+class SeenReplica(Shown):
+    """One replica as its cluster tells of it."""
+
+    replica: int
+    phase: Literal["starting", "running", "succeeded", "failed", "gone"]
+    node: str
+    pod: str
+    """What runs it, `namespace/pod`; empty where there is nothing yet."""
+    containers: list[str]
+    """Which containers of it hold devices."""
+    reason: str
+
+
+class SeenCopy(Shown):
+    """What a cluster tells of a job's latest attempt."""
+
+    cluster: str
+    phase: Literal["starting", "running", "succeeded", "failed", "gone"]
+    address: str
+    """Where its ports are answered, `host:port,port`; empty when it exposes none."""
+    reason: str
+    replicas: list[SeenReplica]
+
+
 class AttemptList(Shown):
-    """A job's attempts, by number."""
+    """A job's attempts, by number, and what is seen of the latest in its clusters."""
 
     attempts: list[AttemptOut]
+    copies: list[SeenCopy]
 
 
 def request_fields(request: ResourceRequest) -> dict[str, int]:
@@ -220,6 +246,27 @@ def attempt_fields(attempt: Attempt) -> dict[str, Any]:
         "running_at": moment_or_none(attempt.running_ns),
         "ended_at": moment_or_none(attempt.ended_ns),
         "placements": [placement_fields(each) for each in attempt.placements],
+    }
+
+
+def copy_fields(copy: Copy) -> dict[str, Any]:
+    """Show what is seen of a copy as the fields of `SeenCopy`."""
+    return {
+        "cluster": copy.cluster,
+        "phase": copy.phase.value,
+        "address": copy.address,
+        "reason": copy.reason,
+        "replicas": [
+            {
+                "replica": each.replica,
+                "phase": each.phase.value,
+                "node": each.node,
+                "pod": each.pod,
+                "containers": list(dict.fromkeys(name for name in each.containers if name)),
+                "reason": each.reason,
+            }
+            for each in copy.replicas
+        ],
     }
 
 

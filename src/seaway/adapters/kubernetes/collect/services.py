@@ -52,7 +52,12 @@ class ServiceObject(Part, frozen=True):
 
 
 def address(service: ServiceObject) -> str:
-    """Return where a service answers: outside of its cluster if it can, else its name inside; empty without ports."""
+    """Return where a service answers: outside of its cluster if it can, else its name inside.
+
+    Empty without ports, and for one that only gives pods names.
+    """
+    if service.spec.cluster_ip == HEADLESS:
+        return ""
     ports = ",".join(str(each.port) for each in service.spec.ports)
     if not ports:
         return ""
