@@ -45,15 +45,15 @@ class Deployer(ABC):
         """Return what a deployment becomes; raises `RejectedError` when it cannot."""
 
     @abstractmethod
-    async def create(self, deployment: Deployment) -> None:
-        """Write all objects of a deployment."""
+    async def create(self, deployment: Deployment) -> Sequence[str]:
+        """Write all objects of a deployment; return the names of what somebody else has to make of them."""
 
     @abstractmethod
     async def remove(self, removal: Removal) -> None:
         """Delete all objects of an attempt."""
 
-    async def settled(self, deployment: Deployment) -> None:  # noqa: B027  # most have nobody else to wait for
-        """Wait until others have done their part; raises `UnavailableError` when they do not."""
+    async def settled(self, awaited: Sequence[str]) -> None:  # noqa: B027  # most have nobody else to wait for
+        """Wait until others have made what is named; raises `UnavailableError` when they do not."""
 
     async def carry_out(self, command: Command) -> Answer:
         """Carry out a command.
@@ -66,9 +66,11 @@ class Deployer(ABC):
         try:
             async with asyncio.timeout(CARRY_OUT_S):
                 async with self._free:
-                    await (self.remove(command) if isinstance(command, Removal) else self.create(command))
-                if not isinstance(command, Removal):
-                    await self.settled(command)
+                    if isinstance(command, Removal):
+                        await self.remove(command)
+                        return Answer(done=True)
+                    awaited = await self.create(command)
+                await self.settled(awaited)
         except RejectedError as error:
             return Answer(done=False, refused=True, reason=error.message)
         except TimeoutError:

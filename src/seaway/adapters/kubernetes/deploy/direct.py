@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.deploy.deployer import Deployer
 from seaway.adapters.kubernetes.deploy.writing import Objects
@@ -29,10 +31,11 @@ class Direct(Deployer):
         """Return what a deployment becomes; raises `RejectedError` when it cannot."""
         return render(deployment, self._options, self._templates)
 
-    async def create(self, deployment: Deployment) -> None:
-        """Write all objects, in their order."""
+    async def create(self, deployment: Deployment) -> Sequence[str]:
+        """Write all objects, in their order; nobody else is waited for."""
         for manifest in self.manifests(deployment):
             await self.write((deployment.job_id, deployment.attempt), [manifest])
+        return ()
 
     async def remove(self, removal: Removal) -> None:
         """Delete what the view has of it, and what was written that the view may not have yet."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from seaway.adapters.kubernetes.collect.owned import Owned
 from seaway.adapters.kubernetes.deploy.bindings import Bindings
 from seaway.adapters.kubernetes.deploy.deployer import Deployer
@@ -41,20 +43,19 @@ class Karmada(Deployer):
         """Return what a deployment becomes in Karmada; raises `RejectedError` when it cannot."""
         return for_karmada(deployment, self._options, render(deployment, self._options, self._templates))
 
-    async def create(self, deployment: Deployment) -> None:
-        """Write policies, and then what they select, in its order."""
+    async def create(self, deployment: Deployment) -> Sequence[str]:
+        """Write policies, and then what they select, in its order; return the bindings that Karmada has to make."""
         key = (deployment.job_id, deployment.attempt, deployment.cluster)
         manifests = self.manifests(deployment)
         await self.write(key, [each for each in manifests if each.body["apiVersion"] == POLICY_API])
-        for manifest in manifests:
-            if manifest.body["apiVersion"] != POLICY_API:
-                await self.write(key, [manifest])
+        selected = [each for each in manifests if each.body["apiVersion"] != POLICY_API]
+        for manifest in selected:
+            await self.write(key, [manifest])
+        return [f"{self._options.namespace}/{binding(deployment, each).name}" for each in selected]
 
-    async def settled(self, deployment: Deployment) -> None:
-        """See it bound."""
-        plain = render(deployment, self._options, self._templates)
-        names = [f"{self._options.namespace}/{binding(deployment, each).name}" for each in plain]
-        await self._bindings.bound(names, BIND_S)
+    async def settled(self, awaited: Sequence[str]) -> None:
+        """See bindings made and told their cluster."""
+        await self._bindings.bound(awaited, BIND_S)
 
     async def remove(self, removal: Removal) -> None:
         """Delete workloads with their policies: deleting a policy alone leaves what it sent."""
