@@ -216,7 +216,11 @@ async def test_a_job_can_be_looked_into(rig: Rig) -> None:
         assert [each["state"] for each in events][-1] == "running"
         later = (await client.get(f"{path}/events", params={"after": events[0]["id"], "limit": 1})).json()
         assert (later["events"], later["next"]) == ([events[1]], events[1]["id"])
-        assert (await client.get(f"{path}/attempts")).json()["attempts"][0]["number"] == 1
+        ran = (await client.get(f"{path}/attempts")).json()
+        assert ran["attempts"][0]["number"] == 1
+        assert [(each["cluster"], each["phase"]) for each in ran["copies"]] == [
+            (ran["attempts"][0]["placements"][0]["cluster"], "running")
+        ]
         assert (await client.get(f"{path}/normalised")).json()["request"]["gpu_memory_mib"] == 8192
         assert "started" in (await client.get(f"{path}/logs", params={"tail": 5})).text
         assert (await client.get(f"{path}/logs", params={"replica": 7})).status_code == 409
