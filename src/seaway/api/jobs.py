@@ -16,7 +16,6 @@ from seaway.api.finding import find, page_after, page_token, tenant_asked
 from seaway.api.job_query import JobQuery
 from seaway.api.replies import is_known, job_reply, json_reply, tag, tags_in
 from seaway.api.routes import IF_MATCH, IF_NONE_MATCH, MESSAGES, Header, operation, router
-from seaway.application.access import Who
 from seaway.application.jobs import TRIES, SubmitKey, require_changeable
 from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, StaleError
@@ -60,7 +59,7 @@ async def submit(request: Request) -> Response:
     """Take in a job, by the shortest way: nothing is asked of the framework."""
     who, plane = who_of(request), plane_of(request)
     given, body = await read_either(request, JobIn)
-    spec = _own(who, given)
+    spec = _own(request, given)
     key = _key(request, body)
     job = await plane.jobs.replayed(spec.tenant, key) if key else None
     new = job is None
@@ -88,7 +87,7 @@ async def submit_job(request: Request, dry_run: DryRun = False) -> Response:
     request.scope[DRY_RUN] = True
     desk = desk_of(request)
     given, _ = await read_either(request, JobIn)
-    spec = _own(who_of(request), given)
+    spec = _own(request, given)
     await _admit(request, spec)
     return json_reply(trial_fields(await desk.threads.heavy(desk.plane.overview.trial, spec)))
 
@@ -177,7 +176,7 @@ async def change_job(request: Request, job: JobRef, dry_run: DryRun = False) -> 
 
 async def _change(request: Request, job: JobRecord, given: JobIn, version: int | None) -> Response:
     desk, who = desk_of(request), who_of(request)
-    spec = given.spec(job.spec.tenant)
+    spec = desk.plane.door.settled(given.spec(job.spec.tenant))
     require_changeable(job, spec)
     await desk.threads.admit(desk.plane.door.admit, spec, who.tenant, job.spec)
     if request.scope.get(DRY_RUN):
@@ -185,7 +184,7 @@ async def _change(request: Request, job: JobRecord, given: JobIn, version: int |
     return job_reply(await desk.threads.write(desk.plane.jobs.change, job.id, spec, who.name, version))
 
 
-def _own(who: Who, given: JobIn) -> JobSpec:
+def _own(request: Request, given: JobIn) -> JobSpec:
     """Return what is asked for, in the name of who asks.
 
     Raises
@@ -193,10 +192,11 @@ def _own(who: Who, given: JobIn) -> JobSpec:
     ForbiddenError
         When it is for a tenant that he may not see.
     """
+    who = who_of(request)
     spec = given.spec(who.tenant or DEFAULT)
     if not who.may_see(spec.tenant):
         raise ForbiddenError(f"jobs of the tenant {spec.tenant!r} are not yours to submit; leave the tenant out")
-    return spec
+    return plane_of(request).door.settled(spec)
 
 
 async def _admit(request: Request, spec: JobSpec) -> None:

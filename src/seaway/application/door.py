@@ -77,6 +77,10 @@ class Door:
             problems = _rejected(self._never_fits(spec))
         _require_none(problems)
 
+    def settled(self, spec: JobSpec) -> JobSpec:
+        """Return a job with what its template says of it, as it is to be taken in; ask `admit` about that."""
+        return self._templates.settled(spec)
+
     def admits_at_once(self, spec: JobSpec, seen_by: str = "") -> bool:
         """Let a job pass as `admit` does, where that needs no look at the fleet; False where `admit` has to be asked.
 
@@ -162,7 +166,7 @@ class Door:
     def _key(self, spec: JobSpec) -> Hashable:
         """Return all of a job that its verdict depends on."""
         clusters = self._controller.live.clusters_of(spec.queue)
-        return spec.demand, spec.replicas, spec.gang, spec.between_replicas, clusters
+        return spec.demand, spec.replicas, spec.gang, spec.together, spec.between_replicas, clusters
 
     def _judge(self, empty: Snapshot, job: Job) -> str:
         plan = decide(empty, JobQueue(empty, [job]), self._first_fit)
@@ -170,7 +174,7 @@ class Door:
         empty.release(plan.lines, plan.slices, plan.rows_of(0))
         if fits:
             return ""
-        one = explain(empty, replace(job, replicas=1, gang=False), self._first_fit)
+        one = explain(empty, replace(job, replicas=1, gang=False, together=False), self._first_fit)
         if not one.fits:
             return f"no cluster could ever hold it: {sentence(one)}"
         if placed:
@@ -180,7 +184,7 @@ class Door:
 
 def _asks(spec: JobSpec) -> Hashable:
     """Return what a job asks of the fleet, by which queue."""
-    return spec.demand, spec.replicas, spec.gang, spec.between_replicas, spec.queue
+    return spec.demand, spec.replicas, spec.gang, spec.together, spec.between_replicas, spec.queue
 
 
 def _rejected(verdict: str) -> list[RejectedError]:

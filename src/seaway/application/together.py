@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import replace
 
 from seaway.domain.job import Job
@@ -12,7 +13,13 @@ from seaway.scheduling.snapshot import Snapshot
 
 
 def room(snapshot: Snapshot, job: Job, profile: Profile) -> int:
-    """Return for how many of a job's replicas there is room now; the snapshot is left as it is."""
+    """Return for how many of a job's replicas there is room now; the snapshot is left as it is.
+
+    Of one that has to be in one cluster, for how many there is in any.
+    """
+    if job.together:
+        sizes = range(1, job.replicas + 1)
+        return bisect_left(sizes, True, key=lambda count: not _fits(snapshot, replace(job, replicas=count), profile))
     queue = JobQueue(snapshot, [replace(job, gang=False)])
     plan = decide(snapshot, queue, profile)
     placed = int(plan.placed.sum())
@@ -25,7 +32,8 @@ def shortage(snapshot: Snapshot, job: Job, profile: Profile) -> str:
     if job.replicas == 1 or _fits(snapshot, job, profile):
         return ""
     count = room(snapshot, job, profile)
-    said = f"{job.replicas:,} replicas are needed together, and there is room for {count:,} now"
+    where = "in one cluster" if job.together else "together"
+    said = f"{job.replicas:,} replicas are needed {where}, and there is room for {count:,} now"
     if 0 < count < job.replicas and _fits(snapshot, replace(job, replicas=count), profile):
         said += f"; it would fit with {count:,} replicas"
     return said

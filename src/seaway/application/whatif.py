@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from seaway.application.control.loop import Controller
 from seaway.application.control.waiting import Entry
+from seaway.application.door import Door
 from seaway.application.operations import require_policy
 from seaway.application.records import Attempt
 from seaway.application.together import shortage
@@ -158,13 +159,13 @@ class WhatIf:
     ----------
     controller
         Whose fleet and queues are asked about.
-    admit
-        Turns away jobs that a submit would turn away.
+    door
+        Turns away jobs that a submit would turn away, and takes them in as that would.
     """
 
-    def __init__(self, controller: Controller, admit: Callable[[JobSpec], None]) -> None:
+    def __init__(self, controller: Controller, door: Door) -> None:
         self._controller = controller
-        self._admit = admit
+        self._door = door
 
     def ask(self, question: Question) -> Consequences:
         """Work out what would follow.
@@ -176,6 +177,7 @@ class WhatIf:
         UnavailableError
             While what runs is being read anew, or a policy is being made ready.
         """
+        question = replace(question, jobs=tuple(map(self._door.settled, question.jobs)))
         self._check(question)
         with self._controller.lock:
             self._controller.require_read()
@@ -219,7 +221,7 @@ class WhatIf:
     def _check_job(self, at: int, spec: JobSpec, *, grows: bool) -> None:
         """Turn a job away that a submit would turn away; one that is too large may fit a fleet that grows."""
         try:
-            self._admit(spec)
+            self._door.admit(spec)
         except RejectedError as error:
             if grows and error.where == TOO_LARGE and not error.also:
                 return
@@ -311,7 +313,7 @@ def _reasons(snapshot: Snapshot, left: Sequence[_Task], policies: dict[str, Prof
     why = {}
     for task in sorted(left, key=lambda task: not task.job.name.startswith(ASKED)):
         job, profile = task.job, policies[task.queue]
-        kind = (job.demand, job.replicas, job.gang, job.between_replicas, profile)
+        kind = (job.demand, job.replicas, job.gang, job.together, job.between_replicas, profile)
         if kind not in known and len(known) < MOST_EXPLAINED:
             said = sentence(explain(snapshot, job, profile))
             known[kind] = "; ".join(each for each in (said, shortage(snapshot, job, profile)) if each)

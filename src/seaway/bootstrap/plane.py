@@ -113,7 +113,7 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
         operations=Operations(store, writer, controller, clock),
         forgetting=Forgetting(store, writer, controller, clock),
         access=Access(store, writer, clock, everybody=settings.server.no_auth, bearer=bearer),
-        whatif=WhatIf(controller, door.admit),
+        whatif=WhatIf(controller, door),
     )
 
 

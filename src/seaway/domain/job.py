@@ -171,6 +171,8 @@ class Job:
         How many copies run at once.
     gang
         Whether all replicas have to be placed together or none.
+    together
+        Whether all replicas have to be in one cluster; a gang's only.
     between_replicas
         Bounds on the links between the clusters that a job's replicas are spread over.
     priority
@@ -192,9 +194,12 @@ class Job:
     arrives_s: int = 0
     runs_s: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    together: bool = False
 
     def __post_init__(self) -> None:
-        """Reject a job without replicas or with a negative time."""
+        """Reject a job without replicas, with a negative time, or in one cluster without being a gang."""
+        if self.together and not self.gang:
+            raise RejectedError(f"job {self.name!r}: replicas in one cluster are a gang")
         if self.replicas < 1:
             raise RejectedError(f"job {self.name!r}: replicas is {self.replicas}, but at least 1 is needed")
         if self.runs_s is not None and self.runs_s < 0:

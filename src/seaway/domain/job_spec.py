@@ -10,9 +10,6 @@ from seaway.domain.job import Demand, Job
 from seaway.domain.network import NO_NEED, NetworkNeed
 from seaway.domain.tenancy import DEFAULT, require_name
 
-DEPLOYMENT = "deployment"
-"""The template of services, which run until they are stopped."""
-
 NOWHERE = frozenset({""})
 """Allows no cluster at all: none has an empty name."""
 
@@ -63,9 +60,14 @@ class JobSpec:
         After how many seconds it is stopped; None for never.
     retries
         How often it is started again after it failed by itself; what it ran on may fail as often as it likes.
-        Means nothing to a deployment, which always comes back.
+        Means nothing to what comes back.
     labels
         Passed on to the workload; what runs keeps its labels until its next attempt.
+    together
+        Whether all replicas have to be in one cluster, and are a gang; its template says so.
+    comes_back
+        Whether it is started again however often it failed, because it is meant to run for ever; its template
+        says so.
     """
 
     name: str
@@ -82,6 +84,8 @@ class JobSpec:
     time_limit_s: int | None = None
     retries: int = 0
     labels: dict[str, str] = field(default_factory=dict)
+    together: bool = False
+    comes_back: bool = False
 
     def __post_init__(self) -> None:
         """Check the name and the figures."""
@@ -109,23 +113,19 @@ class JobSpec:
             job_id,
             demand,
             self.replicas,
-            self.gang,
+            self.gang or self.together,
             self.between_replicas,
             self.priority,
             self.tenant,
             self.queue,
             runs_s=self.runs_s,
             labels=self.labels,
+            together=self.together,
         )
 
     def differs_in_kind(self, other: JobSpec) -> bool:
         """Tell whether a job that runs by the one spec has to be started anew to run by the other."""
         return _essence(self) != _essence(other)
-
-    @property
-    def comes_back(self) -> bool:
-        """Whether it is started again however often it failed, because it is meant to run for ever."""
-        return self.template == DEPLOYMENT
 
     @property
     def ends_within_s(self) -> int | None:

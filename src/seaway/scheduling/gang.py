@@ -1,8 +1,8 @@
 """Jobs whose replicas may spread over clusters: gangs, and jobs with bounds on the links between.
 
-A gang goes into one cluster if any holds it. Otherwise sets of clusters are grown, each from one
-cluster, always adding the one that is nearest to all that are in the set, until the gang fits; the
-set with the smallest latency wins.
+A gang goes into one cluster if any holds it. Otherwise, unless it has to stay together, sets of
+clusters are grown, each from one cluster, always adding the one that is nearest to all that are in
+the set, until the gang fits; the set with the smallest latency wins.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Trial:
 
 
 def place_gang(trial: Trial) -> bool:
-    """Place a whole gang, in one cluster if possible; return whether it was placed."""
+    """Place a whole gang, in one cluster if possible or if it has to be; return whether it was placed."""
     replicas = trial.job.replicas
     home = trial.first_choice()
     if home < 0:
@@ -134,7 +134,7 @@ def place_gang(trial: Trial) -> bool:
                 holds[c] = trial.count_within([c], replicas)
                 if holds[c] == replicas:
                     return True
-    if holds.sum() < replicas:
+    if trial.job.together or holds.sum() < replicas:
         return False
     sets = best_sets(between_clusters(trial), holds, replicas, [c for c in order if holds[c]])
     return any(trial.count_within(chosen.members, replicas) == replicas for chosen in sets)

@@ -109,7 +109,9 @@ class SmallPlane:
         """Take jobs in together, past the door; return their ids."""
         now_ns = self.clock.now_ns()
         records = [
-            JobRecord(self._ids.draw(now_ns), spec, JobState.PENDING, now_ns, now_ns, actor, "accepted")
+            JobRecord(
+                self._ids.draw(now_ns), self.door.settled(spec), JobState.PENDING, now_ns, now_ns, actor, "accepted"
+            )
             for spec in specs
         ]
         self.writer.commit([accepted(record) for record in records])

@@ -66,9 +66,8 @@ def full_spec() -> JobSpec:
     need = NetworkNeed(10, 20, 30, 40)
     demand = Demand(request, devices, nodes, "site", need)
     run = Run("image:1", ("python",), ("-c", 'print("é𝄞\\n\u0000")'), (("A", "1"), ("B", "")), (80, 443))
-    return JobSpec(
-        "full", demand, 3, True, need, -5, "team-a", "fast", "ray", run, 60, 3600, 2, {"team": "ml", "Σ": "'\"\\"}
-    )
+    labels = {"team": "ml", "Σ": "'\"\\"}
+    return JobSpec("full", demand, 3, True, need, -5, "team-a", "fast", "ray", run, 60, 3600, 2, labels, True, True)
 
 
 def job_record(**fields: Any) -> JobRecord:

@@ -298,3 +298,13 @@ async def test_a_slash_is_no_part_of_a_name(rig: Rig) -> None:
         answer = await client.get(f"{JOBS}/{job['id']}%2fexplain")
         assert (answer.status_code, "no name has a '/'" in answer.json()["detail"]) == (404, True)
         assert (await client.get(f"{JOBS}/{job['id']}/explain")).status_code == 200
+
+
+async def test_a_template_says_whether_a_job_comes_back(rig: Rig) -> None:
+    """Whoever submits or changes it: a service is started again, and is none any more as another kind of work."""
+    made = await rig.submit(template="deployment")
+    assert rig.plane.jobs.find(made["id"]).spec.comes_back
+    async with rig.client("user") as client:
+        changed = await client.patch(f"{JOBS}/{made['id']}", json={"template": "job"})
+    assert changed.status_code == 200
+    assert not rig.plane.jobs.find(made["id"]).spec.comes_back

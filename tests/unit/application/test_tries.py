@@ -16,7 +16,7 @@ from tests.unit.application.scene import Scene, scene, spec
 
 def what_if(made: Scene) -> WhatIf:
     """Make what answers questions about a scene."""
-    return WhatIf(made.plane.controller, made.plane.door.admit)
+    return WhatIf(made.plane.controller, made.plane.door)
 
 
 def test_a_trial_says_where_a_job_would_go_and_changes_nothing() -> None:
@@ -184,6 +184,15 @@ def test_a_gang_that_waits_says_how_many_have_room() -> None:
     trial = made.plane.overview.trial(spec(replicas=4, gang=True))
     assert not trial.fits
     assert said in trial.sentence
+
+
+def test_replicas_that_stay_together_say_how_many_one_cluster_holds() -> None:
+    """What all clusters have room for together is no help to them."""
+    made = scene()
+    waits = made.submit(replicas=3, together=True)
+    said = "3 replicas are needed in one cluster, and there is room for 2 now; it would fit with 2 replicas"
+    assert said in made.plane.overview.reason(made.job(waits)).sentence
+    assert made.job(made.submit(replicas=3, gang=True)).clusters == ("alpha", "beta")
 
 
 def test_a_gang_that_keeps_away_from_what_is_kept_says_so() -> None:

@@ -45,7 +45,18 @@ def test_a_pool_bounds_the_clusters(own: frozenset[str], pool: frozenset[str], a
     assert asked.job("x", pool).demand.nodes.clusters == allowed
 
 
-IN_PLACE = {"name", "priority", "queue", "tenant", "runs_s", "time_limit_s", "retries", "labels"}
+IN_PLACE = {
+    "name",
+    "priority",
+    "queue",
+    "tenant",
+    "runs_s",
+    "time_limit_s",
+    "retries",
+    "labels",
+    "together",
+    "comes_back",
+}
 """What changes without starting a job anew."""
 
 OTHERS: dict[str, Any] = {
@@ -63,6 +74,8 @@ OTHERS: dict[str, Any] = {
     "time_limit_s": 9,
     "retries": 9,
     "labels": {"a": "b"},
+    "together": True,
+    "comes_back": True,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from seaway.adapters.kubernetes.templates.folder import read_folder
@@ -37,6 +38,11 @@ class Offer:
     def purposes(self) -> Mapping[str, str]:
         """Return what each is for, by name."""
         return {name: template.purpose for name, template in self.templates.items()}
+
+    def settled(self, spec: JobSpec) -> JobSpec:
+        """Return a job with what its template says of it; nothing is said by a name not known."""
+        known = self.templates.get(spec.template)
+        return replace(spec, together=bool(known and known.together), comes_back=bool(known and known.comes_back))
 
     def problems(self, spec: JobSpec) -> Sequence[RejectedError]:
         """Say what keeps a job from becoming what it names; nothing for a name not known."""

@@ -65,7 +65,7 @@ class Kind:
     @classmethod
     def of(cls, queue: str, length: int, job: Job) -> Kind:
         """Return the kind of all jobs that ask for the same, in one queue and for about as long."""
-        key = (queue, length, job.demand, job.replicas, job.gang, job.between_replicas)
+        key = (queue, length, job.demand, job.replicas, job.gang, job.together, job.between_replicas)
         known = cls._known.get(key)
         if known is None:
             known = cls._known[key] = cls(job)

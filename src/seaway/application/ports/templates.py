@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from seaway.domain.errors import RejectedError
-from seaway.domain.job_spec import DEPLOYMENT, JobSpec
+from seaway.domain.job_spec import JobSpec
+
+DEPLOYMENT = "deployment"
+"""The template of services, which run until they are stopped."""
 
 
 class Templates(Protocol):
@@ -14,6 +18,9 @@ class Templates(Protocol):
 
     def purposes(self) -> Mapping[str, str]:
         """Return what each is for, by name, one line each."""
+
+    def settled(self, spec: JobSpec) -> JobSpec:
+        """Return a job with what its template says of it: whether it stays together, and whether it comes back."""
 
     def problems(self, spec: JobSpec) -> Sequence[RejectedError]:
         """Say what keeps a job from becoming what it names, wherever it would go; nothing for a name not known."""
@@ -25,6 +32,10 @@ class PlainTemplates:
     def purposes(self) -> Mapping[str, str]:
         """Return what each is for."""
         return {"job": "work that ends by itself", DEPLOYMENT: "a service that runs until it is stopped"}
+
+    def settled(self, spec: JobSpec) -> JobSpec:
+        """Let services come back."""
+        return replace(spec, comes_back=spec.template == DEPLOYMENT)
 
     def problems(self, spec: JobSpec) -> Sequence[RejectedError]:  # any job will do
         """Find nothing wrong."""

@@ -405,7 +405,7 @@ def test_a_long_run_ends_a_row_of_setbacks() -> None:
 
 def test_a_deployment_always_comes_back() -> None:
     """A service is started again after every failure of its own, after pauses that double, whatever its retries."""
-    made, job_id = running(template="deployment", comes_back=True)
+    made, job_id = running(template="deployment")
     for attempt in (1, 2, 3):
         made.cluster(made.where(job_id)).fail_copy(job_id, attempt, "killed")
         made.plane.settle()

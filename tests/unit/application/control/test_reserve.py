@@ -201,6 +201,6 @@ def test_what_is_kept_is_not_taken_for_used() -> None:
     assert "is kept for a job that was first" in reason.sentence
     assert not made.plane.overview.trial(spec(gpus=1)).fits
     assert made.plane.overview.trial(spec(gpus=1, runs_s=10)).fits
-    answer = WhatIf(made.plane.controller, made.plane.door.admit).ask(Question(policy="bestfit"))
+    answer = WhatIf(made.plane.controller, made.plane.door).ask(Question(policy="bestfit"))
     assert answer.before.allocation_percent == 50
     assert runs not in {move.job_id for move in answer.stopped}

@@ -78,7 +78,7 @@ def test_a_queue_whose_policy_is_not_ready_keeps_its_jobs_waiting(monkeypatch: p
     assert why(made, waits).sentence == f"waits: {made.job(waits).reason}"
     for ask in (
         lambda: made.plane.overview.trial(made.job(waits).spec),
-        lambda: WhatIf(made.plane.controller, made.plane.door.admit).ask(Question(policy="spread")),
+        lambda: WhatIf(made.plane.controller, made.plane.door).ask(Question(policy="spread")),
     ):
         with pytest.raises(UnavailableError, match="being made ready"):
             ask()

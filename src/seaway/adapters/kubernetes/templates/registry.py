@@ -40,7 +40,9 @@ class Template:
     needs
         Kinds that a cluster has to know besides Kubernetes' own, as ``kind.group``.
     together
-        Whether all replicas have to be in one cluster.
+        Whether all replicas have to be in one cluster, where they are then placed together or not at all.
+    comes_back
+        Whether what ended is started again however often, as it is meant to run until it is stopped.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Template:
     requires: tuple[str, ...] = ("run.image",)
     needs: tuple[str, ...] = ()
     together: bool = False
+    comes_back: bool = False
 
 
 Templates = Mapping[str, Template]
@@ -59,7 +62,7 @@ BUILT_IN: Templates = {
     each.name: each
     for each in (
         Template("job", "work that ends by itself", job.render),
-        Template("deployment", "a service that runs until it is stopped", deployment.render),
+        Template("deployment", "a service that runs until it is stopped", deployment.render, comes_back=True),
         Template("torchrun", "distributed PyTorch, without an operator", torchrun.render, _FULL),
         Template(
             "pytorchjob",
@@ -69,7 +72,12 @@ BUILT_IN: Templates = {
             together=True,
         ),
         Template(
-            "raycluster", "a Ray cluster that stays", raycluster.render, needs=("RayCluster.ray.io",), together=True
+            "raycluster",
+            "a Ray cluster that stays",
+            raycluster.render,
+            needs=("RayCluster.ray.io",),
+            together=True,
+            comes_back=True,
         ),
         Template("rayjob", "a Ray cluster for one job", rayjob.render, _FULL, needs=("RayJob.ray.io",), together=True),
         Template(

@@ -83,6 +83,10 @@ _FREE_RESOURCES = frozenset({"cpu", "memory", "storage", "ephemeral-storage"})
 _FOR_DEVICES = "is for Seaway to ask for: leave devices to the job's resources"
 
 POINTER = "seaway.io/pod-template"
+COMES_BACK = "seaway.io/comes-back"
+TOGETHER = "seaway.io/together"
+SAYS = frozenset({POINTER, COMES_BACK, TOGETHER})
+"""Annotations by which a template tells Seaway about itself."""
 """Annotation of a manifest: where its pod template is, as a JSON pointer."""
 
 
@@ -161,7 +165,7 @@ def _profile(key: str, value: object, rules: Rules) -> str:
 def _owned(path: Path, key: str) -> str:
     """Say when Seaway alone may set something: its marks, and how devices are asked for."""
     under = path[-1] if path else ""
-    if under in ("labels", "annotations") and key != POINTER:
+    if under in ("labels", "annotations") and not (under == "annotations" and key in SAYS):
         domain = key.rpartition("/")[0]
         owned = any(domain == each or domain.endswith(f".{each}") for each in _OWN_DOMAINS)
         return "is for Seaway to set" if owned else ""

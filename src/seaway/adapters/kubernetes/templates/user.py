@@ -1,8 +1,10 @@
 """Templates that people write: files of manifests with placeholders.
 
 A file has one or more manifests. Exactly one of them is the workload: Seaway finds its pod template by kind, or by the
-annotation ``seaway.io/pod-template`` with a JSON pointer, and puts nodes, devices, resources and its marks there. The
-rest is the template's own. The file is filled in once for each part of a deployment.
+annotation ``seaway.io/pod-template`` with a JSON pointer, and puts nodes, devices, resources and its marks there. By
+annotations, too, it says whether what ends is started again (``seaway.io/comes-back``), and whether all replicas have
+to be in one cluster (``seaway.io/together``). The rest is the template's own. The file is filled in once for each
+part of a deployment.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from seaway.adapters.kubernetes.templates.names import LONGEST
 from seaway.adapters.kubernetes.templates.parts import Group
 from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDERS, Sort, fill, used, values
 from seaway.adapters.kubernetes.templates.registry import Template
-from seaway.adapters.kubernetes.templates.safety import POINTER, Rules, dangers, kind_of
+from seaway.adapters.kubernetes.templates.safety import COMES_BACK, POINTER, SAYS, TOGETHER, Rules, dangers, kind_of
 from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import require_name
 
@@ -34,6 +36,11 @@ _POD_TEMPLATES: Mapping[str, Path] = {
 
 _EVERYWHERE = frozenset({"", "apps", "batch", "networking.k8s.io", "policy"})
 """Groups of kinds that every cluster knows."""
+
+_STAYS = frozenset(
+    {"Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps", "LeaderWorkerSet.leaderworkerset.x-k8s.io"}
+)
+"""Kinds whose pods run until they are stopped, unless a template says otherwise."""
 
 ROOT: Path = ()
 
@@ -122,7 +129,8 @@ def read_template(name: str, text: str, rules: Rules) -> Template:
     except RejectedError as error:
         errors.append(error)
     else:
-        errors += [_at(workload, manifests[workload], each) for each in _misshapen(manifests[workload], pods)]
+        chosen = manifests[workload]
+        errors += [_at(workload, chosen, each) for each in (*_misshapen(chosen, pods), *_unclear(chosen))]
     if errors:
         _reject(name, errors)
     words = {word for manifest in manifests for word, _, _ in used(manifest)}
@@ -130,7 +138,9 @@ def read_template(name: str, text: str, rules: Rules) -> Template:
     purpose = text.partition("\n")[0].removeprefix("#").strip() if text.startswith("#") else "of the operator's own"
     requires = tuple(field for word, field in _FIELDS.items() if word in words)
     needs = tuple(dict.fromkeys(kind for kind in map(kind_of, manifests) if kind.partition(".")[2] not in _EVERYWHERE))
-    return Template(name, purpose[:200], found.render, requires, needs)
+    says = found.manifests[workload]
+    comes_back, together = _says(says, COMES_BACK, otherwise=kind_of(says) in _STAYS), _says(says, TOGETHER)
+    return Template(name, purpose[:200], found.render, requires, needs, together, comes_back)
 
 
 # ---------------------------------------------------------------- checking
@@ -199,6 +209,20 @@ def _misshapen(manifest: dict[str, Any], path: Path) -> Iterator[RejectedError]:
         yield RejectedError("has to have ${name} in it: there is one for each part", where="/metadata/name")
 
 
+def _unclear(manifest: dict[str, Any]) -> Iterator[RejectedError]:
+    """Say what a workload says about itself in words that mean nothing."""
+    for key in (COMES_BACK, TOGETHER):
+        path = ("metadata", "annotations", key)
+        if find(manifest, path) not in (None, *_TRUTH):
+            yield RejectedError('has to be "true" or "false"', where=Pin(path, None).pointer)
+
+
+def _says(manifest: dict[str, Any], key: str, *, otherwise: bool = False) -> bool:
+    said = find(manifest, ("metadata", "annotations", key))
+    return otherwise if said is None else _TRUTH[said]
+
+
+_TRUTH = {"true": True, "false": False}
 _MERGED: tuple[Path, ...] = (
     ("metadata",),
     ("metadata", "labels"),
@@ -238,7 +262,7 @@ def _require_safe(name: str, place: int, body: dict[str, Any], rules: Rules) -> 
 def _marked(metadata: dict[str, Any], context: Context, group: Group | None) -> dict[str, Any]:
     what, replicas = (group.digest, group.replicas) if group else (context.whole, context.replicas)
     own = context.metadata(what, replicas)
-    annotations = {key: each for key, each in (metadata.get("annotations") or {}).items() if key != POINTER}
+    annotations = {key: each for key, each in (metadata.get("annotations") or {}).items() if key not in SAYS}
     return {
         **metadata,
         "namespace": own["namespace"],

@@ -195,6 +195,42 @@ spec:
     assert read_template("mine", text, Rules()).needs == ("JobSet.jobset.x-k8s.io",)
 
 
+def annotated(text: str, **said: str) -> str:
+    """Have the workload of `SERVE` say something about itself."""
+    written = ", ".join(f"seaway.io/{key.replace('_', '-')}: {value}" for key, value in said.items())
+    return text.replace("  labels: {app: '${job_name}'}", f"  annotations: {{{written}}}")
+
+
+@pytest.mark.parametrize(
+    ("said", "together", "comes_back"),
+    [
+        ({}, False, True),
+        ({"comes_back": '"false"'}, False, False),
+        ({"comes_back": '"true"', "together": '"true"'}, True, True),
+        ({"together": '"false"'}, False, True),
+    ],
+)
+def test_a_template_says_what_it_is(said: dict[str, str], together: bool, comes_back: bool) -> None:
+    """Whether what ends is started again, by kind where it does not say, and whether replicas stay together."""
+    text = annotated(SERVE, **said)
+    found = read_template("mine", text, Rules())
+    assert (found.together, found.comes_back) == (together, comes_back)
+    assert not any(key in str(each.pinned()) for each in rendered(text) for key in ("comes-back", "io/together"))
+
+
+def test_a_job_does_not_come_back_by_itself() -> None:
+    """Kinds whose pods end are over when they ended."""
+    text = SERVE.replace("apps/v1", "batch/v1").replace("kind: Deployment", "kind: Job")
+    assert not read_template("mine", text, Rules()).comes_back
+
+
+def test_what_a_template_says_is_yes_or_no() -> None:
+    """Anything else is a mistake, and is told with its place."""
+    (complaint,) = complaints(annotated(SERVE, comes_back="always"))
+    assert 'has to be "true" or "false"' in complaint
+    assert "/metadata/annotations/seaway.io~1comes-back" in complaint
+
+
 def test_what_differs_from_part_to_part_needs_its_own_name() -> None:
     """Two objects of one name that say different things are not both written."""
     text = SERVE.replace("total: ${total_replicas}", "total: ${replicas}")
