@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from seaway import __version__
-from seaway.bootstrap.settings import load_settings
+from seaway.bootstrap.settings import UsageSettings, load_settings
 from seaway.domain.errors import RejectedError
 from tests.missing import skip_or_fail
 
@@ -35,7 +35,11 @@ SQLITE: dict[str, Any] = {**LEAST, "replicas": 1, "database": {"sqlite": True}}
 ALL: dict[str, Any] = {
     "replicas": 3,
     "database": {"existingSecret": "db", "key": "uri"},
-    "clusters": {"karmada": {"existingSecret": "karmada"}, "templates": {"existingConfigMap": "templates"}},
+    "clusters": {
+        "karmada": {"existingSecret": "karmada"},
+        "templates": {"existingConfigMap": "templates"},
+        "usage": {"everySeconds": 60, "exporters": "a=b:1@gpu"},
+    },
     "settings": {
         "control": {"grace_s": 120, "halt_share": 0.4, "reserve": False},
         "oidc": {"issuer": "https://id.example", "roles": {"admins": "admin"}},
@@ -137,6 +141,7 @@ def test_seaway_takes_its_settings(values: dict[str, Any], tmp_path: Path) -> No
     """What the config map says is read without a complaint, and lets several processes take turns."""
     settings = settings_of(render(values), tmp_path)
     assert settings.server.host == "0.0.0.0"
+    assert settings.clusters.usage.exporters
     assert settings.leader.lease == ("" if values is SQLITE else "seaway")
     assert settings.leader.namespace == settings.leader.kubeconfig == ""
 
@@ -148,6 +153,7 @@ def test_what_is_set_reaches_its_place(tmp_path: Path) -> None:
     assert (settings.control.grace_s, settings.control.halt_share, settings.control.reserve) == (120, 0.4, False)
     assert settings.oidc.roles == {"admins": "admin"}
     assert (settings.clusters.call_s, settings.clusters.karmada.kubeconfig) == (5, "/etc/seaway/karmada/kubeconfig")
+    assert settings.clusters.usage == UsageSettings(60, "a=b:1@gpu")
     assert settings.clusters.templates_dir == "/etc/seaway/templates"
     assert settings.server.tls_certificate == "/etc/seaway/tls/tls.crt"
     (container,) = objects["Deployment", "seaway"]["spec"]["template"]["spec"]["containers"]

@@ -104,6 +104,13 @@ class _Loop(Collector):
             "source",
             failing_s,
         )
+        scrapes = CounterMetricFamily(
+            "seaway_usage_scrapes", "How often exporters were read for real use.", labels=["cluster", "outcome"]
+        )
+        for name, each in figures.collecting.items():
+            for outcome, count in each.scrapes.items():
+                scrapes.add_metric([name, outcome], count)
+        yield scrapes
 
 
 def _by_cluster(name: str, says: str, label: str, figures: Mapping[str, Mapping[str, float]]) -> GaugeMetricFamily:

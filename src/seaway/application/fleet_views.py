@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from seaway.application.control.fleet import LiveCluster
 from seaway.application.control.held import everyone, holders, sum_up
 from seaway.application.control.loop import Controller
+from seaway.application.ports.usage import NodeUsage, usage_of
 from seaway.application.records import Attempt, Cordon
 from seaway.application.views import Amount, ClusterState, ClusterView, DeviceView, NodeView, SliceView
 from seaway.domain.deployment import Occupant
@@ -49,7 +51,12 @@ class FleetViews:
                 if cluster in {"", each.name}
             ]
             cordons = {(each.cluster, each.node): each for each in live.fleet.cordons()}
-        return [view for each, attempts, others in told for view in _nodes(each, attempts, others, cordons)]
+            backends = list(self._controller.backends)
+        return [
+            view
+            for each, attempts, others in told
+            for view in _nodes(each, attempts, others, cordons, usage_of(each.name, backends))
+        ]
 
 
 def _nodes(
@@ -57,6 +64,7 @@ def _nodes(
     attempts: Iterable[Attempt],
     others: Iterable[Occupant],
     cordons: Mapping[tuple[str, str], Cordon],
+    measured: Mapping[str, NodeUsage],
 ) -> Iterable[NodeView]:
     pods: defaultdict[str, list[Occupant]] = defaultdict(list)
     for pod in others:
@@ -69,7 +77,14 @@ def _nodes(
     usable = live.state is ClusterState.UP and (live.name, "") not in cordons
     for node in live.cluster.nodes if live.cluster else ():
         cordon = cordons.get((live.name, node.name))
-        yield _node(live.name, node, by_node[node.name], pods[node.name], cordon, usable=usable)
+        view = _node(live.name, node, by_node[node.name], pods[node.name], cordon, usable=usable)
+        usage = measured.get(node.name)
+        yield _measured(view, usage) if usage else view
+
+
+def _measured(node: NodeView, usage: NodeUsage) -> NodeView:
+    """Say of each device what is used of it, where that was measured."""
+    return replace(node, devices=tuple(replace(each, used=usage.device(each.uuid)) for each in node.devices))
 
 
 def _node(

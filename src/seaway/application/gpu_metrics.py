@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from seaway.application.control.fleet import Key, LiveCluster
 from seaway.application.control.held import everyone
 from seaway.application.control.loop import Controller
+from seaway.application.ports.usage import NodeUsage, usage_of
 from seaway.application.records import Attempt
 from seaway.application.stray_views import lives
 from seaway.application.views import DeviceUse, Holding
@@ -48,6 +49,7 @@ class GpuMetrics:
     def _cluster(self, live: LiveCluster) -> Iterator[DeviceUse]:
         with self._controller.lock:
             told, others = live.cluster, list(live.occupied)
+            backends = list(self._controller.backends)
             strays = [each.copy for each in live.strays.values()]
             keys = list(self._controller.live.by_cluster[live.name])
         if told is None:
@@ -60,7 +62,7 @@ class GpuMetrics:
                 _add(held, "", _pod_of(replica, copy.name), replica.slices, replica.containers)
         for pod in others:
             _add_occupant(held, pod)
-        yield from _uses(told, held)
+        yield from _uses(told, held, usage_of(live.name, backends))
 
     def _attempts(self, cluster: str, keys: list[Key]) -> Iterator[tuple[Attempt, Copy | None]]:
         """Look attempts up, in parts, with what their cluster told of each; those that ended meanwhile are left out."""
@@ -75,12 +77,21 @@ class GpuMetrics:
             yield from found
 
 
-def _uses(told: Cluster, held: Mapping[str, list[Holding]]) -> Iterator[DeviceUse]:
+def _uses(told: Cluster, held: Mapping[str, list[Holding]], measured: Mapping[str, NodeUsage]) -> Iterator[DeviceUse]:
     cluster, nobody = told.name, ()
     for node in told.nodes:
-        name = node.name
+        name, usage = node.name, measured.get(node.name)
         for device in node.devices:
-            yield DeviceUse(cluster, name, device, held.get(device.uuid, nobody))
+            holdings = held.get(device.uuid, nobody)
+            if usage is None:
+                yield DeviceUse(cluster, name, device, holdings)
+            else:
+                yield DeviceUse(cluster, name, device, _used(holdings, device.uuid, usage), usage.device(device.uuid))
+
+
+def _used(holdings: Iterable[Holding], uuid: str, usage: NodeUsage) -> list[Holding]:
+    """Say of each holder of a device what it uses of it, where that was measured."""
+    return [each._replace(used=usage.container(uuid, each.namespace, each.pod, each.container)) for each in holdings]
 
 
 def _add_attempt(held: defaultdict[str, list[Holding]], attempt: Attempt, copy: Copy | None, cluster: str) -> None:

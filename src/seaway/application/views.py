@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from seaway.application.ports.backend import CollectorState
+from seaway.application.ports.usage import Used
 from seaway.application.records import Cordon, JobRecord
 from seaway.domain.device import Device
 from seaway.domain.explanation import Explanation
@@ -62,7 +63,13 @@ class SliceView:
 
 @dataclass(frozen=True, slots=True)
 class DeviceView:
-    """A device and its slices."""
+    """A device and its slices.
+
+    Attributes
+    ----------
+    used
+        What was measured of it last; None where that is not known, or too old.
+    """
 
     cluster: str
     node: str
@@ -76,6 +83,7 @@ class DeviceView:
     memory_mib: Amount
     core_milli: Amount
     slices: tuple[SliceView, ...] = ()
+    used: Used | None = None
 
 
 class Holding(NamedTuple):
@@ -87,6 +95,8 @@ class Holding(NamedTuple):
         Whose it is; empty for a pod that is no job's.
     namespace, pod, container
         Empty where they are not known.
+    used
+        What was measured of the container's use of the device, all its shares together.
     """
 
     tenant: str
@@ -95,6 +105,7 @@ class Holding(NamedTuple):
     container: str
     memory_mib: int
     core_milli: int
+    used: Used | None = None
 
 
 class DeviceUse(NamedTuple):
@@ -104,6 +115,7 @@ class DeviceUse(NamedTuple):
     node: str
     device: Device
     holdings: Sequence[Holding] = ()
+    used: Used | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,8 @@ def make_clusters(settings: ClusterSettings, clock: Clock, data: Path) -> Cluste
     Raises
     ------
     RejectedError
-        When the fleet file is wrong, the journal of the clusters belongs to another fleet, or the folder of
-        kubeconfigs or of templates cannot be read.
+        When the fleet file is wrong, the journal of the clusters belongs to another fleet, the folder of
+        kubeconfigs or of templates cannot be read, or a setting is wrong that only real clusters have.
     """
     folder = kubeconfigs(settings, data)
     if settings.karmada.kubeconfig or folder:
@@ -78,10 +78,13 @@ def _real(settings: ClusterSettings, folder: Path | None) -> Clusters:
     from seaway.adapters.kubernetes.backends import KubernetesBackends
     from seaway.adapters.kubernetes.karmada import KarmadaBackends
     from seaway.adapters.kubernetes.offer import Offer
+    from seaway.adapters.kubernetes.usage.exporters import read_exporters
+    from seaway.adapters.kubernetes.usage.scraping import Scraping
     from seaway.adapters.kubernetes.wishes import Wishes
 
     offer = Offer(Path(settings.templates_dir) if settings.templates_dir else None)
-    wishes = Wishes(settings.namespace, settings.call_s, templates=offer.templates)
+    scraping = Scraping(settings.usage.every_s, read_exporters(settings.usage.exporters))
+    wishes = Wishes(settings.namespace, settings.call_s, templates=offer.templates, scraping=scraping)
     made: KarmadaBackends | KubernetesBackends
     if settings.karmada.kubeconfig or folder is None:
         made = KarmadaBackends(Path(settings.karmada.kubeconfig), wishes)

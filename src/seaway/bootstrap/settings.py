@@ -94,6 +94,25 @@ class KarmadaSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class UsageSettings:
+    """What is really used of devices.
+
+    Attributes
+    ----------
+    every_s
+        How often that is read; 0 for never.
+    exporters
+        Which pods tell it: labels and port, and a namespace where it is known; several with ``;`` between.
+    """
+
+    every_s: float = 0
+    exporters: str = (
+        "app.kubernetes.io/component=hami-device-plugin:9394; app.kubernetes.io/name=dcgm-exporter:9400; "
+        "app=nvidia-dcgm-exporter:9400"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterSettings:
     """The clusters.
 
@@ -118,6 +137,8 @@ class ClusterSettings:
         How long a call to a real cluster's API server may take.
     templates_dir
         A folder of your own templates; empty for none.
+    usage
+        What is really used of devices in real clusters.
     """
 
     fleet: str = "demo"
@@ -129,6 +150,7 @@ class ClusterSettings:
     namespace: str = "seaway"
     call_s: float = 10
     templates_dir: str = ""
+    usage: UsageSettings = field(default_factory=UsageSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,15 +221,6 @@ class Settings:
 SECTIONS: dict[str, type[Any]] = get_type_hints(Settings)
 
 
-def load_settings(
-    path: Path | None, environment: Mapping[str, str], flags: Mapping[tuple[str, str], object]
-) -> Settings:
-    """Put settings together.
-
-    Parameters
-    ----------
-    path
-        A TOML file; None for none.
 def kinds(section: type[Any]) -> dict[str, type[Any]]:
     """Return the type of each setting of a section by its name, which is ``table.name`` in a table of the section."""
     found: dict[str, type[Any]] = {}
@@ -228,6 +241,15 @@ def variable(section: str, name: str) -> str:
     return f"{PREFIX}{section}_{name}".upper().replace(".", "_")
 
 
+def load_settings(
+    path: Path | None, environment: Mapping[str, str], flags: Mapping[tuple[str, str], object]
+) -> Settings:
+    """Put settings together.
+
+    Parameters
+    ----------
+    path
+        A TOML file; None for none.
     environment
         Variables, of which those are read that begin with `PREFIX` and a section's name.
     flags
@@ -264,21 +286,12 @@ def trace_settings(
     return settings, sources
 
 
+T = TypeVar("T")
+
 Given = tuple[str, str, object, str]
 """Section, name, value, and where it stands."""
 
 
-def _from_file(path: Path | None, problems: list[RejectedError]) -> list[Given]:
-    if path is None:
-        return []
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-T = TypeVar("T")
-
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        problems.append(RejectedError(str(error), where=str(path)))
-        return []
-    given: list[Given] = []
 def _put(values: T, name: str, value: object) -> T:
     """Replace one setting."""
     first, _, rest = name.partition(".")
@@ -286,6 +299,15 @@ def _put(values: T, name: str, value: object) -> T:
     return changed
 
 
+def _from_file(path: Path | None, problems: list[RejectedError]) -> list[Given]:
+    if path is None:
+        return []
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        problems.append(RejectedError(str(error), where=str(path)))
+        return []
+    given: list[Given] = []
     for section, table in content.items():
         if not _known(section, SECTIONS, "section", f"{path}", problems):
             continue
@@ -298,6 +320,15 @@ def _put(values: T, name: str, value: object) -> T:
     return given
 
 
+def _flat(table: Mapping[str, object], names: Iterable[str]) -> Iterator[tuple[str, object]]:
+    """Yield what a section has; what is in a table within it as ``table.name``."""
+    for name, value in table.items():
+        if isinstance(value, dict) and name not in names:
+            yield from ((f"{name}.{each}", inner) for each, inner in value.items())
+        else:
+            yield name, value
+
+
 def _from_environment(environment: Mapping[str, str], problems: list[RejectedError]) -> list[Given]:
     given: list[Given] = []
     for each, value in sorted(environment.items()):
@@ -308,15 +339,6 @@ def _from_environment(environment: Mapping[str, str], problems: list[RejectedErr
                 name = each.removeprefix(start).lower()
                 if _known(name, names, "setting", each, problems):
                     given.append((section, names[name], value, each))
-def _flat(table: Mapping[str, object], names: Iterable[str]) -> Iterator[tuple[str, object]]:
-    """Yield what a section has; what is in a table within it as ``table.name``."""
-    for name, value in table.items():
-        if isinstance(value, dict) and name not in names:
-            yield from ((f"{name}.{each}", inner) for each, inner in value.items())
-        else:
-            yield name, value
-
-
     return given
 
 

@@ -11,7 +11,11 @@ from seaway.cli.output import Output, OutputOption, show
 from seaway.cli.remote import Body, connect, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import RenderableType
+
+    from seaway.cli.columns import Column
 
 app = typer.Typer(rich_markup_mode="rich")
 
@@ -129,6 +133,7 @@ def _devices(body: Body, *, wide: bool) -> RenderableType:
         Column("MODEL", lambda each: each["model"], drop=3),
         Column("MEMORY", lambda each: level(each["memory_mib"], gib)),
         Column("CORES", lambda each: level(each["core_milli"], cores)),
+        *(_used_columns() if any(each.get("used") for each in body["devices"]) else ()),
         Column("SLICES", lambda each: f"{len(each['slices'])}/{each['share_limit']}", right=True, drop=1),
         Column("MODE", lambda each: each["mode"], drop=4),
         Column("HEALTHY", lambda each: Text("yes", "green") if each["healthy"] else Text("no", "red"), drop=2),
@@ -138,6 +143,21 @@ def _devices(body: Body, *, wide: bool) -> RenderableType:
         ),
     )
     return Rows(columns, body["devices"], wide=wide)
+
+
+def _used_columns() -> tuple[Column, ...]:
+    """Return what was measured of devices, for fleets where anything is."""
+    from seaway.cli.columns import Column
+    from seaway.cli.words import NONE, cores, gib
+
+    def figure(device: Body, name: str, write: Callable[[int], str]) -> str:
+        value = (device.get("used") or {}).get(name)
+        return NONE if value is None else write(value)
+
+    return (
+        Column("USED", lambda each: figure(each, "memory_bytes", lambda value: gib(value >> 20)), right=True, drop=1),
+        Column("BUSY", lambda each: figure(each, "core_milli", cores), right=True, drop=1),
+    )
 
 
 def _slices(body: Body, *, wide: bool) -> RenderableType:

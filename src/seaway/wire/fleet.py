@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from seaway.application.ports.usage import Used
 from seaway.application.records import ClusterSample, Cordon, LinkSample
 from seaway.application.views import Amount, ClusterView, DeviceView, NodeView, SliceView
 from seaway.domain.network import Gateway, Link
@@ -96,6 +97,17 @@ class SliceHeld(Shown):
     mig_profile: str
 
 
+class UsedOut(Shown):
+    """What was measured, not what was promised."""
+
+    memory_bytes: int | None
+    """None where it was not measured."""
+    core_milli: int | None
+    """None where it was not measured."""
+    age_s: float
+    """Seconds since then."""
+
+
 class DeviceOut(Shown):
     """A device and its slices."""
 
@@ -111,6 +123,8 @@ class DeviceOut(Shown):
     memory_mib: AmountOut
     core_milli: AmountOut
     slices: list[SliceHeld]
+    used: UsedOut | None = None
+    """What is really used of it; None where nobody measures that, or not of late."""
 
 
 class DevicePage(Shown):
@@ -281,7 +295,13 @@ def device_fields(view: DeviceView, seen_by: str) -> dict[str, Any]:
         "memory_mib": amount_fields(view.memory_mib),
         "core_milli": amount_fields(view.core_milli),
         "slices": [slice_fields(each, view, seen_by) for each in view.slices],
+        "used": None if view.used is None else used_fields(view.used),
     }
+
+
+def used_fields(used: Used) -> dict[str, Any]:
+    """Show what was measured as the fields of `UsedOut`."""
+    return {"memory_bytes": used.memory_bytes, "core_milli": used.core_milli, "age_s": round(used.age_s, 1)}
 
 
 def slice_fields(view: SliceView, device: DeviceView, seen_by: str) -> dict[str, Any]:

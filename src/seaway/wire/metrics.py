@@ -14,6 +14,7 @@ from enum import Enum
 import orjson
 from pydantic import BaseModel, ConfigDict
 
+from seaway.application.ports.usage import Used, add_up
 from seaway.application.views import DeviceUse, Holding
 from seaway.domain.device import MILLI_PER_PERCENT_POINT
 from seaway.domain.errors import RejectedError
@@ -25,7 +26,6 @@ PIECE = 4096
 MIB = 1 << 20
 ZONE = "vGPU"
 NOBODY = ("", "", "")
-NOTHING = (0, 0)
 NEAR, SOME = 0.4, 20
 PLACES = 4
 """Decimal places of percentages."""
@@ -71,6 +71,8 @@ class Row:
         What there is.
     shared
         How many hold it.
+    used
+        What was measured; None where it is not known.
     """
 
     labels: str
@@ -79,15 +81,16 @@ class Row:
     memory_limit_mib: int
     core_limit_milli: int
     shared: int = 0
+    used: Used | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric: its value is made from a row of its layer."""
+    """A metric: its value is made from a row of its layer; None where it is not known, and then there is no series."""
 
     layer: Layer
     says: str
-    value: Callable[[Row], float]
+    value: Callable[[Row], float | None]
 
 
 def _points(milli: int) -> float:
@@ -99,6 +102,18 @@ def _percent(part: int, whole: int) -> float:
     if not whole:
         return 0
     return round(100 * part / whole, PLACES) if 100 * part % whole else 100 * part // whole
+
+
+def _used_bytes(row: Row) -> int | None:
+    return row.used.memory_bytes if row.used else None
+
+
+def _used_points(row: Row) -> float | None:
+    return _points(row.used.core_milli) if row.used and row.used.core_milli is not None else None
+
+
+def _age_s(row: Row) -> float | None:
+    return round(row.used.age_s, 1) if row.used else None
 
 
 METRICS: dict[str, Metric] = {
@@ -129,6 +144,11 @@ METRICS: dict[str, Metric] = {
         Layer.DEVICE, "Memory of a device that there is to allocate, bytes.", lambda row: row.memory_limit_mib * MIB
     ),
     "GPUDeviceSharedNum": Metric(Layer.DEVICE, "How many hold a share of a device.", lambda row: row.shared),
+    "GPUDeviceMemoryUsed": Metric(Layer.DEVICE, "Memory of a device that is used, as measured, bytes.", _used_bytes),
+    "GPUDeviceCoreUsed": Metric(
+        Layer.DEVICE, "Cores of a device that are used, as measured, percent points of a whole one.", _used_points
+    ),
+    "GPUDeviceUsedAge": Metric(Layer.DEVICE, "For how long what is used of a device has been known, seconds.", _age_s),
     "vGPUCorePercentage": Metric(
         Layer.VGPU,
         "Cores of a device that a container has allocated, percent.",
@@ -146,6 +166,12 @@ METRICS: dict[str, Metric] = {
         Layer.VGPU,
         "Memory that pods have allocated of a device, container by container, bytes.",
         lambda row: row.memory_mib * MIB,
+    ),
+    "vGPUMemoryUsed": Metric(Layer.VGPU, "Memory of a device that a container uses, as measured, bytes.", _used_bytes),
+    "vGPUCoreUsed": Metric(
+        Layer.VGPU,
+        "Cores of a device that a container uses, as measured, percent points of a whole one.",
+        _used_points,
     ),
 }
 """By name, in the order in which they are shown."""
@@ -231,7 +257,8 @@ def prometheus(uses: Sequence[DeviceUse], metrics: dict[str, Metric], seen_by: s
             yield f"# HELP {name} {metric.says}\n# TYPE {name} gauge\n".encode()
             value = metric.value
             for piece in _pieces(rows):
-                yield "".join([f"{name}{row.labels}}} {value(row)}\n" for row in piece]).encode()
+                lines = [f"{name}{row.labels}}} {known}\n" for row in piece if (known := value(row)) is not None]
+                yield "".join(lines).encode()
 
 
 def as_json(uses: Sequence[DeviceUse], metrics: dict[str, Metric], seen_by: str) -> Iterator[bytes]:
@@ -243,8 +270,10 @@ def as_json(uses: Sequence[DeviceUse], metrics: dict[str, Metric], seen_by: str)
             begin, separator = "],", ""
             value = metric.value
             for piece in _pieces(rows):
-                yield (separator + ",".join([f'{row.labels},"value":{value(row)}}}' for row in piece])).encode()
-                separator = ","
+                series = [f'{row.labels},"value":{known}}}' for row in piece if (known := value(row)) is not None]
+                if series:
+                    yield (separator + ",".join(series)).encode()
+                    separator = ","
     yield b"]}}"
 
 
@@ -290,7 +319,7 @@ def _cluster_rows(uses: Iterable[DeviceUse], style: Style) -> list[Row]:
 def _device_row(use: DeviceUse, labels: str) -> Row:
     device, holdings = use.device, use.holdings
     memory_mib, core_milli = _sums(holdings) if holdings else (0, 0)
-    return Row(labels, memory_mib, core_milli, device.memory_mib, device.core_milli, len(holdings))
+    return Row(labels, memory_mib, core_milli, device.memory_mib, device.core_milli, len(holdings), use.used)
 
 
 def _vgpu_rows(uses: Iterable[tuple[DeviceUse, str]], seen_by: str, style: Style) -> list[Row]:
@@ -299,20 +328,41 @@ def _vgpu_rows(uses: Iterable[tuple[DeviceUse, str]], seen_by: str, style: Style
     quote, rows = style.quote, []
     for use, labels in uses:
         device = use.device
-        for (namespace, pod, container), (memory_mib, core_milli) in _by_holder(use.holdings, seen_by).items():
-            names = f"{namespace_is}{quote(namespace)}{pod_is}{quote(pod)}{container_is}{quote(container)}"
-            rows.append(Row(labels + names, memory_mib, core_milli, device.memory_mib, device.core_milli))
+        for holder in _by_holder(use.holdings, seen_by):
+            names = (
+                f"{namespace_is}{quote(holder.namespace)}{pod_is}{quote(holder.pod)}"
+                f"{container_is}{quote(holder.container)}"
+            )
+            limits = device.memory_mib, device.core_milli
+            rows.append(Row(labels + names, holder.memory_mib, holder.core_milli, *limits, used=holder.used))
     return rows
 
 
-def _by_holder(holdings: Iterable[Holding], seen_by: str) -> dict[tuple[str, str, str], tuple[int, int]]:
-    sums: dict[tuple[str, str, str], tuple[int, int]] = {}
+def _by_holder(holdings: Sequence[Holding], seen_by: str) -> Iterable[Holding]:
+    """Make one of all shares of a container; where somebody may not see whose they are, one of all those of others.
+
+    What is used was measured of a container, so it is the same for all of its shares.
+    """
+    if len(holdings) == 1 and not seen_by:
+        return holdings
+    own: dict[tuple[str, str, str], Holding] = {}
     for each in holdings:
-        own = not seen_by or each.tenant == seen_by
-        holder = (each.namespace, each.pod, each.container) if own else NOBODY
-        memory_mib, core_milli = sums.get(holder, NOTHING)
-        sums[holder] = (memory_mib + each.memory_mib, core_milli + each.core_milli)
-    return sums
+        holder = each.namespace, each.pod, each.container
+        own[holder] = _joined(own[holder], each, each.used) if holder in own else each
+    if not seen_by:
+        return own.values()
+    hidden = [each for each in own.values() if each.tenant != seen_by]
+    if not hidden:
+        return own.values()
+    (memory_mib, core_milli), used = _sums(hidden), add_up(each.used for each in hidden)
+    others = Holding("", *NOBODY, memory_mib, core_milli, used)
+    return [*(each for each in own.values() if each.tenant == seen_by), others]
+
+
+def _joined(one: Holding, other: Holding, used: Used | None) -> Holding:
+    return one._replace(
+        memory_mib=one.memory_mib + other.memory_mib, core_milli=one.core_milli + other.core_milli, used=used
+    )
 
 
 def _sums(holdings: Iterable[Holding]) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from seaway.application.ports.usage import Used
 from seaway.application.views import DeviceUse, Holding
 from seaway.domain.errors import RejectedError
 from seaway.testing.builders import gpu
@@ -64,10 +65,44 @@ def test_every_metric_has_its_labels_and_its_unit() -> None:
     assert {each["pod"] for each in data["vGPUMemoryAllocated"]} == {"sw-1-0", "sw-2-0", "agent"}
 
 
+def measured(*used: Used | None) -> list[DeviceUse]:
+    """Return a device, used as given first, held by two of one tenant and one of another, used as given then."""
+    first, *others = used
+    shares = [each._replace(used=of) for each, of in zip((OURS, OURS, THEIRS, NOBODY_S), others, strict=True)]
+    return [DeviceUse("east", "host1", DEVICE, shares, first), *USES[1:]]
+
+
+def test_what_is_used_is_shown_where_it_is_known() -> None:
+    """Each figure by itself: there is no series of what is not known, and 0 is one like others."""
+    data = from_json(measured(Used(5, None, 3.14), Used(7, 0), Used(7, 0), None, Used(None, 15)))
+    assert data["GPUDeviceMemoryUsed"] == [{**LABELS, "value": 5}]
+    assert data["GPUDeviceCoreUsed"] == []
+    assert data["GPUDeviceUsedAge"] == [{**LABELS, "value": 3.1}]
+    ours = {**LABELS, "namespace": "seaway", "pod": "sw-1-0", "container": "main"}
+    assert data["vGPUMemoryUsed"] == [{**ours, "value": 7}]
+    assert [each["value"] for each in data["vGPUCoreUsed"]] == [0, 1.5]
+    assert len(data["vGPUMemoryAllocated"]) == 3
+
+
+def test_two_shares_of_a_container_use_what_the_container_does() -> None:
+    """What is allocated adds up, what was measured is of both already."""
+    data = from_json(measured(None, Used(7, 10), Used(7, 10), None, None))
+    (ours, *_) = data["vGPUMemoryAllocated"]
+    assert (ours["value"], data["vGPUMemoryUsed"][0]["value"]) == (40_000 * MIB, 7)
+
+
+@pytest.mark.parametrize(("theirs", "sums"), [(Used(3, 20), [7, 4]), (Used(None, 20), [7]), (None, [7])])
+def test_what_others_use_is_one_sum_or_unknown(theirs: Used | None, sums: list[int]) -> None:
+    """To a tenant; a sum that lacks a part would be too low."""
+    data = from_json(measured(None, Used(7, 10), Used(7, 10), theirs, Used(1, 1)), "a")
+    assert [each["value"] for each in data["vGPUMemoryUsed"]] == sums
+
+
 @pytest.mark.parametrize("seen_by", ["", "a"])
 def test_both_outputs_tell_the_same(seen_by: str) -> None:
     """What Prometheus reads from the text is what the JSON says."""
-    assert from_text(USES, seen_by) == from_json(USES, seen_by)
+    for uses in (USES, measured(Used(5, 20, 3), Used(7, 0), Used(7, 0), Used(None, 1), None)):
+        assert from_text(uses, seen_by) == from_json(uses, seen_by)
 
 
 def test_a_tenant_does_not_learn_the_names_of_others() -> None:

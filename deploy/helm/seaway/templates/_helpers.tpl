@@ -86,6 +86,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $clusters := dict "namespace" .Values.clusters.namespace -}}
 {{- if .Values.clusters.kubeconfigs.existingSecret }}{{ $_ := set $clusters "kubeconfig_dir" "/etc/seaway/kubeconfigs" }}{{ end -}}
 {{- if .Values.clusters.karmada.existingSecret }}{{ $_ := set $clusters "karmada" (dict "kubeconfig" "/etc/seaway/karmada/kubeconfig") }}{{ end -}}
+{{- with .Values.clusters.usage -}}
+{{- $usage := dict "every_s" .everySeconds -}}
+{{- if .exporters }}{{ $_ := set $usage "exporters" .exporters }}{{ end -}}
+{{- $_ := set $clusters "usage" $usage -}}
+{{- end -}}
 {{- if .Values.clusters.templates.existingConfigMap }}{{ $_ := set $clusters "templates_dir" "/etc/seaway/templates" }}{{ end -}}
 {{- $server := dict "host" "0.0.0.0" "port" 8080 -}}
 {{- if .Values.tls.existingSecret }}{{ $_ := set $server "tls_certificate" "/etc/seaway/tls/tls.crt" }}{{ $_ := set $server "tls_key" "/etc/seaway/tls/tls.key" }}{{ end -}}

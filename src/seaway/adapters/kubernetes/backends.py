@@ -101,7 +101,7 @@ class KubernetesBackends:
         health = Health(SOURCES)
         view = ClusterView(wishes.described(context.name), health, self._reactor.later, wishes.limits, wishes.namespace)
         deployer = Direct(Objects(api, wishes.namespace), view, wishes.options(view), wishes.templates)
-        return KubernetesCluster(self._reactor, api, view, health, deployer, self._random)
+        return KubernetesCluster(self._reactor, api, view, health, deployer, self._random, wishes.scraping)
 
     def _tell(self, broken: Mapping[Path, str]) -> None:
         """Say once of every file that it is no kubeconfig."""

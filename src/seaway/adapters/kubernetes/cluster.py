@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -14,7 +15,10 @@ from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.errors import ApiError
 from seaway.adapters.kubernetes.connection.reactor import Reactor
 from seaway.adapters.kubernetes.deploy.deployer import Deployer
+from seaway.adapters.kubernetes.usage.measured import Measured
+from seaway.adapters.kubernetes.usage.scraping import Scraper, Scraping
 from seaway.application.ports.backend import Answer, Changes, CollectorState, Command, Removal
+from seaway.application.ports.usage import NodeUsage
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
 
@@ -35,16 +39,29 @@ class KubernetesCluster:
         Where all of it runs.
     api
         The cluster's API server.
+    scraping
+        Whether and where it is read what is really used.
     """
 
     def __init__(
-        self, reactor: Reactor, api: Api, view: ClusterView, health: Health, deployer: Deployer, random: Random
+        self,
+        reactor: Reactor,
+        api: Api,
+        view: ClusterView,
+        health: Health,
+        deployer: Deployer,
+        random: Random,
+        scraping: Scraping,
     ) -> None:
         self._reactor = reactor
         self._api = api
         self._view = view
         self._deployer = deployer
-        self._following = reactor.keep(view.name, follow(api, view, health, random))
+        self._measured = Measured(view.name, scraping.stale_s) if scraping.every_s else None
+        self._running = [reactor.keep(view.name, follow(api, view, health, random))]
+        if self._measured:
+            scraper = Scraper(api.behind(view.name, ""), scraping, self._measured, random)
+            self._running.append(reactor.keep(f"the real use of {view.name}", scraper.run()))
 
     @property
     def cluster(self) -> str:
@@ -99,10 +116,16 @@ class KubernetesCluster:
 
     def collector_state(self) -> CollectorState:
         """Return how collecting goes."""
-        return self._view.collector_state()
+        state = self._view.collector_state()
+        return replace(state, scrapes=self._measured.counts()) if self._measured else state
+
+    def usage(self) -> Mapping[str, NodeUsage]:
+        """Return what is really used, by node; nothing where that is not read."""
+        return self._measured.usage() if self._measured else {}
 
     def close(self) -> None:
         """End following it."""
         self._view.close()
-        self._following.cancel()
+        for each in self._running:
+            each.cancel()
         self._reactor.run(self._api.close(), CLOSE_S)

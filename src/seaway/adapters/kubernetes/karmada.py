@@ -130,7 +130,7 @@ class KarmadaBackends:
         deployer = Karmada(
             self._objects, self._bindings, self._owned, self._wishes.options(view), self._wishes.templates
         )
-        return KubernetesCluster(self._reactor, api, view, health, deployer, self._random)
+        return KubernetesCluster(self._reactor, api, view, health, deployer, self._random, self._wishes.scraping)
 
     def _miss(self, key: Key) -> None:
         """Have a member tell of an attempt whose workload is gone here: perhaps it was never sent there."""

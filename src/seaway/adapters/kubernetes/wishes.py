@@ -10,6 +10,7 @@ from seaway.adapters.kubernetes.connection.api import CALL_S
 from seaway.adapters.kubernetes.dialects.views import Access
 from seaway.adapters.kubernetes.templates.options import Options
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Templates
+from seaway.adapters.kubernetes.usage.scraping import Scraping
 from seaway.domain.cluster import Cluster
 
 
@@ -31,6 +32,8 @@ class Wishes:
         For jobs that name none; without it those are rejected.
     limits
         How views deal with what takes long.
+    scraping
+        Whether and where it is read what is really used.
     """
 
     namespace: str = "seaway"
@@ -39,6 +42,7 @@ class Wishes:
     templates: Templates = field(default_factory=lambda: BUILT_IN)
     default_image: str = ""
     limits: Limits = field(default_factory=Limits)
+    scraping: Scraping = field(default_factory=Scraping)
 
     def described(self, name: str, region: str = "") -> Cluster:
         """Return a cluster without its nodes; `region` is what it says of itself."""

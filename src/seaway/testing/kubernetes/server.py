@@ -26,6 +26,7 @@ from seaway.testing.kubernetes.kubeconfig import Entry, write_kubeconfig
 from seaway.testing.kubernetes.listener import Listener
 from seaway.testing.kubernetes.listing import Lister, Selection
 from seaway.testing.kubernetes.options import APPLY_PATCH, MERGE_PATCH, DeleteOptions, WriteOptions
+from seaway.testing.kubernetes.pages import Page, Pages
 from seaway.testing.kubernetes.parts import Parts
 from seaway.testing.kubernetes.store import Store, Stored
 from seaway.testing.kubernetes.verbs import Verbs, stamp
@@ -124,6 +125,8 @@ class ApiServer:
         What it does wrong.
     logs
         What containers write.
+    pages
+        What pods say behind its proxy.
     proxied
         Watches of other servers that go through this one.
     store, verbs, lister, watches
@@ -166,6 +169,8 @@ class ApiServer:
         self.faults = Faults(self.fault_list)
         self.app = Application(self.store, self.verbs, self.lister, self.watches, self.fault_list, self.parts)
         self.app.tokens = None if tls == "certificate" else {self.token}
+        self.pages = Pages(self.store)
+        self.app.before.append(self.pages)
         self._tls = tls
         self.certificates = Certificates.make() if tls else None
         self._listener = Listener(self.app, port, self.certificates, clients=tls == "certificate")
@@ -370,6 +375,10 @@ class ApiServer:
     def write_log(self, namespace: str, pod: str, text: str, container: str = "") -> None:
         """Have a pod write lines; those who follow its log get them."""
         HALL.call(lambda: self.logs.write(namespace, pod, text, container))
+
+    def serve_page(self, namespace: str, pod: str, port: int, page: Page, path: str = "/metrics") -> None:
+        """Have a pod answer at a port, behind the proxy."""
+        HALL.call(lambda: self.pages.put(namespace, pod, port, page, path))
 
     def _hire(self, controllers: Collection[str]) -> None:
         made: dict[str, Callable[[], Controller[Any]]] = {

@@ -1,0 +1,174 @@
+"""Reads the exporters of a cluster every so often, each for itself: who is slow or broken delays no other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.reflect import Source, reflect
+from seaway.adapters.kubernetes.connection.api import Api
+from seaway.adapters.kubernetes.connection.backoff import Backoff
+from seaway.adapters.kubernetes.connection.errors import ApiError
+from seaway.adapters.kubernetes.objects import Broken, PodObject
+from seaway.adapters.kubernetes.usage.exporters import Exporter, Exporters, exporter_of, page_of
+from seaway.adapters.kubernetes.usage.measured import Measured, Outcome
+from seaway.adapters.kubernetes.usage.reading import read_page
+from seaway.domain.errors import RejectedError, UnavailableError
+
+log = logging.getLogger(__name__)
+
+MOST_BYTES = 4 << 20
+"""The longest page that is read: a node of 16 cards in 7 instances each has a third of that."""
+
+TOGETHER = 16
+"""Exporters of one cluster that are read at once."""
+
+STALE = 3
+"""After how many periods without an answer figures count no more."""
+
+MOST_WAIT = 10
+"""How many periods a broken exporter is left alone for at the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scraping:
+    """Whether and where real use is read.
+
+    Attributes
+    ----------
+    every_s
+        How often each exporter is read; 0 for never.
+    exporters
+        Where.
+    """
+
+    every_s: float = 0.0
+    exporters: tuple[Exporters, ...] = ()
+
+    @property
+    def stale_s(self) -> float:
+        """After how long a figure counts no more."""
+        return STALE * self.every_s
+
+
+class Scraper:
+    """Follows the exporters of one cluster; for its event loop.
+
+    Parameters
+    ----------
+    api
+        The cluster's API server, with connections of its own, so that exporters which hang keep none from others.
+    measured
+        Told what they say.
+    """
+
+    def __init__(self, api: Api, scraping: Scraping, measured: Measured, random: Random) -> None:
+        self._api = api
+        self._scraping = scraping
+        self._measured = measured
+        self._random = random
+        self._together = asyncio.Semaphore(TOGETHER)
+        self._reading: dict[str, tuple[Exporter, asyncio.Task[None]]] = {}
+
+    async def run(self) -> None:
+        """Read exporters as they come and go, until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for rank, each in enumerate(self._scraping.exporters):
+                    source = Source(each.collection, PodObject, each.selector)
+                    sink = _Sink(self, tasks, each.port, rank)
+                    tasks.create_task(reflect(self._api, source, sink, Health((source.path,)), Backoff(self._random)))
+        finally:
+            await self._api.close()
+
+    def begin(self, exporter: Exporter, tasks: asyncio.TaskGroup) -> None:
+        """Read an exporter from now on, unless it is read already, by whichever of its labels it was found."""
+        before = self._reading.get(exporter.path)
+        if before and before[0].node == exporter.node:
+            return
+        if before:
+            self.end(before[0].path)
+        self._reading[exporter.path] = exporter, tasks.create_task(self._read_on(exporter))
+
+    def end(self, path: str) -> None:
+        """Read an exporter no more."""
+        gone = self._reading.pop(path, None)
+        if gone:
+            gone[1].cancel()
+            self._measured.forget(gone[0])
+
+    def of_rank(self, rank: int) -> list[Exporter]:
+        """Return those that are read because one of the settings found them."""
+        return [each for each, _ in self._reading.values() if each.rank == rank]
+
+    async def _read_on(self, exporter: Exporter) -> None:
+        every_s = self._scraping.every_s
+        backoff = Backoff(self._random, 2 * every_s, MOST_WAIT * every_s)
+        await asyncio.sleep(self._random.uniform(0, every_s / 4))
+        while True:
+            if await self._read_once(exporter):
+                backoff.worked()
+                await asyncio.sleep(every_s * self._random.uniform(0.75, 1))
+            else:
+                await asyncio.sleep(backoff.failed())
+
+    async def _read_once(self, exporter: Exporter) -> bool:
+        """Read an exporter's page, in a thread, for it may be long; tell whether it could be read."""
+        try:
+            async with self._together:
+                page = await self._api.page(exporter.path, MOST_BYTES)
+                reading = await asyncio.to_thread(read_page, page)
+        except UnavailableError as error:
+            self._measured.failed(exporter, Outcome.SILENT, str(error))
+        except ApiError as error:
+            self._measured.failed(exporter, Outcome.REFUSED, f"{error} (reading it takes the right to get pods/proxy)")
+        except RejectedError as error:
+            self._measured.failed(exporter, Outcome.UNREADABLE, str(error))
+        except Exception as error:  # a mistake of ours must not end the reading of others
+            log.exception("%s: reading %s failed", self._api.name, exporter.path)
+            self._measured.failed(exporter, Outcome.UNREADABLE, str(error) or type(error).__name__)
+        else:
+            self._measured.read(exporter, reading)
+            return True
+        return False
+
+
+class _Sink:
+    """Hears of the pods that one of the settings finds."""
+
+    def __init__(self, scraper: Scraper, tasks: asyncio.TaskGroup, port: int, rank: int) -> None:
+        self._scraper = scraper
+        self._tasks = tasks
+        self._port = port
+        self._rank = rank
+
+    def replace(self, items: Sequence[PodObject]) -> None:
+        """Take these for all pods there are."""
+        there = {self._path(each) for each in items}
+        for each in self._scraper.of_rank(self._rank):
+            if each.path not in there:
+                self._scraper.end(each.path)
+        for pod in items:
+            self.put(pod)
+
+    def put(self, item: PodObject) -> None:
+        """Take a pod as it is now."""
+        found = exporter_of(item, self._port, self._rank)
+        if found:
+            self._scraper.begin(found, self._tasks)
+        else:
+            self.drop(item)
+
+    def drop(self, item: PodObject) -> None:
+        """Note that a pod is gone."""
+        self._scraper.end(self._path(item))
+
+    def _path(self, pod: PodObject) -> str:
+        return page_of(pod.metadata.namespace, pod.metadata.name, self._port)
+
+    def broken(self, what: Broken) -> None:
+        """Leave a pod that cannot be read as it was; the view of the cluster speaks of it."""

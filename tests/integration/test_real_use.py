@@ -1,0 +1,294 @@
+"""Real use goes the whole way: exporter, API server's proxy, cluster, `/metrics` and JSON, the fleet in API and CLI."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.karmada import KarmadaBackends
+from seaway.adapters.kubernetes.usage.exporters import Exporters, read_exporters
+from seaway.adapters.kubernetes.usage.scraping import MOST_BYTES, Scraping
+from seaway.adapters.kubernetes.wishes import Wishes
+from seaway.api.app import make_app
+from seaway.application.control.dispatch import InPlace
+from seaway.bootstrap.plane import Plane, make_plane
+from seaway.bootstrap.settings import ServerSettings, Settings, UsageSettings
+from seaway.testing.clocks import VirtualClock
+from seaway.testing.kubernetes import ApiServer, KarmadaWorld
+from seaway.testing.kubernetes.pages import Page
+from seaway.testing.memory_store import MemoryStore
+from tests.conformance.test_kubernetes_backends import gpu_node, wait
+
+pytestmark = pytest.mark.anyio
+
+GIB = 1 << 30
+EVERY_S = 0.2
+HAMI = {"app.kubernetes.io/component": "hami-device-plugin"}
+DCGM = {"app": "nvidia-dcgm-exporter"}
+MONITOR = """\
+hami_host_gpu_memory_used_bytes{device_uuid="GPU-node-1-0",node="node-1"} 2.147483648e+10
+hami_host_gpu_utilization_ratio{device_uuid="GPU-node-1-0",node="node-1"} 87
+hami_host_gpu_memory_used_bytes{device_uuid="GPU-node-2-0",node="node-2"} 1
+hami_vgpu_memory_used_bytes{namespace="default",pod="agent",container="main",device_uuid="GPU-node-1-0"} 1e9
+hami_container_device_utilization_ratio{namespace="default",pod="agent",container="main",device_uuid="GPU-node-1-0"} 40
+hami_vgpu_memory_used_bytes{namespace="default",pod="nobody",container="main",device_uuid="GPU-node-1-0"} 1e9
+"""
+EXPORTER = """\
+DCGM_FI_DEV_FB_USED{gpu="0",UUID="GPU-node-1-0"} 1
+DCGM_FI_DEV_FB_USED{gpu="1",UUID="GPU-node-1-1"} 2048
+"""
+
+
+def add_exporter(server: ApiServer, name: str, labels: dict[str, str], page: Page | None, node: str = "node-1") -> None:
+    """Have an exporter run on a node; without a page nothing listens there."""
+    port = 9394 if labels is HAMI else 9400
+    server.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"nodeName": node, "containers": [{"name": "exporter", "image": "exporter"}]},
+        }
+    )
+    if page is not None:
+        server.serve_page("default", name, port, page)
+
+
+def furnish(server: ApiServer) -> None:
+    """Add two nodes of two cards, a pod that holds part of one, and what tells of the first node's."""
+    for name in ("node-1", "node-2"):
+        server.create(gpu_node(name, 2))
+    server.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": "agent",
+                "annotations": {
+                    "hami.io/vgpu-node": "node-1",
+                    "hami.io/vgpu-devices-allocated": "GPU-node-1-0,NVIDIA,8192,50:;",
+                },
+            },
+            "spec": {"nodeName": "node-1", "containers": [{"name": "main", "image": "agent"}]},
+        }
+    )
+    add_exporter(server, "monitor", HAMI, MONITOR.encode())
+    add_exporter(server, "dcgm", DCGM, EXPORTER.encode())
+
+
+def scraping(every_s: float = EVERY_S) -> Scraping:
+    """Return the default exporters, read often."""
+    return Scraping(every_s, read_exporters(UsageSettings().exporters))
+
+
+@contextmanager
+def plane_of(server: ApiServer, folder: Path, wishes: Wishes) -> Iterator[Plane]:
+    """Make a control plane over one cluster, whose nodes it knows."""
+    server.kubeconfig(folder / "east")
+    backends = KubernetesBackends(folder, wishes, seed=1)
+    try:
+        yield _plane(backends)
+    finally:
+        backends.close()
+
+
+def _plane(backends: KubernetesBackends | KarmadaBackends) -> Plane:
+    clock = VirtualClock()
+    settings = Settings(server=ServerSettings(no_auth=True))
+    plane = make_plane(settings, MemoryStore(), backends, clock, dispatcher=InPlace(clock), random=Random(1))
+
+    def heard() -> bool:
+        plane.controller.step()
+        return len(plane.overview.gpu_uses()) == 4
+
+    wait(heard, "the nodes")
+    return plane
+
+
+async def asked(plane: Plane, path: str, **params: str) -> httpx.Response:
+    """Ask the API something, as an admin."""
+    transport = httpx.ASGITransport(make_app(plane))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        answer = await client.get(path, params=params)
+        assert answer.status_code == 200, answer.text
+        return answer
+
+
+async def series(plane: Plane) -> dict[str, list[dict[str, Any]]]:
+    """Return the GPU metrics by name, after checking that the text says the same."""
+    data: dict[str, list[dict[str, Any]]] = (await asked(plane, "/api/v1/metrics")).json()["data"]
+    text = (await asked(plane, "/metrics")).text
+    found = {each.name: each.samples for each in text_string_to_metric_families(text)}
+    for name, rows in data.items():
+        assert len(found[name]) == len(rows), name
+        if not name.endswith("Age"):
+            assert [(each.labels, each.value) for each in found[name]] == [
+                ({key: text for key, text in row.items() if key != "value"}, row["value"]) for row in rows
+            ], name
+    return data
+
+
+def by_device(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Return values by the uuid of their device."""
+    return {row["deviceuuid"]: row["value"] for row in rows}
+
+
+def known(plane: Plane, devices: int = 2) -> Callable[[], bool]:
+    """Return whether real use is known of so many devices."""
+    return lambda: sum(each.used is not None for each in plane.overview.gpu_uses()) == devices
+
+
+async def test_from_exporter_to_metrics(tmp_path: Path) -> None:
+    """Used stands beside allocated, by device and by container; where two tell of one card, the first setting counts.
+
+    An exporter speaks for its own node only, and nothing is said of what nobody measures.
+    """
+    with ApiServer("east") as server:
+        furnish(server)
+        with plane_of(server, tmp_path, Wishes(scraping=scraping())) as plane:
+            wait(known(plane), "real use")
+            data = await series(plane)
+            assert by_device(data["GPUDeviceMemoryUsed"]) == {"GPU-node-1-0": 20 * GIB, "GPU-node-1-1": 2 * GIB}
+            assert by_device(data["GPUDeviceMemoryAllocated"])["GPU-node-1-0"] == 8 * GIB
+            assert by_device(data["GPUDeviceCoreUsed"]) == {"GPU-node-1-0": 87}
+            assert all(0 <= row["value"] <= 3 * EVERY_S for row in data["GPUDeviceUsedAge"])
+            (memory,), (cores,) = data["vGPUMemoryUsed"], data["vGPUCoreUsed"]
+            assert (memory["pod"], memory["container"], memory["value"], cores["value"]) == ("agent", "main", 1e9, 40)
+            text = (await asked(plane, "/metrics")).text
+            assert 'seaway_usage_scrapes_total{cluster="east",outcome="read"}' in text
+
+
+async def test_from_exporter_to_the_fleet(tmp_path: Path) -> None:
+    """Who looks at a node or a device sees what is used beside what is taken; null where it is not known."""
+    with ApiServer("east") as server:
+        furnish(server)
+        with plane_of(server, tmp_path, Wishes(scraping=scraping())) as plane:
+            wait(known(plane), "real use")
+            devices = (await asked(plane, "/api/v1/fleet/devices")).json()["devices"]
+            used = {each["uuid"]: each["used"] for each in devices}
+            assert used["GPU-node-2-0"] is None
+            assert (used["GPU-node-1-0"]["memory_bytes"], used["GPU-node-1-0"]["core_milli"]) == (20 * GIB, 870)
+            assert (used["GPU-node-1-1"]["memory_bytes"], used["GPU-node-1-1"]["core_milli"]) == (2 * GIB, None)
+            nodes = (await asked(plane, "/api/v1/fleet/nodes")).json()["nodes"]
+            assert nodes[0]["devices"][0]["used"].keys() == {"memory_bytes", "core_milli", "age_s"}
+
+
+async def test_what_is_not_told_any_more_grows_old_and_goes(tmp_path: Path) -> None:
+    """After three periods, and at once when the exporter is gone; back when it is back. It is never zero."""
+    with ApiServer("east") as server:
+        furnish(server)
+        with plane_of(server, tmp_path, Wishes(scraping=scraping())) as plane:
+            wait(known(plane), "real use")
+            fault = server.faults.error(503, "*/pods/*/proxy/*")
+            wait(known(plane, 0), "old figures to go")
+            data = await series(plane)
+            assert [data[name] for name in data if "Used" in name] == [[]] * 5
+            assert by_device(data["GPUDeviceMemoryAllocated"])["GPU-node-1-0"] == 8 * GIB
+            server.faults.end(fault)
+            wait(known(plane), "real use again")
+
+
+async def test_it_is_off_by_default(tmp_path: Path) -> None:
+    """Nothing is asked of exporters, and nothing is shown of them."""
+    assert UsageSettings().every_s == 0
+    with ApiServer("east") as server:
+        furnish(server)
+        with plane_of(server, tmp_path, Wishes(scraping=scraping(UsageSettings().every_s))) as plane:
+            data = await series(plane)
+            assert data["GPUDeviceMemoryUsed"] == []
+            assert "seaway_usage_scrapes_total{" not in (await asked(plane, "/metrics")).text
+        assert server.pages.asked == {}
+
+
+async def endless() -> AsyncIterator[bytes]:
+    """Make a page without an end."""
+    while True:
+        yield b"x" * 65_536
+        await asyncio.sleep(0)
+
+
+async def dripping() -> AsyncIterator[bytes]:
+    """Make a page that never gets anywhere, without falling silent."""
+    while True:
+        yield b"#"
+        await asyncio.sleep(0.01)
+
+
+async def test_broken_and_hostile_exporters_harm_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Huge, endless, dripping, silent, senseless: each is counted and said once, and the others are read as before."""
+    pages: dict[str, Page | None] = {
+        "huge": b"#" * (MOST_BYTES + 1),
+        "endless": endless,
+        "drips": dripping,
+        "senseless": b'DCGM_FI_DEV_FB_USED{UUID="GPU-node-2-0"} NaN\nDCGM_FI_DEV_GPU_UTIL{UUID="GPU-node-2-0"} -1\n',
+        "deaf": None,
+    }
+    with ApiServer("east") as server:
+        furnish(server)
+        for name, page in pages.items():
+            add_exporter(server, name, DCGM, page, "node-2")
+        with plane_of(server, tmp_path, Wishes(call_s=0.5, scraping=scraping())) as plane:
+
+            def all_met() -> bool:
+                counts = plane.overview.figures().collecting["east"].scrapes
+                return counts["unreadable"] >= 3 and counts["silent"] >= 3 and counts["broken"] >= 2
+
+            wait(all_met, "every trouble")
+            wait(known(plane), "the others' figures")
+            data = await series(plane)
+            assert by_device(data["GPUDeviceMemoryUsed"]) == {"GPU-node-1-0": 20 * GIB, "GPU-node-1-1": 2 * GIB}
+            plane.controller.step()
+            assert plane.overview.figures().clusters == {"up": 1}
+    said = [each for each in caplog.messages if "real use" in each]
+    assert 3 <= len(said) <= 8, said  # a trouble that passes for all is said again when it comes back
+
+
+async def test_a_slow_node_delays_no_other(tmp_path: Path) -> None:
+    """While exporters of one node hang, those of another are read as often as before."""
+    with ApiServer("east") as server:
+        furnish(server)
+        for number in range(4):
+            add_exporter(server, f"slow-{number}", DCGM, b"", "node-2")
+        server.faults.hang("*/pods/slow-*/proxy/*")
+        with plane_of(server, tmp_path, Wishes(call_s=30, scraping=scraping())) as plane:
+            wait(known(plane), "real use")
+            path = "/api/v1/namespaces/default/pods/monitor:9394/proxy/metrics"
+            before = server.pages.asked[path]
+            wait(lambda: server.pages.asked[path] >= before + 5, "more readings")
+            assert known(plane)()
+
+
+async def test_exporters_of_members_are_read_through_karmada(tmp_path: Path) -> None:
+    """No other way to a member is needed than the one that there is."""
+    world = KarmadaWorld(["alpha"])
+    world.open()
+    try:
+        furnish(world.members["alpha"])
+        backends = KarmadaBackends(world.kubeconfig(tmp_path / "karmada"), Wishes(scraping=scraping()), seed=1)
+        try:
+            wait(known(_plane(backends)), "real use")
+        finally:
+            backends.close()
+    finally:
+        world.close()
+
+
+async def test_only_pods_of_the_namespace_are_believed(tmp_path: Path) -> None:
+    """Where a setting names one, pods with the same labels elsewhere are not asked."""
+    with ApiServer("east") as server:
+        furnish(server)
+        elsewhere = Scraping(EVERY_S, (Exporters("app=nvidia-dcgm-exporter", 9400, "gpu-operator"),))
+        with plane_of(server, tmp_path, Wishes(scraping=elsewhere)) as plane:
+            time.sleep(3 * EVERY_S)
+            assert known(plane, 0)()
+        assert server.pages.asked == {}
