@@ -57,7 +57,7 @@ def deploy(seed: int) -> Result:
         rows = [row for way in there for row in _measure_real(way, seed)]
         notes = [
             f"{REAL_JOBS} jobs submitted by {CONNECTIONS} connections at once; real API servers on the same cores, "
-            f"each with {REAL_NODES} nodes with 8 GPUs. Times are those of the jobs' own events, and of a watch on pods.",
+            f"each with {REAL_NODES} nodes with 8 GPUs. Times are those of the jobs' events and of a watch on pods.",
             bound,
         ]
         return Result("deploy", rows, notes)
