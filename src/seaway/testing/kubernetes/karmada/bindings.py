@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seaway.testing.kubernetes.controllers.staff import Controller, Staff, set_condition
-from seaway.testing.kubernetes.karmada.overriding import override, selects
+from seaway.testing.kubernetes.karmada.overriding import Overrides, named, override, selects
 from seaway.testing.kubernetes.karmada.statuses import gather
 from seaway.testing.kubernetes.karmada.words import (
     APPLIED_OVERRIDES,
@@ -45,16 +45,21 @@ class Bindings(Controller[Key]):
         super().__init__(staff)
         self._works: dict[str, dict[str, str]] = {}
         self._bindings: dict[str, Key] = {}
+        self._of: dict[tuple[str, str, str, str], Key] = {}
+        self._overrides = Overrides(self.store)
 
     def hear(self, event: Event) -> Iterator[Key]:
         """Look at bindings that changed, whose works changed, or that an override concerns."""
         now = event.now
         if now.kind is BINDINGS:
             mark = now.labels.get(BINDING_ID, "")
+            resource = now.view()["spec"]["resource"]
+            place = (resource["namespace"], resource["apiVersion"], resource["kind"], resource["name"])
             if event.type == "DELETED":
                 self._bindings.pop(mark, None)
+                self._of.pop(place, None)
             else:
-                self._bindings[mark] = (now.namespace, now.name)
+                self._bindings[mark] = self._of[place] = (now.namespace, now.name)
                 yield now.namespace, now.name
         elif now.kind is WORKS:
             mark = now.labels.get(BINDING_ID, "")
@@ -66,6 +71,7 @@ class Bindings(Controller[Key]):
             if mark in self._bindings:
                 yield self._bindings[mark]
         elif now.kind is OVERRIDES:
+            self._overrides.hear(event)
             yield from self._concerned(now)
         elif event.type == "ADDED":
             yield from list(self._bindings.values())
@@ -98,9 +104,12 @@ class Bindings(Controller[Key]):
 
     def _concerned(self, policy: Stored) -> Iterator[Key]:
         rules = policy.view()
-        for namespace, name in list(self._bindings.values()):
-            if namespace != policy.namespace:
-                continue
+        places = named(rules)
+        if None in places:
+            keys = [key for key in self._bindings.values() if key[0] == policy.namespace]
+        else:
+            keys = [self._of[policy.namespace, *one] for one in places if one and (policy.namespace, *one) in self._of]
+        for namespace, name in keys:
             binding = self.store.find(BINDINGS, namespace, name)
             resource = binding.view()["spec"]["resource"] if binding else None
             kind = self.store.kinds.named(resource["apiVersion"], resource["kind"]) if resource else None
@@ -125,7 +134,7 @@ class Bindings(Controller[Key]):
         manifest = prune(kind, source)
         self._divide(kind, manifest, body["spec"], target, clusters)
         try:
-            manifest, applied = override(self.store, kind, manifest, cluster)
+            manifest, applied = override(self._overrides, kind, manifest, cluster)
         except PatchError as error:
             self.report(binding, "SyncWorkFailed", f"failed to apply overrides: {error}", kind="Warning")
             return

@@ -101,9 +101,11 @@ class Detector(Controller[Key]):
             kind = self.store.kinds.named(one.get("apiVersion", ""), one["kind"])
             if kind is None:
                 continue
+            if one.get("name"):
+                yield kind, namespace, one["name"]
+                continue
             for template in self.store.all(kind, namespace):
-                if one.get("name", "") in ("", template.name):
-                    yield kind, namespace, template.name
+                yield kind, namespace, template.name
 
     def _policy_for(self, template: Stored) -> Stored | None:
         best: tuple[int, int, str] | None = None

@@ -10,7 +10,7 @@ import orjson
 from seaway.testing.kubernetes.kinds import OVERRIDES, Json, Kind
 from seaway.testing.kubernetes.patches import json_patch
 from seaway.testing.kubernetes.selectors import object_rule
-from seaway.testing.kubernetes.store import Store, Stored
+from seaway.testing.kubernetes.store import Event, Store, Stored
 
 
 def selects(policy: Json, kind: Kind, manifest: Json) -> bool:
@@ -31,7 +31,53 @@ def selects(policy: Json, kind: Kind, manifest: Json) -> bool:
     return False
 
 
-def override(store: Store, kind: Kind, manifest: Json, cluster: Stored) -> tuple[Json, str]:
+class Overrides:
+    """OverridePolicies by what they name, so that of many only those are looked at that may be about an object."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._named: dict[tuple[str, str, str, str], set[str]] = {}
+        self._wide: dict[str, set[str]] = {}
+        self._places: dict[tuple[str, str], list[set[str]]] = {}
+
+    def hear(self, event: Event) -> None:
+        """Take in a policy as it is now."""
+        now = event.now
+        for place in self._places.pop((now.namespace, now.name), ()):
+            place.discard(now.name)
+        if event.type == "DELETED":
+            return
+        places = [
+            self._wide.setdefault(now.namespace, set())
+            if one is None
+            else self._named.setdefault((now.namespace, *one), set())
+            for one in named(now.view())
+        ]
+        for place in places:
+            place.add(now.name)
+        self._places[now.namespace, now.name] = places
+
+    def about(self, kind: Kind, namespace: str, name: str) -> list[Stored]:
+        """Return the policies that may be about an object.
+
+        More general ones come first, so that closer ones have the last word.
+        """
+        names = self._named.get((namespace, kind.api_version, kind.kind, name), set()) | self._wide.get(
+            namespace, set()
+        )
+        found = (self._store.find(OVERRIDES, namespace, each) for each in names)
+        return sorted(filter(None, found), key=_closeness)
+
+
+def named(policy: Json) -> list[tuple[str, str, str] | None]:
+    """Return the apiVersion, kind and name of what a policy is about; None where it does not go by names."""
+    selectors = policy["spec"].get("resourceSelectors") or ()
+    return [
+        (one.get("apiVersion", ""), one["kind"], one["name"]) if one.get("name") else None for one in selectors
+    ] or [None]
+
+
+def override(overrides: Overrides, kind: Kind, manifest: Json, cluster: Stored) -> tuple[Json, str]:
     """Return an object as one cluster is to have it, and the annotation that says which policies made it so.
 
     Raises
@@ -40,7 +86,8 @@ def override(store: Store, kind: Kind, manifest: Json, cluster: Stored) -> tuple
         If a rule does not fit the object.
     """
     applied: list[Json] = []
-    for policy in _ordered(store, manifest["metadata"]["namespace"]):
+    meta = manifest["metadata"]
+    for policy in overrides.about(kind, meta["namespace"], meta["name"]):
         body = policy.view()
         if policy.deleting or not selects(body, kind, manifest):
             continue
@@ -53,16 +100,11 @@ def override(store: Store, kind: Kind, manifest: Json, cluster: Stored) -> tuple
     return manifest, orjson.dumps(applied).decode() if applied else ""
 
 
-def _ordered(store: Store, namespace: str) -> list[Stored]:
-    """Return the policies of a namespace; more general ones come first, so that closer ones have the last word."""
-
-    def closeness(policy: Stored) -> tuple[int, str]:
-        selectors = policy.view()["spec"].get("resourceSelectors") or ()
-        if any(one.get("name") for one in selectors):
-            return 2, policy.name
-        return (1 if selectors else 0), policy.name
-
-    return sorted(store.all(OVERRIDES, namespace), key=closeness)
+def _closeness(policy: Stored) -> tuple[int, str]:
+    selectors = policy.view()["spec"].get("resourceSelectors") or ()
+    if any(one.get("name") for one in selectors):
+        return 2, policy.name
+    return (1 if selectors else 0), policy.name
 
 
 def _targets(target: Json | None, cluster: Stored) -> bool:
