@@ -40,7 +40,9 @@ def assemble(
     seated = list(seats(workloads, pods))
     if not seated:
         return None
-    stands = {replica: each for each in workloads for replica in each.replicas}
+    stands = {  # a RayJob's own RayCluster stands for the same, and knows less
+        replica: each for each in sorted(workloads, key=lambda one: one.decides) for replica in each.replicas
+    }
     found = [(replica, pod, _verdict(pod, refused, stands.get(replica))) for _, replica, pod in seated]
     if all(verdict.phase is not CopyPhase.FAILED for _, _, verdict in found):  # else a pod says best what happened
         found = [(replica, pod, _in_the_end(pod, said, stands.get(replica), lost)) for replica, pod, said in found]
@@ -85,6 +87,8 @@ def _seats(replicas: tuple[int, ...], pods: list[Seen]) -> Iterator[tuple[int, S
 
 
 def _verdict(pod: Seen | None, refused: Mapping[str, Cause], workload: Workload | None) -> Verdict:
+    if workload and workload.decides and workload.ended and workload.ended.phase is CopyPhase.SUCCEEDED:
+        return workload.ended
     if pod is None or pod.verdict is None:
         return Verdict(CopyPhase.STARTING, workload.trouble) if workload and workload.trouble else NOT_YET
     if pod.verdict.refused and pod.uid in refused:
@@ -96,6 +100,8 @@ def _in_the_end(pod: Seen | None, said: Verdict, workload: Workload | None, lost
     """Take a workload's word for how a replica ended whose pod is gone, or goes without having ended."""
     if workload is None or workload.ended is None or said.phase is CopyPhase.SUCCEEDED:
         return said
+    if workload.decides:
+        return workload.ended
     if workload.ended.phase is CopyPhase.SUCCEEDED:
         return workload.ended if pod is None else said
     goes = pod is None or pod.leaves

@@ -2,7 +2,8 @@
 
 References
 ----------
-Kubernetes documentation, "Jobs": conditions, and pods that are deleted, which count as failed.
+Kubernetes documentation, "Jobs": conditions, and pods that are deleted, which count as failed. ray.io/v1 RayJob
+(KubeRay 1.x): ``jobStatus``, which is Ray's word, and ``jobDeploymentStatus``, which is KubeRay's.
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ from seaway.domain.deployment import Cause, CopyPhase
 
 
 class WorkloadStatus(Part, frozen=True):
-    """What is seen of a workload."""
+    """What is seen of a workload; all but the conditions is a RayJob's."""
 
     conditions: tuple[Condition, ...] = ()
+    job_status: str = ""
+    job_deployment_status: str = ""
+    reason: str = ""
+    message: str = ""
 
 
 class WorkloadObject(Part, frozen=True):
@@ -52,6 +57,9 @@ END = frozenset({"Failed", "FailureTarget"})
 LOST = "BackoffLimitExceeded"
 """Why a Job fails that may not try again: a pod of it failed, or was deleted."""
 
+RAY_ENDS = {"FAILED": "its Ray job failed", "STOPPED": "its Ray job was stopped"}
+"""How a Ray job ends that does not end well."""
+
 
 @dataclass(frozen=True, slots=True)
 class Workload:
@@ -69,6 +77,8 @@ class Workload:
         Which object it is.
     ended
         How it ended, by its own word; None while it goes on. Its pods may be gone by then.
+    decides
+        Whether `ended` counts whatever its pods do: Ray's go on when its job is over.
     """
 
     job_id: str
@@ -78,6 +88,7 @@ class Workload:
     trouble: str = ""
     uid: str = ""
     ended: Verdict | None = None
+    decides: bool = False
 
 
 def read_workload(written: WorkloadObject, namespace: str) -> Workload | None:
@@ -90,7 +101,9 @@ def read_workload(written: WorkloadObject, namespace: str) -> Workload | None:
     if owner is None:
         return None
     meta, conditions = written.metadata, written.status.conditions
-    return Workload(*owner, meta.labels.get(PART, ""), replicas, _trouble(conditions), meta.uid, _ended(conditions))
+    by_ray = _ended_by_ray(written.status)
+    ended, decides = by_ray or _ended(conditions), by_ray is not None
+    return Workload(*owner, meta.labels.get(PART, ""), replicas, _trouble(conditions), meta.uid, ended, decides)
 
 
 def _trouble(conditions: tuple[Condition, ...]) -> str:
@@ -108,6 +121,19 @@ def _ended(conditions: tuple[Condition, ...]) -> Verdict | None:
         return None
     cause = Cause.INFRASTRUCTURE if failed.reason == LOST else Cause.WORKLOAD
     return Verdict(CopyPhase.FAILED, f"its pods are gone: {_said(failed)}", cause)
+
+
+def _ended_by_ray(status: WorkloadStatus) -> Verdict | None:
+    """Say how a RayJob ended; None for one that goes on, and for other kinds."""
+    if status.job_status == "SUCCEEDED":
+        return Verdict(CopyPhase.SUCCEEDED)
+    how = RAY_ENDS.get(status.job_status, "")
+    if not how and status.job_deployment_status == "Failed":
+        how = f"KubeRay gave it up, {status.reason}" if status.reason else "KubeRay gave it up"
+    if not how:
+        return None
+    said = " ".join(status.message.split())[:500]
+    return Verdict(CopyPhase.FAILED, f"{how}: {said}" if said else how)
 
 
 def _said(condition: Condition) -> str:

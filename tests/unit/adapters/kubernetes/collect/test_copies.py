@@ -43,6 +43,29 @@ def test_a_workload_without_pods_is_starting_and_says_why() -> None:
     assert [each.replica for each in made.replicas] == [0, 1]
 
 
+def ray(phase: CopyPhase, reason: str = "") -> list[Workload]:
+    """Make a RayJob that is over, and the RayCluster that KubeRay made of it, with the same marks."""
+    return [Workload(*KEY, "a", (0, 1), ended=Verdict(phase, reason), decides=True), workload()]
+
+
+def test_a_workload_that_decides_is_over_while_its_pods_run() -> None:
+    """Ray's pods do not end when its job does."""
+    pods = [pod("p1"), pod("p2")]
+    done = copy(ray(CopyPhase.SUCCEEDED), pods)
+    assert done.phase is CopyPhase.SUCCEEDED
+    assert [each.node for each in done.replicas] == ["node-p1", "node-p2"]
+    failed = copy(ray(CopyPhase.FAILED, "its Ray job failed: no data"), pods)
+    assert (failed.phase, failed.reason) == (CopyPhase.FAILED, "its Ray job failed: no data")
+
+
+def test_what_ended_well_did_so_whatever_became_of_a_pod() -> None:
+    """Ray does without a worker that died, and its job's word counts; of a failure the pod knows more."""
+    dead = Verdict(CopyPhase.FAILED, "container main ran out of memory and was killed")
+    pods = [pod("p1"), pod("p2", dead)]
+    assert copy(ray(CopyPhase.SUCCEEDED), pods).phase is CopyPhase.SUCCEEDED
+    assert copy(ray(CopyPhase.FAILED, "its Ray job failed"), pods).reason == dead.reason
+
+
 def test_pods_without_a_workload_are_still_a_copy() -> None:
     """What is left after somebody deleted the workload runs on all the same."""
     assert [each.replica for each in copy([], [pod("p1"), pod("p2")]).replicas] == [0, 1]

@@ -48,6 +48,46 @@ def test_a_workload_says_how_it_ended(condition: dict[str, str], phase: CopyPhas
     assert (read.ended.phase, read.ended.cause) == (phase, cause)
 
 
+def ray(**status: str) -> WorkloadObject:
+    """Write the RayJob of an attempt."""
+    meta = {"name": "sw", "namespace": "seaway", "labels": copy().metadata.labels}
+    return decoded({"metadata": meta, "status": status}, WorkloadObject)
+
+
+@pytest.mark.parametrize(
+    ("status", "phase", "reason"),
+    [
+        ({"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete"}, CopyPhase.SUCCEEDED, ""),
+        ({"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Running"}, CopyPhase.SUCCEEDED, ""),
+        (
+            {"jobStatus": "FAILED", "jobDeploymentStatus": "Failed", "reason": "AppFailed", "message": "exit  code 1"},
+            CopyPhase.FAILED,
+            "its Ray job failed: exit code 1",
+        ),
+        ({"jobStatus": "STOPPED", "jobDeploymentStatus": "Complete"}, CopyPhase.FAILED, "its Ray job was stopped"),
+        (
+            {"jobStatus": "", "jobDeploymentStatus": "Failed", "reason": "SubmissionFailed", "message": "no answer"},
+            CopyPhase.FAILED,
+            "KubeRay gave it up, SubmissionFailed: no answer",
+        ),
+    ],
+)
+def test_a_rayjob_ends_by_its_status(status: dict[str, str], phase: CopyPhase, reason: str) -> None:
+    """Ray's word counts, and KubeRay's where Ray has none; pods are not asked."""
+    read = read_workload(ray(**status), "seaway")
+    assert read is not None
+    assert read.ended is not None
+    assert (read.ended.phase, read.ended.reason, read.decides) == (phase, reason, True)
+
+
+@pytest.mark.parametrize("status", ["", "PENDING", "RUNNING"])
+def test_a_rayjob_goes_on_until_ray_says_otherwise(status: str) -> None:
+    """What waits or runs is not over, and a status that is not there yet says nothing."""
+    read = read_workload(ray(jobStatus=status, jobDeploymentStatus="Running"), "seaway")
+    assert read is not None
+    assert (read.ended, read.decides) == (None, False)
+
+
 @pytest.mark.parametrize("condition", [{"type": "Complete", "status": "False"}, {"type": "ReplicaFailure"}])
 def test_a_workload_that_goes_on_has_not_ended(condition: dict[str, str]) -> None:
     """A condition that is not so says nothing, and pods that cannot be made now may be made later."""
