@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -75,10 +76,8 @@ def bookings(plan: Plan) -> Iterator[Booking]:
 
 
 def _cut(plan: Plan, first: int, end: int) -> Booking:
-    lines = plan.lines[first:end].copy()
-    begin, stop = int(lines[0, PLAN_SLICE_FIRST]), int(lines[-1, PLAN_SLICE_END])
-    lines[:, PLAN_SLICE_FIRST : PLAN_SLICE_END + 1] -= begin
-    return Booking(lines, plan.slices[begin:stop].copy())
+    begin, stop = int(plan.lines[first, PLAN_SLICE_FIRST]), int(plan.lines[end - 1, PLAN_SLICE_END])
+    return _part(plan.lines, plan.slices, first, begin, end, stop)
 
 
 def book(snapshot: Snapshot, job: Job, placements: Sequence[Placement]) -> Booking:
@@ -87,21 +86,52 @@ def book(snapshot: Snapshot, job: Job, placements: Sequence[Placement]) -> Booki
     Nodes and devices that the snapshot does not have hold nothing, and so do links from a gateway that it
     does not have.
     """
-    known = job.demand.gateway in {"", *(gateway.name for gateway in snapshot.fleet.gateways)}
-    demand = snapshot.demands.line(job.demand if known else replace(job.demand, gateway="", network=NO_NEED))
-    lines = np.zeros((len(placements), PLAN_ROWS), np.int64)
+    return book_all(snapshot, ((job, placements),))[0]
+
+
+def book_all(snapshot: Snapshot, held: Iterable[tuple[Job, Sequence[Placement]]]) -> list[Booking]:
+    """Book jobs one after the other, as `book` does; a thousand take half the time together."""
+    lines: list[list[int]] = []
     taken: list[tuple[int, int, int, int, int]] = []
+    ends = [(0, 0)]
+    gateways = {"", *(gateway.name for gateway in snapshot.fleet.gateways)}
+    for job, placements in held:
+        known = job.demand.gateway in gateways
+        demand = snapshot.demands.line(job.demand if known else replace(job.demand, gateway="", network=NO_NEED))
+        _write(snapshot, demand, placements, lines, taken)
+        ends.append((len(lines), len(taken)))
+    plan = np.array(lines, np.int64).reshape(-1, PLAN_ROWS)
+    slices = np.array(taken, np.int32).reshape(-1, SLICE_ROWS)
+    retake_rows(snapshot.arrays, snapshot.demands.arrays, plan, slices)
+    return [_part(plan, slices, *begin, *end) for begin, end in pairwise(ends)]
+
+
+def _write(
+    snapshot: Snapshot,
+    demand: int,
+    placements: Sequence[Placement],
+    lines: list[list[int]],
+    taken: list[tuple[int, int, int, int, int]],
+) -> None:
+    """Write what the placements of a job hold to the ends of `lines` and `taken`."""
     paid: set[int] = set()
-    for line, placement in zip(lines, placements, strict=True):
+    for placement in placements:
         n = snapshot.node_index.get((placement.cluster, placement.node), -1)
-        line[[PLAN_REPLICA, PLAN_DEMAND, PLAN_NODE, PLAN_SLICE_FIRST]] = placement.replica, demand, n, len(taken)
+        line = [0] * PLAN_ROWS
+        line[PLAN_REPLICA], line[PLAN_DEMAND], line[PLAN_NODE] = placement.replica, demand, n
+        line[PLAN_SLICE_FIRST] = len(taken)
         if n >= 0:
             taken += _slices(snapshot, placement.slices)
             line[PLAN_BANDWIDTH] = _bandwidth(snapshot, demand, n, paid)
         line[PLAN_SLICE_END] = len(taken)
-    slices = np.array(taken, np.int32).reshape(-1, SLICE_ROWS)
-    retake_rows(snapshot.arrays, snapshot.demands.arrays, lines, slices)
-    return Booking(lines, slices)
+        lines.append(line)
+
+
+def _part(plan: Int64, slices: Int32, first: int, begin: int, end: int, stop: int) -> Booking:
+    """Return some lines of a plan, and their slices, as a booking of its own."""
+    lines = plan[first:end].copy()
+    lines[:, PLAN_SLICE_FIRST : PLAN_SLICE_END + 1] -= begin
+    return Booking(lines, slices[begin:stop].copy())
 
 
 def _slices(snapshot: Snapshot, slices: Sequence[DeviceSlice]) -> Iterator[tuple[int, int, int, int, int]]:

@@ -9,7 +9,7 @@ from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
 from seaway.domain.network import Link
 from seaway.domain.placement import DeviceSlice, Placement
-from seaway.scheduling.booking import book, bookings
+from seaway.scheduling.booking import book, book_all, bookings
 from seaway.scheduling.engine import decide
 from seaway.scheduling.policies import make_profile
 from seaway.scheduling.queue import JobQueue
@@ -135,3 +135,24 @@ def test_a_gateway_that_is_not_there_holds_no_bandwidth() -> None:
     same(snapshot, other)
     held.release(snapshot)
     same(snapshot, Snapshot(some_fleet()))
+
+
+def test_jobs_booked_together_are_booked_as_one_by_one() -> None:
+    """Each has a booking of its own, which is given back without the others'."""
+    apart, together = Snapshot(some_fleet()), Snapshot(some_fleet())
+    before = state(together)
+    plan = decide(apart.copy(), JobQueue(apart, JOBS), make_profile("bestfit"))
+    places = list(plan.placements())
+    held = [(each, [place for place in places if place.job == each.name]) for each in JOBS]
+    one_by_one = [book(apart, each, placed) for each, placed in held]
+    at_once = book_all(together, held)
+    same(apart, together)
+    for one, other in zip(one_by_one, at_once, strict=True):
+        np.testing.assert_array_equal(one.lines, other.lines)
+        np.testing.assert_array_equal(one.slices, other.slices)
+    for one, other in zip(one_by_one, reversed(at_once), strict=True):
+        one.release(apart)
+        other.release(together)
+    same(apart, together)
+    for was, now in zip(before, state(together), strict=True):
+        np.testing.assert_array_equal(was, now)

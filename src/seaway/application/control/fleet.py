@@ -120,30 +120,46 @@ class LiveFleet:
             put_links(self.snapshot, self._with_known_ends(self._links))
             self.version += 1
 
-    def tell(self, cluster: Cluster) -> None:
-        """Take over what a cluster tells of itself, unless it contradicts what others told; then nothing changes."""
-        live = self.clusters[cluster.name]
-        before, live.cluster = live.cluster, cluster
-        self.make += 1
-        try:
-            self._follow(before, cluster)
-        except RejectedError:
-            self._take_anew(live, before)
+    def tell(self, *clusters: Cluster) -> None:
+        """Take over what clusters tell of themselves, but not of one that contradicts what others told.
 
-    def _take_anew(self, live: LiveCluster, before: Cluster | None) -> None:
-        """Make the snapshot anew when a change cannot be followed, like a device that moved from node to node."""
+        Told together, clusters that are new cost no more than one: the snapshot is made anew once for all of them.
+        """
+        anew: list[Cluster] = []
+        for cluster in clusters:
+            live = self.clusters[cluster.name]
+            self.make += 1
+            if live.cluster is None or _character(live.cluster) != _character(cluster):
+                anew.append(cluster)
+                continue
+            before, live.cluster = live.cluster, cluster
+            try:
+                self._follow(before, cluster)
+            except RejectedError:  # like a device that moved from node to node
+                live.cluster = before
+                anew.append(cluster)
+        if anew:
+            self._take_anew(anew)
+
+    def _take_anew(self, clusters: Sequence[Cluster]) -> None:
+        """Make the snapshot anew with what clusters tell now; one by one when that cannot be."""
+        before = [self.clusters[cluster.name].cluster for cluster in clusters]
+        for cluster in clusters:
+            self.clusters[cluster.name].cluster = cluster
         try:
             self.rebuild()
         except RejectedError as error:
-            log.error("%s tells what cannot be: %s; what it told before stands", live.name, error)
-            live.cluster = before
+            for cluster, earlier in zip(clusters, before, strict=True):
+                self.clusters[cluster.name].cluster = earlier
+            if len(clusters) > 1:
+                for cluster in clusters:
+                    self._take_anew((cluster,))
+                return
+            log.error("%s tells what cannot be: %s; what it told before stands", clusters[0].name, error)
             self.rebuild()
 
-    def _follow(self, before: Cluster | None, cluster: Cluster) -> None:
+    def _follow(self, before: Cluster, cluster: Cluster) -> None:
         """Write what changed in a cluster into the snapshot."""
-        if before is None or _character(before) != _character(cluster):
-            self.rebuild()
-            return
         old = {node.name: node for node in before.nodes}
         for node in cluster.nodes:
             if old.pop(node.name, None) != node:

@@ -64,6 +64,7 @@ class Observer:
         news: dict[Key, _News] = {}
         removed: dict[Key, dict[str, Outgoing]] = {}
         changes: list[Change] = []
+        self._take_inventory(reports)
         for report in reports:
             match report:
                 case Answered():
@@ -104,13 +105,18 @@ class Observer:
 
     # What clusters tell.
 
+    def _take_inventory(self, reports: Iterable[Report]) -> None:
+        """Take over what clusters told of themselves, of each the last; all together, as that costs less."""
+        inventories = [each.changes.inventory for each in reports if isinstance(each, Heard)]
+        told = {each.name: each for each in inventories if each and each.name in self._live.fleet.clusters}
+        if told:
+            self._live.fleet.tell(*told.values())
+
     def _heard(self, report: Heard, news: dict[Key, _News], known: Known) -> Iterator[Change]:
         live = self._live.fleet.clusters.get(report.cluster)
         if live is None:
             return
         live.heard_ns = self._live.clock.monotonic_ns()
-        if report.changes.inventory is not None:
-            self._live.fleet.tell(report.changes.inventory)
         if live.state is not ClusterState.UP and live.cluster is not None:
             before = live.state
             self._live.fleet.set_state(live.name, ClusterState.UP)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from seaway.domain.deployment import Occupant
 from seaway.domain.job import Demand, Job, ResourceRequest
 from seaway.domain.placement import Placement
-from seaway.scheduling.booking import Booking, book
+from seaway.scheduling.booking import Booking, book_all
 from seaway.scheduling.snapshot import Snapshot
 
 
@@ -60,15 +60,13 @@ class Occupied:
         changed: set[str] = set()
         for occupant in told.values():
             changed |= self._put(occupant)
-        for node in changed:
-            self._book(node, snapshot)
+        self._book(changed, snapshot)
         return changed
 
     def book_anew(self, snapshot: Snapshot) -> None:
         """Book everything on a snapshot that has nothing of it."""
         self._bookings.clear()
-        for node in self._by_node:
-            self._book(node, snapshot)
+        self._book(list(self._by_node), snapshot)
 
     def _put(self, occupant: Occupant) -> set[str]:
         """Note where an occupant is now; return the nodes that this concerns."""
@@ -82,15 +80,24 @@ class Occupied:
             self._by_node[occupant.node][occupant.name] = occupant
         return {before, occupant.node} - {""}
 
-    def _book(self, node: str, snapshot: Snapshot) -> None:
-        """Have what is on a node booked as it is now."""
-        if booked := self._bookings.pop(node, None):
-            booked.release(snapshot)
+    def _book(self, nodes: Iterable[str], snapshot: Snapshot) -> None:
+        """Have what is on some nodes booked as it is now."""
+        held: list[tuple[Job, tuple[Placement, ...]]] = []
+        there: list[str] = []
+        for node in nodes:
+            if booked := self._bookings.pop(node, None):
+                booked.release(snapshot)
+            if self._by_node[node]:
+                there.append(node)
+                held.append(self._holding(node))
+            else:
+                del self._by_node[node]
+        self._bookings.update(zip(there, book_all(snapshot, held), strict=True))
+
+    def _holding(self, node: str) -> tuple[Job, tuple[Placement, ...]]:
+        """Return what is on a node as if it were one job."""
         there = self._by_node[node].values()
-        if not there:
-            del self._by_node[node]
-            return
-        request = ResourceRequest(sum(each.cpu_milli for each in there), sum(each.memory_mib for each in there))
-        slices = tuple(taken for each in there for taken in each.slices)
+        request = ResourceRequest(sum([each.cpu_milli for each in there]), sum([each.memory_mib for each in there]))
+        slices = tuple([taken for each in there for taken in each.slices])
         place = Placement(f"{self._cluster}/{node}", 0, self._cluster, node, slices)
-        self._bookings[node] = book(snapshot, Job(place.job, Demand(request)), (place,))
+        return Job(place.job, Demand(request)), (place,)

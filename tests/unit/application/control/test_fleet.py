@@ -146,6 +146,32 @@ def test_a_cluster_that_tells_nonsense_keeps_the_others_going() -> None:
     same(made)
 
 
+def test_clusters_that_are_told_together_cost_no_more_than_one() -> None:
+    """What is new is taken over all at once, beside what only changed; and it is as if told one by one."""
+    made = LiveFleet()
+    made.know(["alpha", "beta"], 0)
+    version = made.version
+    made.tell(ALPHA, BETA)
+    assert made.version == version + 1
+    same(made)
+    assert made.snapshot.node_index.keys() == live(ALPHA, BETA).snapshot.node_index.keys()
+    made.tell(replace(ALPHA, nodes=ALPHA.nodes[:1]), replace(BETA, region="eu"))
+    assert [len(each.nodes) for each in made.fleet().clusters] == [1, 1]
+    assert made.snapshot.clusters[1].region == "eu"
+    same(made)
+
+
+def test_nonsense_told_together_with_others_hides_none_of_them() -> None:
+    """Of two new clusters that claim the same device the first is believed, and all others are."""
+    gamma = fleet(cluster(node(gpu()), name="gamma")).clusters[0]
+    nonsense = replace(BETA, nodes=(replace(BETA.nodes[0], devices=ALPHA.nodes[0].devices),))
+    made = LiveFleet()
+    made.know(["alpha", "beta", "gamma"], 0)
+    made.tell(ALPHA, nonsense, gamma)
+    assert [each.name for each in made.fleet().clusters] == ["alpha", "gamma"]
+    same(made)
+
+
 @pytest.mark.parametrize("place", ["", "node-0"])
 def test_cordons_keep_work_away(place: str) -> None:
     """A cordoned node or cluster takes nothing new, holds what it has, and takes work again afterwards."""
