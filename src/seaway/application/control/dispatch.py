@@ -18,7 +18,11 @@ class Dispatcher(Protocol):
     """Carries commands to clusters, each until it is answered for good, and brings reports."""
 
     def use(self, backends: Sequence[Backend]) -> None:
-        """Talk to these clusters from now on."""
+        """Talk to these clusters from now on.
+
+        One of a name that is talked to already, as over another kubeconfig, takes its place: it is asked for
+        everything, and has to be given anew what it is to be told.
+        """
 
     def give(self, outgoing: Outgoing, command: Command) -> None:
         """Have a cluster told something, in place of what it has not been told of the same attempt.
@@ -56,8 +60,9 @@ class InPlace:
         """See `Dispatcher`."""
         if self._stopped:
             return
-        self._backends = {backend.cluster: backend for backend in backends}
-        self._cursors = {name: cursor for name, cursor in self._cursors.items() if name in self._backends}
+        before, self._backends = self._backends, {backend.cluster: backend for backend in backends}
+        same = {name for name, backend in self._backends.items() if before.get(name) == backend}
+        self._cursors = {name: cursor for name, cursor in self._cursors.items() if name in same}
 
     def stop(self) -> None:
         """See `Dispatcher`."""

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.dispatch import Dispatcher
-from seaway.application.control.reports import Report
 from seaway.application.control.live import Live, read
 from seaway.application.control.observe import Observer
+from seaway.application.control.reports import Report
 from seaway.application.control.schedule import ProfileFactory, Scheduler
 from seaway.application.control.settings import ControlSettings
 from seaway.application.control.topology import Topology
@@ -86,6 +86,7 @@ class Controller:
         self._clock = clock
         self.half_read = False
         self._loaded = False
+        self._met: tuple[Backend, ...] = ()
         self._doubt = threading.Event()
         self._unsettled: list[Report] = []
         self._inbox: deque[Sequence[Change]] = deque()
@@ -178,10 +179,13 @@ class Controller:
         if known is None:
             return
         before, names = list(fleet.clusters), [backend.cluster for backend in known.backends]
-        if names != before or not fleet.met:
+        met = {backend.cluster: backend for backend in self._met}
+        exchanged = {each.cluster for each in known.backends if met.get(each.cluster, each) != each}
+        if names != before or not fleet.met or exchanged:
+            self._met = known.backends
             fleet.know(names, self._clock.monotonic_ns())
             self._dispatcher.use(known.backends)
-            self.live.tell_again(set(names).difference(before))
+            self.live.tell_again(set(names).difference(before) | exchanged)
             for changed in set(before).symmetric_difference(names):
                 self.live.reconsider(changed)
         fleet.connect(known.gateways, known.links)

@@ -58,12 +58,12 @@ class Threads:
 
     def use(self, backends: Sequence[Backend]) -> None:
         """See `Dispatcher`."""
-        there = {backend.cluster for backend in backends}
+        there = {backend.cluster: backend for backend in backends}
         with self._using:
             if self._stopping.is_set():
                 return
-            for name in list(self._lines):
-                if name not in there:
+            for name, line in list(self._lines.items()):
+                if there.get(name) != line.backend:
                     self._lines.pop(name).stop()
             for backend in backends:
                 if backend.cluster not in self._lines:
@@ -127,7 +127,7 @@ class _Line:
         report: Callable[[Sequence[Report]], None],
         watch_s: float,
     ) -> None:
-        self._backend = backend
+        self.backend = backend
         self._clock = clock
         self._random = random
         self._report = report
@@ -178,13 +178,13 @@ class _Line:
             if not due or self._stopping.is_set():
                 continue
             try:
-                answers = self._backend.send([command for _, command in due])
+                answers = self.backend.send([command for _, command in due])
                 if len(answers) != len(due):
                     raise InvariantError(f"{len(answers)} answers to {len(due)} commands")
             except Exception as error:
                 failures += 1
                 if not isinstance(error, UnavailableError):
-                    log.exception("telling %s failed", self._backend.cluster)
+                    log.exception("telling %s failed", self.backend.cluster)
                 reason = str(error) or type(error).__name__
                 self._settle(outbox, due, [Answer(done=False, reason=reason)] * len(due))
                 self._stopping.wait(self._pause_s(failures))
@@ -217,7 +217,7 @@ class _Line:
             answer = promised.result()
         except (Exception, CancelledError) as error:
             if not isinstance(error, UnavailableError | CancelledError):
-                log.exception("telling %s failed", self._backend.cluster)
+                log.exception("telling %s failed", self.backend.cluster)
             answer = Answer(done=False, reason=str(error) or type(error).__name__)
         self._settle(outbox, [told], [answer])
 
@@ -241,15 +241,15 @@ class _Line:
             with self._some:
                 cursor, this_round = self._cursor, self._round
             try:
-                changes = self._backend.changes(cursor, self._watch_s)
+                changes = self.backend.changes(cursor, self._watch_s)
             except UnavailableError as error:
                 failures += 1
-                self._say([Silent(self._backend.cluster, str(error))])
+                self._say([Silent(self.backend.cluster, str(error))])
                 self._stopping.wait(self._pause_s(failures))
                 continue
             except Exception:
                 failures += 1
-                log.exception("listening to %s failed", self._backend.cluster)
+                log.exception("listening to %s failed", self.backend.cluster)
                 self._stopping.wait(self._pause_s(failures))
                 continue
             failures = 0
@@ -257,7 +257,7 @@ class _Line:
                 if this_round != self._round:
                     continue  # everything is to be told anew
                 self._cursor = changes.cursor
-            self._say([Heard(self._backend.cluster, changes, asked_ns)])
+            self._say([Heard(self.backend.cluster, changes, asked_ns)])
             self._stopping.wait(GATHER_S)
 
     def _pause_s(self, failures: int) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from seaway.application.control.reports import Answered, Report, Silent
+from seaway.application.control.reports import Answered, Heard, Report, Silent
 from seaway.application.control.threads import Threads
 from seaway.application.ports.backend import Answer, Answers, Changes, Command, Removal
 from seaway.application.records import Outgoing, Verb
@@ -236,6 +236,21 @@ def test_a_cluster_that_left_is_told_nothing(talk: Talk) -> None:
     talk.give("alpha", Verb.CREATE)
     talk.answered(2)
     assert talk.clusters["alpha"].told == [("a", 1, "create")]
+
+
+def test_another_way_to_a_cluster_is_taken(talk: Talk) -> None:
+    """A cluster that is reached anew, as by another kubeconfig, is told and asked there: for everything, and alone."""
+    before = talk.clusters["alpha"]
+    before.speaks.release()
+    talk.until(lambda reports: any(isinstance(each, Heard) for each in reports))
+    talk.clusters["alpha"] = after = Scripted("alpha")
+    talk.threads.use(list(talk.clusters.values()))
+    assert after.listening.acquire(timeout=PATIENCE_S)
+    assert after.cursors == [""]
+    talk.give("alpha", Verb.CREATE)
+    talk.answered(1)
+    assert (before.told, after.told) == ([], [("a", 1, "create")])
+    before.speaks.release(10)
 
 
 def test_stopping_waits_for_nobody_and_says_nothing_more() -> None:

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from seaway.application.control.topology import Topology
+from seaway.application.ports.backend import Answers, Backend, Changes, Command
 from seaway.application.views import ClusterState
 from seaway.domain.errors import UnavailableError
 from seaway.domain.network import Link
@@ -54,6 +55,43 @@ def world() -> Iterator[tuple[Scene, World]]:
     made.plane.backends = between
     yield made, between
     between.open.set()
+
+
+class Way:
+    """A way to a cluster, which can be closed."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.cluster = backend.cluster
+        self.open = True
+
+    def changes(self, cursor: str, wait_s: float) -> Changes:
+        """Say what changed."""
+        return self._through().changes(cursor, wait_s)
+
+    def send(self, commands: Sequence[Command]) -> Answers:
+        """Hand commands on."""
+        return self._through().send(commands)
+
+    def _through(self) -> Backend:
+        if not self.open:
+            raise UnavailableError("closed")
+        return self.backend
+
+
+def test_another_way_to_a_cluster_is_taken(world: tuple[Scene, World]) -> None:
+    """Where a cluster is reached anew under its name, as by another kubeconfig, what it was not told yet goes there."""
+    made, _ = world
+    before, after = Way(made.cluster("alpha")), Way(made.cluster("alpha"))
+    made.clusters.clusters = lambda: [before]  # type: ignore[list-item, method-assign]
+    made.plane.run(5)
+    before.open = False
+    job_id = made.submit()
+    made.plane.run(5)
+    assert made.state(job_id) == "scheduled"
+    made.clusters.clusters = lambda: [after]  # type: ignore[list-item, method-assign]
+    made.plane.run(10)
+    assert (made.state(job_id), made.where(job_id)) == ("running", "alpha")
 
 
 def test_the_last_that_was_known_stands(world: tuple[Scene, World], caplog: pytest.LogCaptureFixture) -> None:
@@ -155,6 +193,6 @@ def test_an_error_nobody_foresaw_leaves_the_last_that_was_known(world: tuple[Sce
     between.backends = made.clusters
     topology.refresh()
     assert (topology.trouble, changed) == ("", [1])
-    made.clusters.links = lambda: (Link("a", "b", 1, bandwidth_mbps=1),)  # type: ignore[method-assign]
+    made.clusters.links = lambda: (Link("a", "b", 1, bandwidth_mbps=1),)  # type: ignore[list-item, method-assign]
     topology.refresh()
     assert changed == [1, 1]
