@@ -39,7 +39,7 @@ class Joined:
     troubles: tuple[str, ...] = ()
 
 
-def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = True) -> Joined:
+def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = True, replace: bool = False) -> Joined:
     """Put a context of a kubeconfig into the data folder.
 
     Parameters
@@ -50,6 +50,8 @@ def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = 
         What the cluster is to be called; empty for its context's name.
     look
         Whether to try the cluster first.
+    replace
+        Whether it may take the place of the kubeconfig that the cluster has: a token that expired, for one.
 
     Raises
     ------
@@ -68,8 +70,9 @@ def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = 
         raise RejectedError(f"{name!r} is no name for a cluster; {cluster_name(name)!r} would be", where="name")
     folder = data / KUBECONFIGS
     file = folder / f"{name}.yaml"
-    if file.exists():
-        raise RejectedError(f"there is a cluster {name!r} already, see {file}; choose another --name", where="name")
+    if file.exists() and not replace:
+        says = f"there is a cluster {name!r} already, see {file}; choose another --name, or --replace its kubeconfig"
+        raise RejectedError(says, where="name")
     text = alone(kubeconfig, context, name)
     seen, troubles = _look(text, name, kubeconfig) if look else (None, ())
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -166,7 +169,9 @@ def _see(folder: Path) -> tuple[Cluster, tuple[str, ...]]:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file that nobody else may read."""
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    """Write a file that nobody else may read, all at once: `seaway up` may be looking."""
+    fresh = file.with_name(f".{file.name}.{os.getpid()}")  # files that start with a dot are passed over
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as writing:
         writing.write(text)
+    fresh.replace(file)

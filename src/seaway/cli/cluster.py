@@ -42,19 +42,30 @@ def join(
     context: Annotated[str, typer.Option(help="Which of its contexts.", show_default="the current one")] = "",
     name: Annotated[str, typer.Option(help="What to call the cluster.", show_default="the context's name")] = "",
     look: Annotated[bool, typer.Option("--look/--no-look", help="Try the cluster before it is joined.")] = True,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Take this kubeconfig for a cluster that was joined, as with a new token.")
+    ] = False,
     data: Data = None,
 ) -> None:
     """Join a cluster: see that it answers and what GPUs it has, then keep its kubeconfig.
 
     Certificates that the kubeconfig names are put into the copy; a token's file and a program that gives
     tokens stay where they are.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway cluster join --kubeconfig alpha.kubeconfig[/cyan]
+
+    Its token expired, and here is another:
+
+      [cyan]seaway cluster join --kubeconfig alpha.kubeconfig --replace[/cyan]
     """
     from rich.console import Console
 
     from seaway.bootstrap.joining import join as do
 
     with Console(stderr=True).status("asking the cluster what it has ..."):
-        found = do(kubeconfig, context, name, data or data_folder(), look=look)
+        found = do(kubeconfig, context, name, data or data_folder(), look=look, replace=replace)
     _tell(found)
 
 

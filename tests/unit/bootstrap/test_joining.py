@@ -40,11 +40,26 @@ def test_a_cluster_is_joined_once_and_left(kubeconfig: Path, tmp_path: Path) -> 
     assert found.file.stat().st_mode & 0o777 == 0o600
     with pytest.raises(RejectedError, match="there is a cluster 'alpha' already"):
         join(kubeconfig, "alpha", "", tmp_path)
+    assert join(kubeconfig, "alpha", "", tmp_path, replace=True).file == found.file
     join(kubeconfig, "alpha", "other", tmp_path, look=False)
     assert joined(tmp_path) == ["alpha", "other"]
     leave("alpha", tmp_path)
     with pytest.raises(RejectedError, match="no cluster 'alpha' was joined here; there are: other"):
         leave("alpha", tmp_path)
+
+
+def test_a_kubeconfig_is_replaced_only_by_one_that_works(kubeconfig: Path, tmp_path: Path) -> None:
+    """The new one takes the old one's place in one step, once it was seen to work; nothing else is left behind."""
+    file = join(kubeconfig, "", "", tmp_path, look=False).file
+    before = file.read_text(encoding="utf-8")
+    changed(kubeconfig, "user", token="old")
+    with pytest.raises(UnavailableError):
+        join(kubeconfig, "", "", tmp_path, replace=True)
+    assert file.read_text(encoding="utf-8") == before
+    join(kubeconfig, "", "", tmp_path, look=False, replace=True)
+    assert "token: old" in file.read_text(encoding="utf-8")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert list(file.parent.iterdir()) == [file]
 
 
 def test_what_a_control_plane_of_karmada_is_for_is_said(tmp_path: Path) -> None:
