@@ -210,7 +210,7 @@ def test_karmada_and_a_member_behind_its_proxy() -> None:
 
 
 def test_reading_real_use() -> None:
-    """It takes one right more, in a file of its own: what is asked with it beside a member's is that and nothing else."""
+    """It takes one right more, in a file of its own: beside a member's rights nothing else is asked for."""
     asked = Asked(set())
     exporters = (Exporters("app=dcgm", 9400),)
     with ApiServer("alpha") as server, _folder() as folder:

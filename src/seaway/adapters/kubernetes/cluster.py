@@ -20,7 +20,7 @@ from seaway.adapters.kubernetes.usage.scraping import Scraper, Scraping
 from seaway.application.ports.backend import Answer, Changes, CollectorState, Command, Removal
 from seaway.application.ports.usage import NodeUsage
 from seaway.domain.deployment import Deployment
-from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.errors import RejectedError
 
 LOGS_S = 20.0
 MOST_LINES = 10_000

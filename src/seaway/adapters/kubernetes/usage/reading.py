@@ -20,7 +20,13 @@ from seaway.application.ports.usage import Held, Used
 MOST_SERIES = 8192
 """What is read of a page: a node of 16 cards, each shared by a hundred containers, has less than half."""
 
+MOST_LINES = 65_536
+"""What is looked at of a page at all: what else exporters tell, comments, empty lines."""
+
 LONGEST_LINE = 2048
+
+MOST_ESCAPES = 32
+"""Backslashes in a line: the parser takes the square of their number."""
 
 _NAME = re.compile(rb"[A-Za-z_:][A-Za-z0-9_:]*")
 
@@ -51,15 +57,15 @@ def read_page(page: bytes) -> Reading:
     """Read a page in Prometheus' text format; takes some 30 us for each series that tells of use."""
     told: defaultdict[str, defaultdict[Place, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
     series = broken = 0
-    for line in BytesIO(page):
+    for number, line in enumerate(BytesIO(page)):
+        if number >= MOST_LINES or series >= MOST_SERIES:
+            broken += 1
+            break
         began = _NAME.match(line)
         name = began.group().decode() if began else ""
         if name not in FIGURES:
             continue
         series += 1
-        if series > MOST_SERIES:
-            broken += 1
-            break
         try:
             place, part, value = _read_series(line, FIGURES[name])
         except Exception:  # noqa: BLE001  # whatever somebody's text does to the parser
@@ -83,7 +89,7 @@ def _read_series(line: bytes, figure: Figure) -> tuple[Place, str, int]:
     ValueError
         When it is too long, lacks a label, or its value cannot be; the parser raises this and others.
     """
-    if len(line) > LONGEST_LINE:
+    if len(line) > LONGEST_LINE or line.count(b"\\") > MOST_ESCAPES:
         raise ValueError("too long")
     (family,) = text_string_to_metric_families(line.decode())
     (sample,) = family.samples

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -305,3 +306,50 @@ def test_a_token_that_no_header_can_have_is_told(
         reactor.run(api.get("/a"), 10)
     assert "secret" not in str(caught.value)
     assert not server.asked
+
+
+def test_a_page_behind_a_proxy_is_read_to_a_limit(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+) -> None:
+    """One that is longer, or compressed although nobody asked for that, is refused instead of kept."""
+    api = connect(kubeconfig(tmp_path, server.url, {"token": "secret"}))
+    assert reactor.run(api.page("/proxy/metrics", 2), 10) == b"{}"
+    assert server.asked[-1][2]["accept-encoding"] == "identity"
+    with pytest.raises(RejectedError, match="more than 1 bytes"):
+        reactor.run(api.page("/proxy/metrics", 1), 10)
+    server.answering = lambda request: reply(request, 200, {}, content_encoding="gzip")
+    with pytest.raises(RejectedError, match="compressed"):
+        reactor.run(api.page("/proxy/metrics", 100), 10)
+
+
+def test_a_page_that_drips_ends_in_time(server: Server, reactor: Reactor, connect: Connect, tmp_path: Path) -> None:
+    """A byte now and then does not put the end off."""
+
+    def drip(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("content-length", "1000000")
+        request.end_headers()
+        with suppress(OSError):
+            for _ in range(1000):
+                request.wfile.write(b"#")
+                request.wfile.flush()
+                time.sleep(0.01)
+
+    server.answering = drip
+    api = connect(kubeconfig(tmp_path, server.url, {"token": "secret"}), call_s=0.3)
+    with pytest.raises(UnavailableError, match="in time"):
+        reactor.run(api.page("/proxy/metrics", 10**6), 10)
+
+
+def test_a_page_that_knows_nobody_has_it_asked_once_who_seaway_is(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+) -> None:
+    """Whoever is behind the proxy could have the program of a kubeconfig run again and again."""
+    times = tmp_path / "times"
+    user = program(tmp_path, f"echo x >> {times}\n{say_token('secret')}")
+    api = connect(kubeconfig(tmp_path, server.url, user))
+    server.answering = lambda request: reply(request, 401, {"message": "who are you"})
+    for _ in range(5):
+        with pytest.raises(ApiError, match="who are you"):
+            reactor.run(api.page("/proxy/metrics", 100), 10)
+    assert len(times.read_text().split()) == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seaway.adapters.kubernetes.usage.figures import FIGURES
-from seaway.adapters.kubernetes.usage.reading import LONGEST_LINE, MOST_SERIES, read_page
+from seaway.adapters.kubernetes.usage.reading import LONGEST_LINE, MOST_ESCAPES, MOST_LINES, MOST_SERIES, read_page
 from seaway.application.ports.usage import Used
 
 PAGES = Path(__file__).parent / "pages"
@@ -77,6 +77,7 @@ def test_shares_that_a_container_has_of_one_card_add_up() -> None:
         '{UUID="GPU-0} 1',
         '{UUID="GPU-0",UUID="GPU-1"} 1',
         '{UUID="' + "x" * LONGEST_LINE + '"} 1',
+        '{UUID="' + "\\\\" * MOST_ESCAPES + '"} 1',
         " 1",
     ],
     ids=lambda line: line[:40],
@@ -104,6 +105,7 @@ def test_a_page_without_end_is_read_to_a_limit() -> None:
     lines = "".join(f'DCGM_FI_DEV_FB_USED{{UUID="GPU-{number}"}} 1\n' for number in range(MOST_SERIES + 100))
     read = read_page(lines.encode())
     assert (len(read.devices), read.broken) == (MOST_SERIES, 1)
+    assert read_page(b"\n" * MOST_LINES + page("dcgm-4")).devices == {}
 
 
 @pytest.mark.parametrize("text", [b"", b"\n" * 1000, b"<html>502</html>", b'{"kind":"Status"}', b"# HELP x y\nup 1\n"])

@@ -1,0 +1,52 @@
+"""Tables of the fleet."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console
+
+from seaway.cli.fleet import _devices
+
+
+def device(index: int, used: dict[str, Any] | None) -> dict[str, Any]:
+    """Return a device as the API shows it."""
+    return {
+        "cluster": "east",
+        "node": "host1",
+        "uuid": f"GPU-{index}",
+        "index": index,
+        "model": "A100",
+        "mode": "hami-core",
+        "healthy": True,
+        "share_limit": 10,
+        "memory_mib": {"total": 81_920, "used": 8192, "free": 73_728},
+        "core_milli": {"total": 1000, "used": 500, "free": 500},
+        "slices": [],
+        "used": used,
+    }
+
+
+def printed(*devices: dict[str, Any]) -> list[str]:
+    """Print devices on a wide terminal."""
+    out = io.StringIO()
+    Console(file=out, width=160, highlight=False).print(_devices({"devices": list(devices)}, wide=False))
+    return out.getvalue().splitlines()
+
+
+def test_what_is_used_stands_beside_what_is_taken() -> None:
+    """Where it was measured; a dash where it was not, which is not 0."""
+    head, first, second = printed(
+        device(0, {"memory_bytes": 20 << 30, "core_milli": None, "age_s": 1.0}), device(1, None)
+    )
+    assert head.split()[3:7] == ["MEMORY", "CORES", "USED", "BUSY"]
+    assert "20Gi" in first.replace(" ", "")
+    assert (first.count("–"), second.count("–")) == (1, 2)
+
+
+def test_where_nothing_is_measured_there_are_no_such_columns() -> None:
+    """Also on a server that does not know of it yet."""
+    old = {key: value for key, value in device(0, None).items() if key != "used"}
+    assert "USED" not in printed(device(0, None))[0]
+    assert "USED" not in printed(old)[0]
