@@ -10,16 +10,17 @@ from threading import Lock
 from time import monotonic, sleep
 
 from seaway.adapters.kubernetes.cluster import CLOSE_S, KubernetesCluster
-from seaway.adapters.kubernetes.collect.follow import SERVICES, SOURCES
+from seaway.adapters.kubernetes.collect.follow import PINGS, SERVICES, SOURCES
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.members import MEMBERS, Members, proxy
 from seaway.adapters.kubernetes.collect.ours import SELECTOR
 from seaway.adapters.kubernetes.collect.owned import Key, Owned, OwnedSink
+from seaway.adapters.kubernetes.collect.ping import SOURCE, ping
 from seaway.adapters.kubernetes.collect.reflect import Source, reflect
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import KINDS
 from seaway.adapters.kubernetes.connection.api import Api
-from seaway.adapters.kubernetes.connection.backoff import Backoff
+from seaway.adapters.kubernetes.connection.backoff import Backoff, Bell
 from seaway.adapters.kubernetes.connection.contexts import current_context
 from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.reactor import Reactor
@@ -75,7 +76,7 @@ class KarmadaBackends:
         self._bindings = Bindings(self._api)
         self._owned = Owned(self._wishes.namespace, self._miss)
         self._members = Members()
-        self._health = Health([MEMBERS.path, BOUND.path, *(each.path for each in OWN)])
+        self._health = Health([SOURCE, MEMBERS.path, BOUND.path, *(each.path for each in OWN)])
         self._clusters: dict[str, KubernetesCluster] = {}
         self._following = self._reactor.keep("Karmada", self._follow())
 
@@ -140,12 +141,16 @@ class KarmadaBackends:
     async def _follow(self) -> None:
         """Follow what is in the control plane itself: its members, and Seaway's own objects in their namespace."""
         namespace = self._wishes.namespace
-        bound = BOUND.within(namespace)
+        bound, bell = BOUND.within(namespace), Bell()
+        every_s = self._wishes.limits.patience_s / PINGS
+
+        def tried() -> Backoff:
+            return Backoff(self._random, bell=bell)
+
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(reflect(self._api, MEMBERS, self._members, self._health, Backoff(self._random)))
-            tasks.create_task(reflect(self._api, bound, self._bindings, self._health, Backoff(self._random)))
+            tasks.create_task(ping(self._api, self._health, self._random, every_s, bell))
+            tasks.create_task(reflect(self._api, MEMBERS, self._members, self._health, tried()))
+            tasks.create_task(reflect(self._api, bound, self._bindings, self._health, tried()))
             for source in OWN:
                 sink = OwnedSink(self._owned, source.path)
-                tasks.create_task(
-                    reflect(self._api, source.within(namespace), sink, self._health, Backoff(self._random))
-                )
+                tasks.create_task(reflect(self._api, source.within(namespace), sink, self._health, tried()))

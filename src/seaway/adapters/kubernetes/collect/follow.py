@@ -16,7 +16,7 @@ from seaway.adapters.kubernetes.collect.services import ServiceObject, address
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import KINDS, WorkloadObject
 from seaway.adapters.kubernetes.connection.api import Api
-from seaway.adapters.kubernetes.connection.backoff import Backoff
+from seaway.adapters.kubernetes.connection.backoff import Backoff, Bell
 from seaway.adapters.kubernetes.objects import Broken, Meta, NodeObject, Part, PodObject, ResourceClaim, ResourceSlice
 
 NODES = Source("/api/v1/nodes", NodeObject)
@@ -76,11 +76,13 @@ async def follow(api: Api, view: ClusterView, health: Health, random: Random) ->
         view.broken,
     )
 
+    bell = Bell()
+
     def tried() -> Backoff:
-        return Backoff(random)
+        return Backoff(random, bell=bell)
 
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(ping(api, health, random, view.patience_s / PINGS))
+        tasks.create_task(ping(api, health, random, view.patience_s / PINGS, bell))
         tasks.create_task(_stir(view))
         tasks.create_task(reflect(api, NODES, nodes, health, tried()))
         tasks.create_task(reflect(api, SLICES, slices, health, tried()))

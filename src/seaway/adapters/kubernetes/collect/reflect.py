@@ -128,10 +128,10 @@ async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, ba
             began_s = asyncio.get_running_loop().time()
             await _watch(api, source, sink, told, health, backoff)
             if asyncio.get_running_loop().time() - began_s < BRIEF_S:
-                await asyncio.sleep(backoff.failed())
+                await backoff.pause()
         except _OverrunError:
             told.version = ""
-            await asyncio.sleep(backoff.failed())
+            await backoff.pause()
         except ApiError as error:
             told.version = ""
             if source.optional and error.missing:
@@ -140,19 +140,19 @@ async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, ba
                 await asyncio.sleep(ABSENT_S)
             else:
                 health.failed(source.path, str(error))
-                await asyncio.sleep(backoff.failed())
+                await backoff.pause()
         except UnavailableError as error:
             health.failed(source.path, str(error))
-            await asyncio.sleep(max(backoff.failed(), error.retry_after_s if error.retry_after_s > SOON_S else 0))
+            await backoff.pause(error.retry_after_s if error.retry_after_s > SOON_S else 0)
         except UndecodableError as error:
             told.version = ""
             health.failed(source.path, f"{api.name} answers what is no Kubernetes: {error}")
-            await asyncio.sleep(backoff.failed())
+            await backoff.pause()
         except Exception as error:  # a mistake of ours must not end the view of a cluster for ever
             told.version = ""
             log.exception("%s: following %s failed", api.name, source.path)
             health.failed(source.path, str(error) or type(error).__name__)
-            await asyncio.sleep(backoff.failed())
+            await backoff.pause()
 
 
 async def _list(api: Api, source: Source[T], sink: Sink[T]) -> str:

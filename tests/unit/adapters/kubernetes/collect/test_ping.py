@@ -1,0 +1,69 @@
+"""A server that answers again wakes whoever waits to ask it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from random import Random
+from time import monotonic
+
+from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.ping import SOURCE, ping
+from seaway.adapters.kubernetes.collect.reflect import reflect
+from seaway.adapters.kubernetes.connection.api import Api
+from seaway.adapters.kubernetes.connection.backoff import Backoff, Bell
+from seaway.adapters.kubernetes.connection.credentials import Credentials
+from seaway.testing.kubernetes import ApiServer
+from tests.unit.adapters.kubernetes.collect.test_reflect import THINGS, WAIT_S, Sink
+
+HOUR_S = 3600.0
+
+
+def test_the_first_answer_after_a_silence_wakes_those_who_wait(tmp_path: Path) -> None:
+    """Who was to try again in an hour does so as soon as a ping is answered."""
+    with ApiServer("alpha", controllers=()) as server:
+        server.kubeconfig(tmp_path / "alpha")
+        server.faults.error(503)
+        health = Health([SOURCE, THINGS.path])
+
+        async def follow() -> None:
+            api = Api("alpha", Credentials(tmp_path / "alpha", "alpha"))
+            bell = Bell()
+            backoff = Backoff(Random(1), HOUR_S, HOUR_S, bell)
+            async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
+                following = [
+                    tasks.create_task(reflect(api, THINGS, Sink(), health, backoff)),
+                    tasks.create_task(ping(api, health, Random(1), 0.02, bell)),
+                ]
+                while len([each for each in health.failing().values() if each]) < 2:
+                    await asyncio.sleep(0.01)
+                await asyncio.to_thread(server.faults.clear)
+                while not health.complete:
+                    await asyncio.sleep(0.01)
+                for each in following:
+                    each.cancel()
+            await api.close()
+
+        asyncio.run(follow())
+        assert not health.failing_s
+
+
+def test_a_ring_counts_once_and_never_before_the_time_that_a_server_asked_for() -> None:
+    """One that came during a try ends the wait after it, and not the next; Retry-After is kept."""
+
+    async def wait() -> None:
+        bell = Bell()
+        backoff = Backoff(Random(1), HOUR_S, HOUR_S, bell)
+        bell.ring()
+        began_s = monotonic()
+        async with asyncio.timeout(WAIT_S):
+            await backoff.pause(0.2)
+        assert monotonic() - began_s >= 0.19
+        waits = asyncio.create_task(backoff.pause())
+        await asyncio.sleep(0.05)
+        assert not waits.done()
+        bell.ring()
+        async with asyncio.timeout(WAIT_S):
+            await waits
+
+    asyncio.run(wait())
