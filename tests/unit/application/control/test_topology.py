@@ -193,6 +193,6 @@ def test_an_error_nobody_foresaw_leaves_the_last_that_was_known(world: tuple[Sce
     between.backends = made.clusters
     topology.refresh()
     assert (topology.trouble, changed) == ("", [1])
-    made.clusters.links = lambda: (Link("a", "b", 1, bandwidth_mbps=1),)  # type: ignore[list-item, method-assign]
+    made.clusters.links = lambda: (Link("a", "b", 1, bandwidth_mbps=1),)  # type: ignore[method-assign]
     topology.refresh()
     assert changed == [1, 1]
