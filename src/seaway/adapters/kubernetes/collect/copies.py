@@ -13,6 +13,7 @@ from seaway.domain.deployment import Cause, Copy, CopyPhase, ReplicaStatus
 
 STARTED = frozenset({CopyPhase.RUNNING, CopyPhase.SUCCEEDED})
 NOT_YET = Verdict(CopyPhase.STARTING)
+RUNS = Verdict(CopyPhase.RUNNING)
 
 
 def assemble(
@@ -88,7 +89,7 @@ def _seats(replicas: tuple[int, ...], pods: list[Seen]) -> Iterator[tuple[int, S
 
 def _verdict(pod: Seen | None, refused: Mapping[str, Cause], workload: Workload | None) -> Verdict:
     if workload and workload.decides and workload.ended and workload.ended.phase is CopyPhase.SUCCEEDED:
-        return workload.ended
+        return workload.ended if pod is None or not pod.holds else RUNS  # what still runs still has its devices
     if pod is None or pod.verdict is None:
         return Verdict(CopyPhase.STARTING, workload.trouble) if workload and workload.trouble else NOT_YET
     if pod.verdict.refused and pod.uid in refused:
@@ -100,8 +101,8 @@ def _in_the_end(pod: Seen | None, said: Verdict, workload: Workload | None, lost
     """Take a workload's word for how a replica ended whose pod is gone, or goes without having ended."""
     if workload is None or workload.ended is None or said.phase is CopyPhase.SUCCEEDED:
         return said
-    if workload.decides:
-        return workload.ended
+    if workload.decides and workload.ended.phase is CopyPhase.FAILED:
+        return workload.ended if pod is None else said
     if workload.ended.phase is CopyPhase.SUCCEEDED:
         return workload.ended if pod is None else said
     goes = pod is None or pod.leaves

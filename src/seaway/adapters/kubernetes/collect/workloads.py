@@ -78,7 +78,7 @@ class Workload:
     ended
         How it ended, by its own word; None while it goes on. Its pods may be gone by then.
     decides
-        Whether `ended` counts whatever its pods do: Ray's go on when its job is over.
+        Whether `ended` counts whatever its pods said before they were gone: Ray's do not end when its job does.
     """
 
     job_id: str

@@ -18,8 +18,8 @@ from seaway.adapters.kubernetes.templates.raycluster import assemble, cluster_sp
 def render(context: Context) -> list[Manifest]:
     """Write down one RayJob, whose entry point is what the job says to run.
 
-    KubeRay hands it in over HTTP, so there is no pod that Seaway did not place. The cluster stays until Seaway
-    removes it: it has to see how the job ended, by the RayJob's ``status.jobStatus``, for Ray's pods do not end.
+    KubeRay hands it in over HTTP, so there is no pod that Seaway did not place. How the job ended the RayJob's
+    status says, for Ray's pods do not end: KubeRay removes them, so that their devices are free then.
     """
     run = context.spec.run
     cluster, templates = cluster_spec(context, ("spec", "rayClusterSpec"), Pod(command=(), args=()))
@@ -27,7 +27,7 @@ def render(context: Context) -> list[Manifest]:
         "entrypoint": shlex.join((*run.command, *run.args)),
         "submissionMode": "HTTPMode",
         "backoffLimit": 0,
-        "shutdownAfterJobFinishes": False,
+        "shutdownAfterJobFinishes": True,
         "rayClusterSpec": cluster,
     }
     return assemble(context, "RayJob", spec, templates)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from seaway.adapters.kubernetes.collect.copies import assemble
 from seaway.adapters.kubernetes.collect.feedback import Verdict
 from seaway.adapters.kubernetes.collect.pods import Seen
@@ -48,22 +50,31 @@ def ray(phase: CopyPhase, reason: str = "") -> list[Workload]:
     return [Workload(*KEY, "a", (0, 1), ended=Verdict(phase, reason), decides=True), workload()]
 
 
-def test_a_workload_that_decides_is_over_while_its_pods_run() -> None:
-    """Ray's pods do not end when its job does."""
-    pods = [pod("p1"), pod("p2")]
-    done = copy(ray(CopyPhase.SUCCEEDED), pods)
-    assert done.phase is CopyPhase.SUCCEEDED
-    assert [each.node for each in done.replicas] == ["node-p1", "node-p2"]
-    failed = copy(ray(CopyPhase.FAILED, "its Ray job failed: no data"), pods)
-    assert (failed.phase, failed.reason) == (CopyPhase.FAILED, "its Ray job failed: no data")
+@pytest.mark.parametrize(
+    ("end", "phase"), [(CopyPhase.SUCCEEDED, CopyPhase.SUCCEEDED), (CopyPhase.FAILED, CopyPhase.FAILED)]
+)
+def test_a_workload_that_decides_is_over_when_its_pods_are_gone(end: CopyPhase, phase: CopyPhase) -> None:
+    """Ray's pods do not end when its job does: they are removed, and hold their devices until then."""
+    made = ray(end, "its Ray job failed: no data")
+    assert copy(made, [pod("p1"), pod("p2")]).phase is CopyPhase.RUNNING
+    over = copy(made, [])
+    assert (over.phase, {each.phase for each in over.replicas}) == (phase, {phase})
+    assert over.reason == ("its Ray job failed: no data" if end is CopyPhase.FAILED else "")
+
+
+def test_a_failure_is_told_with_the_first_pod_that_is_gone() -> None:
+    """The others are still there, and are still to be removed."""
+    made = copy(ray(CopyPhase.FAILED, "its Ray job failed"), [pod("p1")])
+    assert (made.phase, made.reason) == (CopyPhase.FAILED, "its Ray job failed")
+    assert [each.phase for each in made.replicas] == [CopyPhase.RUNNING, CopyPhase.FAILED]
 
 
 def test_what_ended_well_did_so_whatever_became_of_a_pod() -> None:
     """Ray does without a worker that died, and its job's word counts; of a failure the pod knows more."""
-    dead = Verdict(CopyPhase.FAILED, "container main ran out of memory and was killed")
-    pods = [pod("p1"), pod("p2", dead)]
-    assert copy(ray(CopyPhase.SUCCEEDED), pods).phase is CopyPhase.SUCCEEDED
-    assert copy(ray(CopyPhase.FAILED, "its Ray job failed"), pods).reason == dead.reason
+    dead = replace(pod("p2", Verdict(CopyPhase.FAILED, "out of memory")), holds=False)
+    assert copy(ray(CopyPhase.SUCCEEDED), [pod("p1"), dead]).phase is CopyPhase.RUNNING
+    assert copy(ray(CopyPhase.SUCCEEDED), [dead]).phase is CopyPhase.SUCCEEDED
+    assert copy(ray(CopyPhase.FAILED, "its Ray job failed"), [dead]).reason == "out of memory"
 
 
 def test_pods_without_a_workload_are_still_a_copy() -> None:

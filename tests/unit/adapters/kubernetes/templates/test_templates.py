@@ -351,11 +351,11 @@ def test_a_raycluster_has_a_head_and_a_group_for_each_part() -> None:
 
 
 def test_a_rayjob_runs_the_command_as_its_entry_point() -> None:
-    """The command is quoted into one line, and runs nowhere else; the cluster stays until Seaway has seen its end."""
+    """The command is quoted into one line, and runs nowhere else; KubeRay removes the cluster at its end."""
     run = replace(sample.RUN, command=("python", "-c"), args=("print('a b')", "$HOME"))
     (ray,) = many(render(deployment("rayjob", run=run), options()), "RayJob")
     assert ray["spec"]["entrypoint"] == """python -c 'print('"'"'a b'"'"')' '$HOME'"""
-    assert ray["spec"]["shutdownAfterJobFinishes"] is False
+    assert ray["spec"]["shutdownAfterJobFinishes"] is True
     for pods in pod_templates(ray):
         assert "command" not in pods["spec"]["containers"][0]
 
