@@ -195,6 +195,11 @@ class LiveFleet:
         """Return the cordon on a cluster, or on a node itself."""
         return self._cordons.get((cluster, node))
 
+    def devices(self, clusters: Iterable[str]) -> set[str]:
+        """Return the devices that clusters told of, by uuid."""
+        told = [live.cluster for name in clusters if (live := self.clusters.get(name)) and live.cluster]
+        return {device.uuid for cluster in told for node in cluster.nodes for device in node.devices}
+
     def cordons(self) -> Iterable[Cordon]:
         """Return all cordons."""
         return self._cordons.values()

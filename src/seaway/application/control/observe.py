@@ -25,11 +25,12 @@ MOST_MADE_AGAIN = 3
 
 @dataclass(frozen=True, slots=True)
 class _News:
-    """What came in about one attempt: which clusters confirmed it, and which refused."""
+    """What came in about one attempt: who confirmed it, refused it, lost it, and would have it on no node."""
 
     confirmed: dict[str, Outgoing]
     refused: dict[str, str]
     missing: set[str]
+    unfit: set[str]
 
 
 class Observer:
@@ -90,6 +91,8 @@ class Observer:
         noted = _of(news, key)
         if report.answer.refused:
             noted.refused[outgoing.cluster] = report.answer.reason
+            if report.answer.everywhere:
+                noted.unfit.add(outgoing.cluster)
         elif (*key, outgoing.cluster) in self._live.gone:
             noted.missing.add(outgoing.cluster)  # made, and gone before the answer came
         else:
@@ -175,7 +178,7 @@ class Observer:
             return None
         job, attempt = found
         if news.refused:
-            return self._refused(job, attempt, news.refused)
+            return self._refused(job, attempt, news.refused, news.unfit)
         copies = self._live.seen[key]
         phases = [copies[cluster].phase if cluster in copies else None for cluster in attempt.clusters]
         if CopyPhase.FAILED in phases:
@@ -275,13 +278,16 @@ class Observer:
         self._live.setbacks[attempt.job_id] = times
         return times
 
-    def _refused(self, job: JobRecord, attempt: Attempt, refused: dict[str, str]) -> Change:
-        """Send a job back to its queue, kept from the devices where a cluster would not have it."""
+    def _refused(self, job: JobRecord, attempt: Attempt, refused: dict[str, str], unfit: Iterable[str] = ()) -> Change:
+        """Send a job back to its queue, kept from the devices where a cluster would not have it: all of one unfit."""
         cluster, reason = next(iter(refused.items()))
         devices = {
             each.uuid for placement in attempt.placements if placement.cluster in refused for each in placement.slices
         }
         before = self._live.refusals.get(job.id, NEVER_REFUSED)
+        wider = devices | self._live.fleet.devices(unfit)
+        if self._live.fleet.devices(self._live.fleet.clusters) - before.devices - wider:  # else it could go nowhere
+            devices = wider
         self._live.refusals[job.id] = Refusals(before.times + 1, before.devices | devices)
         self._live.deadlines.in_seconds(self._live.settings.forgive_s, Due.FORGIVE, (job.id, 0, ""))
         text = f"{cluster} refused it: {reason}"
@@ -328,7 +334,7 @@ class Observer:
 
 def _of(news: dict[Key, _News], key: Key) -> _News:
     if key not in news:
-        news[key] = _News({}, {}, set())
+        news[key] = _News({}, {}, set(), set())
     return news[key]
 
 

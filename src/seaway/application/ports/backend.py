@@ -35,11 +35,14 @@ class Answer:
     refused
         The cluster will not, and asking again will not help; `reason` says why. With neither, the
         command may be tried again later.
+    everywhere
+        Of what is refused: none of its nodes would do, as when it does not know the kind of an object.
     """
 
     done: bool
     refused: bool = False
     reason: str = ""
+    everywhere: bool = False
 
 
 Answers = Sequence[Answer | Future[Answer]]

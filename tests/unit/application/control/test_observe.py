@@ -162,6 +162,22 @@ def test_a_refusal_sends_the_job_elsewhere() -> None:
     assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
 
 
+def test_a_cluster_that_has_no_use_for_a_job_is_kept_from_as_a_whole() -> None:
+    """Where an object's kind is unknown no node would do: the next attempt goes to another cluster, if one is left."""
+    made = scene()
+    made.plane.submit(spec())
+    answer = Answer(done=False, refused=True, reason="no such kind", everywhere=True)
+    refused = []
+    for _ in range(20):
+        made.plane.controller.step()
+        for outgoing in list(made.plane.store.outgoing()):
+            if outgoing.verb is Verb.CREATE:
+                made.plane.writer.commit(made.plane.controller.observer.changes([Answered(outgoing, answer)]))
+                refused.append(outgoing.cluster)
+        made.clock.advance_s(5)
+    assert refused[:3] == ["alpha", "beta", "beta"]
+
+
 def test_a_cluster_that_decides_otherwise_only_later_is_a_refusal_too() -> None:
     """Its own scheduler has the last word; a job that it turns away goes to other devices, at no cost of a retry."""
     made = scene()

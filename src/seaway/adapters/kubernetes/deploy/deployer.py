@@ -72,7 +72,7 @@ class Deployer(ABC):
                     awaited = await self.create(command)
                 await self.settled(awaited)
         except RejectedError as error:
-            return Answer(done=False, refused=True, reason=error.message)
+            return Answer(done=False, refused=True, reason=error.message, everywhere=True)
         except TimeoutError:
             raise UnavailableError(f"it was not carried out within {CARRY_OUT_S:g} s") from None
         return Answer(done=True)
