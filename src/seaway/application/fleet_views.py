@@ -162,4 +162,5 @@ def _cluster(
         gpu_memory_mib=sums.gpu_memory_mib,
         jobs=sums.jobs,
         strays=strays,
+        silence="" if live.state is ClusterState.UP else live.silence,
     )

@@ -147,6 +147,8 @@ class ClusterView:
     ----------
     silent_s
         Seconds since it answered last.
+    silence
+        Why it does not; empty while it is up, and where nothing is known.
     strays
         Copies there that no attempt known to Seaway accounts for.
     """
@@ -167,6 +169,7 @@ class ClusterView:
     gpu_memory_mib: Amount
     jobs: int
     strays: tuple[str, ...] = ()
+    silence: str = ""
 
 
 @dataclass(frozen=True, slots=True)

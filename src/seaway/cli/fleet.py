@@ -97,8 +97,14 @@ def _clusters(body: Body, *, wide: bool) -> RenderableType:
         Column("SILENT", lambda each: seconds(each["silent_s"]), right=True, wide=True, drop=9),
         Column("STRAYS", lambda each: str(len(each["strays"])), right=True, wide=True, drop=9),
         Column("CORDON", _cordon, cut=True, drop=3),
+        *([Column("SILENCE", _silence, cut=True)] if any(map(_silence, body["clusters"])) else ()),
     )
     return Rows(columns, body["clusters"], wide=wide)
+
+
+def _silence(cluster: Body) -> str:
+    """Say why a cluster does not answer; servers of old do not."""
+    return str(cluster.get("silence", ""))
 
 
 def _nodes(body: Body, *, wide: bool) -> RenderableType:

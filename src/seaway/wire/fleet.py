@@ -58,6 +58,8 @@ class ClusterOut(Shown):
     state: Literal["up", "stale", "lost", "gone"]
     silent_s: int
     """Seconds since it answered last."""
+    silence: str
+    """Why it does not answer, in words; empty while it is up, and where nothing is known."""
     gateway: str
     region: str
     hardware: list[str]
@@ -251,6 +253,7 @@ def cluster_fields(view: ClusterView) -> dict[str, Any]:
         "name": view.name,
         "state": view.state.value,
         "silent_s": view.silent_s,
+        "silence": view.silence,
         "gateway": view.gateway,
         "region": view.region,
         "hardware": list(view.hardware),

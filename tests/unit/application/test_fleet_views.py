@@ -41,6 +41,21 @@ def test_nodes_that_take_no_work_say_so() -> None:
     assert views[0].cordon is None
 
 
+def test_a_silent_cluster_says_why() -> None:
+    """Why a cluster does not answer is shown once it counts as silent, and no more when it is up again."""
+    made = scene()
+    made.cluster("beta").disconnect()
+    made.plane.run(5)
+    assert [view.silence for view in made.plane.overview.clusters()] == ["", ""]
+    made.plane.run(15)
+    alpha, beta = made.plane.overview.clusters()
+    assert (alpha.silence, beta.state) == ("", ClusterState.STALE)
+    assert "beta" in beta.silence
+    made.cluster("beta").reconnect()
+    made.plane.run(5)
+    assert [view.silence for view in made.plane.overview.clusters()] == ["", ""]
+
+
 def test_a_cluster_that_never_answered_is_shown_empty() -> None:
     """It is there by name, with nothing in it."""
     made = scene()

@@ -50,6 +50,8 @@ class LiveCluster:
         Whether it answers.
     heard_ns
         When it answered last, by the monotonic clock.
+    silence
+        Why it did not answer when it was asked last; empty when it did.
     strays
         Copies there that no job known to Seaway accounts for, by name.
     occupied
@@ -60,6 +62,7 @@ class LiveCluster:
     heard_ns: int
     cluster: Cluster | None = None
     state: ClusterState = ClusterState.STALE
+    silence: str = ""
     strays: dict[str, Stray] = field(default_factory=dict)
     occupied: Occupied = field(init=False)
 

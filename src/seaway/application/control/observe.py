@@ -72,8 +72,9 @@ class Observer:
                     self._answered(report, news, removed)
                 case Heard():
                     changes += self._heard(report, news, known)
-                case Silent():
-                    pass  # upkeep notices by the clock that nothing was heard
+                case Silent():  # upkeep notices by the clock for how long
+                    if live := self._live.fleet.clusters.get(report.cluster):
+                        live.silence = report.reason
         changes += [self._removed(key, clusters) for key, clusters in removed.items()]
         changes += [change for key, told_of in news.items() if (change := self._judge(key, told_of))]
         return changes
@@ -119,7 +120,7 @@ class Observer:
         live = self._live.fleet.clusters.get(report.cluster)
         if live is None:
             return
-        live.heard_ns = self._live.clock.monotonic_ns()
+        live.heard_ns, live.silence = self._live.clock.monotonic_ns(), ""
         if live.state is not ClusterState.UP and live.cluster is not None:
             before = live.state
             self._live.fleet.set_state(live.name, ClusterState.UP)
