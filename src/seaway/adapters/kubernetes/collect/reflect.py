@@ -21,6 +21,7 @@ from seaway.adapters.kubernetes.objects import (
     Broken,
     Failure,
     Item,
+    Meta,
     Part,
     UndecodableError,
     WatchEvent,
@@ -219,7 +220,11 @@ def _hand_on(event: WatchEvent, source: Source[T], sink: Sink[T]) -> str:
         return read_body(bytes(event.object), Item).metadata.resource_version
     item = read_item(event.object, source.kind)
     if isinstance(item, Broken):
-        sink.broken(item)
+        if event.type == "DELETED":
+            meta = Meta(name=item.name, namespace=item.namespace, uid=item.uid)
+            sink.drop(source.kind(metadata=meta))
+        else:
+            sink.broken(item)
         return item.resource_version
     if event.type == "DELETED":
         sink.drop(item)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import Condition
@@ -233,11 +233,13 @@ class ClusterView:
                 self._trouble(f"node/{name}", view.troubles)
                 self._note(None)
 
-    def put_slices(self, changed: Iterable[ResourceSlice], gone: Iterable[str] = ()) -> None:
+    def put_slices(self, changed: Iterable[ResourceSlice], gone: Collection[str] = ()) -> None:
         """Take resource slices as they are now, and note which, by name, are gone."""
         with self._changed:
             left = [each for name in gone if (each := self._slices.pop(name, None))]
             fresh = list(changed)
+            for name in (*gone, *(each.metadata.name for each in fresh)):
+                self._trouble(f"resource slice/{name}", ())
             self._slices |= {each.metadata.name: each for each in fresh}
             for node in {each.spec.node_name for each in (*left, *fresh)} & self._written.keys():
                 self.put_node(self._written[node])
@@ -249,12 +251,14 @@ class ClusterView:
     def put_claim(self, claim: ResourceClaim) -> None:
         """Take a resource claim as it is now."""
         with self._changed:
+            self._trouble(f"resource claim/{claim.metadata.namespace}/{claim.metadata.name}", ())
             for pod in self._shares.put_claim(claim):
                 self.put_pod(pod)
 
     def drop_claim(self, name: str) -> None:
         """Note that a resource claim is gone."""
         with self._changed:
+            self._trouble(f"resource claim/{name}", ())
             for pod in self._shares.drop_claim(name):
                 self.put_pod(pod)
 
@@ -269,9 +273,9 @@ class ClusterView:
         """Note that a node is gone."""
         with self._changed:
             self._written.pop(name, None)
+            self._trouble(f"node/{name}", ())
             if self._nodes.pop(name, None):
                 self._cluster = None
-                self._trouble(f"node/{name}", ())
                 self._note(None)
 
     def replace_nodes(self, written: Sequence[NodeObject]) -> None:
@@ -302,10 +306,10 @@ class ClusterView:
         with self._changed:
             before = self._pods.pop(full_name, None)
             self._shares.forget(full_name)
+            self._trouble(f"pod/{full_name}", ())
             if before:
                 self._forget(before)
                 self._refused.discard(before.uid)
-                self._trouble(f"pod/{full_name}", ())
                 self._note_pods(before)
 
     def replace_pods(self, written: Sequence[PodObject]) -> None:
@@ -360,8 +364,22 @@ class ClusterView:
                 self._note(attempt)
 
     def broken(self, what: str, found: Broken) -> None:
-        """Note an object that cannot be read."""
-        log.warning("%s: %s %s cannot be read: %s", self.name, what, found.name or "without a name", found.text)
+        """Forget what was known of an object that cannot be read; say so once, and count it while that lasts."""
+        name = f"{found.namespace}/{found.name}" if found.namespace else found.name
+        drops: dict[str, Callable[[], None]] = {
+            "node": lambda: self.drop_node(name),
+            "pod": lambda: self.drop_pod(name),
+            "resource slice": lambda: self.put_slices((), (name,)),
+            "resource claim": lambda: self.drop_claim(name),
+        }
+        if not found.name or what not in drops:
+            log.warning("%s: %s %s cannot be read: %s", self.name, what, name or "without a name", found.text)
+            return
+        with self._changed:
+            said = self._troubles.get(f"{what}/{name}", ())
+            drops[what]()
+            self._troubles[f"{what}/{name}"] = said
+            self._trouble(f"{what}/{name}", (Trouble(TroubleKind.BROKEN, "object", f"cannot be read: {found.text}"),))
 
     # Keeping the books.
 

@@ -362,6 +362,8 @@ def test_a_broken_object_is_told_and_others_go_on(server: ApiServer, tmp_path: P
     assert not followed.health.failing_s
     server.delete(PODS, "default", "good-1")
     wait(lambda: "good-1" not in followed.sink.there, "the next change")
+    server.delete(PODS, "default", "broken-2")
+    wait(lambda: ("drop", "broken-2") in followed.sink.told, "that the broken one is gone")
     followed.close()
 
 

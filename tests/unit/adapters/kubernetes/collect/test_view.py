@@ -197,6 +197,25 @@ def test_a_pod_that_is_taken_in_time_is_not_refused(view: ClusterView, timers: T
     assert view.changes("", 0).copies[0].phase is CopyPhase.STARTING
 
 
+def test_what_cannot_be_read_counts_no_more(view: ClusterView, caplog: pytest.LogCaptureFixture) -> None:
+    """A node or pod that turns unreadable is as good as gone, until it can be read; that is said once, and counted."""
+    view.put_pod(pod("a"))
+    cursor = view.changes("", 0).cursor
+    for _ in range(2):
+        view.broken("node", Broken(name="n1", text="no number"))
+        view.broken("pod", Broken(name="a", namespace=pod("a").metadata.namespace, text="no text"))
+    told = view.changes(cursor, 0)
+    assert told.inventory is not None
+    assert told.inventory.nodes == ()
+    assert [each.node for each in told.occupants] == [""]
+    assert view.collector_state().troubles["broken"] == 2
+    assert len([each for each in caplog.messages if "cannot be read" in each]) == 2
+    view.put_node(node("n1"))
+    view.drop_pod(f"{pod('a').metadata.namespace}/a")
+    assert view.collector_state().troubles["broken"] == 0
+    assert len(view.changes("", 0).inventory.nodes) == 1  # type: ignore[union-attr]  # complete
+
+
 def test_who_asks_while_everything_is_listed_is_told_when_it_is() -> None:
     """It is waited for, as long as nothing fails: who asks for nothing again would be told late."""
     health = Health(("/nodes", "/pods"))
