@@ -82,7 +82,8 @@ def _real(settings: ClusterSettings, folder: Path | None) -> Clusters:
     from seaway.adapters.kubernetes.usage.scraping import Scraping
     from seaway.adapters.kubernetes.wishes import Wishes
 
-    offer = Offer(Path(settings.templates_dir) if settings.templates_dir else None)
+    own = Path(settings.templates_dir) if settings.templates_dir else None
+    offer = Offer(own, through_karmada=bool(settings.karmada.kubeconfig))
     scraping = Scraping(settings.usage.every_s, read_exporters(settings.usage.exporters))
     wishes = Wishes(settings.namespace, settings.call_s, templates=offer.templates, scraping=scraping)
     made: KarmadaBackends | KubernetesBackends

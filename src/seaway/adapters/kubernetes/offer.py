@@ -24,6 +24,8 @@ class Offer:
     ----------
     folder
         People's own templates; None for none.
+    through_karmada
+        Whether jobs go through Karmada.
 
     Raises
     ------
@@ -31,9 +33,12 @@ class Offer:
         With everything that is wrong with any of those.
     """
 
-    def __init__(self, folder: Path | None = None, rules: Rules | None = None) -> None:
+    def __init__(
+        self, folder: Path | None = None, rules: Rules | None = None, *, through_karmada: bool = False
+    ) -> None:
         own = read_folder(folder, rules or Rules(), BUILT_IN) if folder else {}
         self.templates: Mapping[str, Template] = {**BUILT_IN, **own}
+        self._through_karmada = through_karmada
 
     def purposes(self) -> Mapping[str, str]:
         """Return what each is for, by name."""
@@ -46,4 +51,11 @@ class Offer:
 
     def problems(self, spec: JobSpec) -> Sequence[RejectedError]:
         """Say what keeps a job from becoming what it names; nothing for a name not known."""
-        return problems(spec, ANYWHERE, self.templates) if spec.template in self.templates else ()
+        known = self.templates.get(spec.template)
+        if known is None:
+            return ()
+        found = problems(spec, ANYWHERE, self.templates)
+        if known.straight and self._through_karmada:
+            says = f"a {known.name} has to go straight into its cluster: Karmada would undo what is changed there"
+            found.append(RejectedError(says, where="template"))
+        return found

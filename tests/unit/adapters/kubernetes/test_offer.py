@@ -8,7 +8,7 @@ import pytest
 
 from seaway.adapters.kubernetes.offer import Offer
 from seaway.domain.job import Demand, ResourceRequest
-from seaway.domain.job_spec import JobSpec
+from seaway.domain.job_spec import JobSpec, Run
 
 OWN = """\
 apiVersion: batch/v1
@@ -53,3 +53,15 @@ def test_another_template_settles_anew() -> None:
     settled = offer.settled(gang)
     again = offer.settled(JobSpec("train", settled.demand, 2, gang=settled.gang, template="job"))
     assert (again.gang, again.together, again.comes_back) == (True, False, False)
+
+
+def test_what_karmada_would_undo_is_refused_at_the_door() -> None:
+    """What is changed in its cluster, as Kueue lets a Job in, cannot go through Karmada; all else can."""
+    through, straight = Offer(through_karmada=True), Offer()
+    run = Run(image="main:1", command=("main",))
+    refused = []
+    for name in through.templates:
+        spec = JobSpec("job", Demand(ResourceRequest()), run=run, template=name)
+        assert straight.problems(spec) == []
+        refused += [each.message for each in through.problems(spec)]
+    assert refused == ["a kueue has to go straight into its cluster: Karmada would undo what is changed there"]

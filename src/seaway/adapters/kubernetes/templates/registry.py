@@ -43,6 +43,9 @@ class Template:
         Whether all replicas have to be in one cluster, where they are then placed together or not at all.
     comes_back
         Whether what ended is started again however often, as it is meant to run until it is stopped.
+    straight
+        Whether it has to go straight into its cluster: somebody there changes what was written, and Karmada would
+        undo that.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Template:
     needs: tuple[str, ...] = ()
     together: bool = False
     comes_back: bool = False
+    straight: bool = False
 
 
 Templates = Mapping[str, Template]
@@ -87,7 +91,11 @@ BUILT_IN: Templates = {
             needs=("Job.batch.volcano.sh",),
         ),
         Template(
-            "kueue", "work that Kueue lets in when its quota has room", kueue.render, needs=("Workload.kueue.x-k8s.io",)
+            "kueue",
+            "work that Kueue lets in when its quota has room",
+            kueue.render,
+            needs=("Workload.kueue.x-k8s.io",),
+            straight=True,
         ),
     )
 }
