@@ -38,6 +38,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, DeviceRules, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
 from seaway.scheduling.booking import Booking, bookings
+from seaway.scheduling.columns import DEVICE_CORE_FREE, DEVICE_MEMORY_FREE, DEVICE_SLOTS_FREE
 from seaway.scheduling.engine import decide
 from seaway.scheduling.policies import PolicyOptions, make_policy
 from seaway.scheduling.queue import JobQueue
@@ -54,6 +55,16 @@ A100_40 = [
     {"name": "7g.40gb", "memoryMB": 40448, "core": 100, "sliceCount": 7, "size": 8, "starts": [0]},
 ]
 """Profiles of an A100 with 40 GB, flat; `written` puts them into HAMi's form."""
+
+A100_80 = [
+    {"name": "1g.10gb", "memoryMB": 9728, "core": 15, "sliceCount": 1, "size": 1, "starts": [0, 1, 2, 3, 4, 5, 6]},
+    {"name": "1g.20gb", "memoryMB": 19968, "core": 15, "sliceCount": 1, "size": 2, "starts": [0, 2, 4, 6]},
+    {"name": "2g.20gb", "memoryMB": 19968, "core": 29, "sliceCount": 2, "size": 2, "starts": [0, 2, 4]},
+    {"name": "3g.40gb", "memoryMB": 40448, "core": 43, "sliceCount": 3, "size": 4, "starts": [0, 4]},
+    {"name": "4g.40gb", "memoryMB": 40448, "core": 58, "sliceCount": 4, "size": 4, "starts": [0]},
+    {"name": "7g.80gb", "memoryMB": 81_000, "core": 100, "sliceCount": 7, "size": 8, "starts": [0]},
+]
+"""Those of an A100 with 80 GB."""
 
 MODELS = (("NVIDIA A100-SXM4-40GB", 40_960), ("NVIDIA A100-SXM4-80GB", 81_920), ("NVIDIA L4", 23_034))
 
@@ -259,21 +270,17 @@ def holds_two(card: Card, asked: Asked) -> bool:
 def cards(draw: st.DrawFn, node: str) -> list[Card]:
     """Draw the cards of a node: how they are shared out is a setting of the node."""
     mig = draw(st.integers(0, 2)) == 0
-    scaled = draw(st.sampled_from((1, 1, 1, 2)))
+    halves = draw(st.sampled_from((2, 2, 2, 3, 4)))
     cores = draw(st.sampled_from((100, 100, 100, 150, 200)))
     numbers = draw(st.integers(1, 4))
     found = []
     for index in range(numbers):
-        kind, memory = draw(
-            st.sampled_from(
-                (("NVIDIA A100-SXM4-40GB", 40_960), ("NVIDIA A100-SXM4-80GB", 81_920), ("NVIDIA L4", 23_034))
-            )
-        )
+        kind, memory = draw(st.sampled_from(MODELS))
         card = Card(
             f"GPU-{node}-{index:04d}-4000-8000-000000000000",
             index,
             draw(st.sampled_from((10, 3, 2, 1))),
-            memory * scaled,
+            memory * halves // 2,
             cores,
             kind,
             draw(st.integers(0, 1)),
@@ -282,8 +289,9 @@ def cards(draw: st.DrawFn, node: str) -> list[Card]:
             draw(st.integers(0, 7)) == 0,
         )
         if mig:
-            card.type, card.memory, card.cores, card.count, card.mode = "NVIDIA A100-SXM4-40GB", 40_960, 100, 7, "mig"
-            card.profiles = A100_40
+            card.profiles = draw(st.sampled_from((A100_40, A100_40, A100_80)))
+            card.type, card.memory = MODELS[card.profiles is A100_80]
+            card.cores, card.count, card.mode = 100, 7, "mig"
         found.append(card)
     return found
 
@@ -404,7 +412,7 @@ REQUESTS = st.builds(
     st.sampled_from((1, 1, 1, 2, 3)),
     st.sampled_from((1, 1_000, 4_864, 5_000, 8_000, 9_984, 0, 20_000, 23_034, 40_448, 40_960, 81_920)),
     st.sampled_from((1, 7, 0, 25, 33, 50, 99, 100)),
-    st.sampled_from((0, 10, 20, 50, 100, 300, 330, 500, 700, 990, 1_000, 1_500)),
+    st.sampled_from((0, 1, 15, 20, 100, 300, 333, 335, 500, 667, 990, 991, 1_000, 1_500)),
 )
 
 
@@ -430,7 +438,7 @@ SPECS = st.builds(
     RULES,
     st.sampled_from((1, 1, 2, 3)),
     st.booleans(),
-    st.sampled_from(("job", "job", "deployment", "torchrun")),
+    st.sampled_from(("job", "job", "deployment", "torchrun", "kueue", "volcanojob", "raycluster", "rayjob")),
 )
 Step = tuple[str, Any]
 STEPS = st.lists(
@@ -440,6 +448,7 @@ STEPS = st.lists(
         st.tuples(st.just("job"), SPECS),
         st.tuples(st.just("end"), st.integers(0, 30)),
         st.tuples(st.just("leave"), st.integers(0, 30)),
+        st.tuples(st.just("turn"), st.tuples(st.integers(0, 11), st.booleans())),
     ),
     min_size=4,
     max_size=20,
@@ -478,11 +487,16 @@ class World:
         self.jobs: dict[str, tuple[Booking, list[str]]] = {}
         self.strangers: list[str] = []
         self.number = 0
-        for at, found in enumerate(fleet):
-            plain = lines[at] and found[0].mode != "mig"
-            self.view.put_node(decoded(node_object(f"node{at}", found, lines=plain), NodeObject))
+        self.lines = [plain and found[0].mode != "mig" for plain, found in zip(lines, fleet, strict=False)]
+        for at in range(len(fleet)):
+            self.show(at)
         self.hear()
         self.fleet.set_state("alpha", ClusterState.UP)
+
+    def show(self, at: int) -> None:
+        """Have a node seen as it is."""
+        name = f"node{at}"
+        self.view.put_node(decoded(node_object(name, self.hami.nodes[name], lines=self.lines[at]), NodeObject))
 
     def hear(self) -> None:
         """Have the fleet told what changed in the cluster."""
@@ -511,6 +525,19 @@ class World:
             del self.hami.held[name]
             self.view.drop_pod(f"default/{name}")
             self.hear()
+        elif what == "turn":
+            self.turn(which[0], health=which[1])
+
+    def turn(self, which: int, *, health: bool) -> None:
+        """Have a card fall ill or get well, or somebody cordon it or take that back."""
+        places = [(at, card) for at, found in enumerate(self.hami.nodes.values()) for card in found]
+        at, card = places[which % len(places)]
+        if health:
+            card.healthy = not card.healthy
+        else:
+            card.cordoned = not card.cordoned
+        self.show(at)
+        self.hear()
 
     def come(self, pod: Json) -> None:
         """Have HAMi place somebody else's pod, if it can."""
@@ -607,11 +634,16 @@ class World:
         yield from ([uuid] for uuid in two)
 
     def books_agree(self) -> None:
-        """Nothing is beyond what a card has, by HAMi's books."""
+        """Seaway's books say the same as HAMi's, and nothing in them is beyond what a card has."""
+        snapshot = self.fleet.snapshot
         for node, found in self.hami.nodes.items():
             used = self.hami.used(node)
             for card in found:
                 there = used[card.uuid]
+                free = snapshot.arrays.devices[:, snapshot.device_index[card.uuid]]
+                assert card.memory - free[DEVICE_MEMORY_FREE] == sum(each.memory for each in there)
+                assert card.cores * 10 - free[DEVICE_CORE_FREE] == sum(each.cores for each in there) * 10
+                assert card.count - free[DEVICE_SLOTS_FREE] == len(there)
                 assert len(there) <= card.count
                 assert sum(each.memory for each in there) <= card.memory
                 if card.mode != "mig":  # seven of the smallest book 105 points
@@ -620,19 +652,32 @@ class World:
 
 def pods_of(body: Json) -> Iterator[tuple[Json, list[str]]]:
     """Yield the pods that a workload becomes, and the nodes that they may go to."""
-    spec = body.get("spec", {})
-    template = spec.get("template")
-    if not template:
-        return
-    pod = template["spec"]
+    for template, count in templates_of(body.get("spec", {})):
+        for _ in range(count):
+            yield template, nodes_of(template["spec"])
+
+
+def templates_of(spec: Any) -> Iterator[tuple[Json, int]]:  # noqa: ANN401  # any JSON
+    """Yield the pod templates somewhere in a spec, each with how many pods are made of it."""
+    if isinstance(spec, list):
+        for each in spec:
+            yield from templates_of(each)
+    elif isinstance(spec, dict) and "template" in spec:
+        yield spec["template"], int(spec.get("parallelism", spec.get("replicas", 1)))
+    elif isinstance(spec, dict):
+        for each in spec.values():
+            yield from templates_of(each)
+
+
+def nodes_of(pod: Json) -> list[str]:
+    """Return the nodes that a pod may go to."""
     host = pod.get("nodeSelector", {}).get("kubernetes.io/hostname")
     nodes = [host] if host else []
     if not nodes:
         chosen = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         (expression,) = chosen["nodeSelectorTerms"][0]["matchExpressions"]
         nodes = list(expression["values"])
-    for _ in range(int(spec.get("parallelism", spec.get("replicas", 1)))):
-        yield template, nodes
+    return nodes
 
 
 @pytest.mark.parametrize("policy", POLICIES)
