@@ -38,6 +38,8 @@ INFRASTRUCTURE = frozenset(
 
 SIGNALS = {9: "SIGKILL", 15: "SIGTERM", 11: "SIGSEGV", 6: "SIGABRT"}
 SIGNALLED = 128
+STOPS = frozenset({9, 15})
+"""Signals by which kubelets end containers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,10 @@ def _failed(pod: PodObject) -> Verdict:
     if status.reason in INFRASTRUCTURE or status.reason.startswith("OutOf"):
         why = f"{_plain(status.reason)}: {status.message}" if status.message else _plain(status.reason)
         return Verdict(CopyPhase.FAILED, _short(why), Cause.INFRASTRUCTURE)
-    ended = _ended((*status.init_container_statuses, *status.container_statuses))
+    containers = (*status.init_container_statuses, *status.container_statuses)
+    ended = _ended(containers)
+    if pod.metadata.deletion_timestamp and any(map(_stopped, containers)):
+        return Verdict(CopyPhase.FAILED, _short(f"its pod was deleted: {ended}"), Cause.INFRASTRUCTURE)
     said = ended or status.message or status.reason or "its pod failed and says not why"
     return Verdict(CopyPhase.FAILED, _short(said))
 
@@ -136,6 +141,12 @@ def _ending(name: str, status: ContainerStatus) -> str:
     how = f"was ended by {SIGNALS.get(number, f'signal {number}')}" if number else f"exited with {ended.exit_code}"
     said = ended.message or (ended.reason if ended.reason not in {"", "Error", "Completed"} else "")
     return f"container {name} {how}" + (f": {said}" if said else "")
+
+
+def _stopped(status: ContainerStatus) -> bool:
+    """Tell whether a container ended as its kubelet ends those of pods that are deleted."""
+    ended = status.state.terminated
+    return ended is not None and ended.reason != "OOMKilled" and ended.exit_code - SIGNALLED in STOPS
 
 
 def _done(status: ContainerStatus) -> bool:

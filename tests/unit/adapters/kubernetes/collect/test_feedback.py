@@ -92,6 +92,24 @@ def test_what_its_cluster_did_to_a_pod_is_not_the_jobs_fault(status: dict[str, A
     assert verdict.reason.startswith(reason)
 
 
+@pytest.mark.parametrize(
+    ("containers", "cause"),
+    [
+        (ended(code=143), Cause.INFRASTRUCTURE),
+        (ended(code=137), Cause.INFRASTRUCTURE),
+        (ended("OOMKilled", 137), Cause.WORKLOAD),
+        (ended(code=3), Cause.WORKLOAD),
+    ],
+)
+def test_who_deletes_a_pod_does_not_fail_its_job(containers: list[dict[str, Any]], cause: Cause) -> None:
+    """A pod that is being deleted and was ended by a signal did nothing wrong; one that ended by itself may have."""
+    leaving = {"name": "p", "deletionTimestamp": "2026-11-21T00:00:00Z"}
+    written = {"metadata": leaving, "spec": {"nodeName": "node-1", "containers": [{"name": "main"}]}}
+    status: dict[str, Any] = {"phase": "Failed", "containerStatuses": containers}
+    assert judge(msgspec.convert(written | {"status": status}, PodObject)).cause is cause
+    assert judge(pod(**status)).cause is Cause.WORKLOAD
+
+
 def test_a_pod_that_no_node_takes_is_refused() -> None:
     """The scheduler's own sentence is passed on."""
     conditions = [
