@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import os
+import socket
 import ssl
 import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
@@ -44,6 +46,51 @@ def connect(kubeconfig: Path) -> httpx.Client:
                 (Path(folder) / name).write_bytes(base64.b64decode(user[name]))
             trusting.load_cert_chain(Path(folder) / "client-certificate-data", Path(folder) / "client-key-data")
     return httpx.Client(base_url=cluster["server"], headers=headers, verify=trusting, timeout=30)
+
+
+class Relay:
+    """A way to a server that can be blocked: what is sent then is kept back, as when a network fails."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        config: dict[str, Any] = yaml.safe_load(kubeconfig.read_text())
+        (cluster,) = (one["cluster"] for one in config["clusters"])
+        server = httpx.URL(cluster["server"])
+        self._server = (server.host, server.port or 443)
+        self._free = threading.Event()
+        self._free.set()
+        self._door = socket.create_server(("127.0.0.1", 0))
+        cluster["server"] = f"https://127.0.0.1:{self._door.getsockname()[1]}"
+        cluster.setdefault("tls-server-name", server.host)
+        self.config: str = yaml.safe_dump(config)
+        """A kubeconfig of the server that leads through here."""
+        threading.Thread(target=self._let_in, daemon=True).start()
+
+    def block(self) -> None:
+        """Let nothing through any more."""
+        self._free.clear()
+
+    def unblock(self) -> None:
+        """Let everything through again."""
+        self._free.set()
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        self._door.shutdown(socket.SHUT_RDWR)
+
+    def _let_in(self) -> None:
+        with self._door, suppress(OSError):
+            while True:
+                inner, _ = self._door.accept()
+                outer = socket.create_connection(self._server)
+                for here, there in ((inner, outer), (outer, inner)):
+                    threading.Thread(target=self._pass_on, args=(here, there), daemon=True).start()
+
+    def _pass_on(self, here: socket.socket, there: socket.socket) -> None:
+        with here, suppress(OSError):
+            while said := here.recv(1 << 16):
+                self._free.wait()
+                there.sendall(said)
+            there.shutdown(socket.SHUT_RDWR)
 
 
 def new_name(prefix: str = "seaway-test") -> str:

@@ -23,11 +23,11 @@ from seaway.adapters.kubernetes.karmada import KarmadaBackends
 from seaway.adapters.kubernetes.wishes import Wishes
 from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendSuite, BackendUnderTest
-from tests.conformance.real_servers import KARMADA, MEMBERS, connect, eventually, kubeconfigs, new_name
+from tests.conformance.real_servers import KARMADA, MEMBERS, Relay, connect, eventually, kubeconfigs, new_name
 from tests.conformance.test_kubernetes_backends import gpu_node
 
 MERGE = {"content-type": "application/merge-patch+json"}
-LIMITS = Limits(refused_s=20, kept=16)
+LIMITS = Limits(patience_s=5, refused_s=20, kept=16)
 
 needs_members = pytest.mark.skipif(not kubeconfigs(MEMBERS), reason=f"{MEMBERS} names no kubeconfig of a real server")
 needs_karmada = pytest.mark.skipif(
@@ -85,7 +85,7 @@ def vanish(client: httpx.Client, namespace: str, job_id: str, attempt: int) -> N
 
 
 def under_test(
-    member: Member, cluster: KubernetesCluster, commands: httpx.Client, close: Callable[[], None]
+    member: Member, cluster: KubernetesCluster, commands: httpx.Client, relay: Relay, close: Callable[[], None]
 ) -> BackendUnderTest:
     """Return a cluster with its hooks, once it was listed and has its node."""
 
@@ -96,14 +96,25 @@ def under_test(
             return False
         return seen is not None and any(each.name == member.node and each.devices for each in seen.nodes)
 
+    def disconnect() -> None:
+        relay.block()
+        eventually(lambda: not heard(), "the silence")
+
+    def reconnect() -> None:
+        relay.unblock()
+        eventually(heard, "the cluster again")
+
     eventually(heard, "the cluster")
     return BackendUnderTest(
         cluster,
         lambda seconds: time.sleep(seconds / 2),
         close,
+        disconnect,
+        reconnect,
         vanish=lambda job_id, attempt: vanish(commands, member.namespace, job_id, attempt),
         overrun=lambda: member.overrun(cluster),
         finish=member.finish,
+        timeout_s=60,
         refuses_overbooking=False,
         tells_devices=False,
     )
@@ -116,17 +127,19 @@ class TestRealKubernetes(BackendSuite):
     def make(self) -> BackendUnderTest:
         """Join it."""
         (kubeconfig, *_) = kubeconfigs(MEMBERS)
-        folder = Path(tempfile.mkdtemp())
-        shutil.copy(kubeconfig, folder / "member")
+        folder, relay = Path(tempfile.mkdtemp()), Relay(kubeconfig)
+        (folder / "member").write_text(relay.config)
         member = Member(kubeconfig)
         backends = KubernetesBackends(folder, Wishes(member.namespace, limits=LIMITS))
 
         def close() -> None:
+            relay.unblock()
             backends.close()
+            relay.close()
             member.close()
             shutil.rmtree(folder)
 
-        return under_test(member, backends.clusters()[0], member.client, close)
+        return under_test(member, backends.clusters()[0], member.client, relay, close)
 
 
 @needs_karmada
@@ -136,11 +149,16 @@ class TestRealKarmada(BackendSuite):
     def make(self) -> BackendUnderTest:
         """Follow the control plane."""
         (karmada, *_), (kubeconfig, *_) = kubeconfigs(KARMADA), kubeconfigs(MEMBERS)
+        folder, relay = Path(tempfile.mkdtemp()), Relay(karmada)
+        (folder / "karmada").write_text(relay.config)
         member, commands = Member(kubeconfig), connect(karmada)
-        backends = KarmadaBackends(karmada, Wishes(member.namespace, limits=LIMITS))
+        backends = KarmadaBackends(folder / "karmada", Wishes(member.namespace, limits=LIMITS))
 
         def close() -> None:
+            relay.unblock()
             backends.close()
+            relay.close()
+            shutil.rmtree(folder)
             commands.delete(f"/api/v1/namespaces/{member.namespace}")
             commands.close()
             member.close()
@@ -153,4 +171,4 @@ class TestRealKarmada(BackendSuite):
             return seen is not None and any(each.name == member.node for each in seen.nodes)
 
         cluster = eventually(lambda: next(filter(has_node, backends.clusters()), None), "the member in Karmada")
-        return under_test(member, cluster, commands, close)
+        return under_test(member, cluster, commands, relay, close)
