@@ -468,9 +468,9 @@ def live_through(made: World) -> set[str]:
         made.trouble()
         for each in [each for each in short if random.random() < 0.1]:
             made.finish(each)
-        time.sleep(random.uniform(0, 0.2))
+        time.sleep(random.uniform(0, 0.1))
         if random.random() < 0.2:
-            time.sleep(random.choice([0, 0.5, CONTROL.grace_s * 0.5]))
+            time.sleep(random.choice([0, 0.2, 0.5, CONTROL.grace_s * 0.5]))
             made.recover()
     return short
 
