@@ -657,13 +657,14 @@ def pods_of(body: Json) -> Iterator[tuple[Json, list[str]]]:
             yield template, nodes_of(template["spec"])
 
 
-def templates_of(spec: Any) -> Iterator[tuple[Json, int]]:  # noqa: ANN401  # any JSON
+def templates_of(spec: object) -> Iterator[tuple[Json, int]]:
     """Yield the pod templates somewhere in a spec, each with how many pods are made of it."""
     if isinstance(spec, list):
         for each in spec:
             yield from templates_of(each)
     elif isinstance(spec, dict) and "template" in spec:
-        yield spec["template"], int(spec.get("parallelism", spec.get("replicas", 1)))
+        count = spec.get("parallelism") or spec.get("replicas") or 1
+        yield spec["template"], count
     elif isinstance(spec, dict):
         for each in spec.values():
             yield from templates_of(each)

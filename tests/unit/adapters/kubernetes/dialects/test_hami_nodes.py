@@ -296,3 +296,21 @@ def test_a_broken_amount_counts_as_nothing() -> None:
     view = read_node("alpha", node(allocatable={"cpu": "many", "memory": "-1"}))
     assert (view.node.cpu_milli, view.node.memory_mib) == (0, 0)
     assert kinds(view) == [TroubleKind.BROKEN] * 2
+
+
+@pytest.mark.parametrize(
+    ("key", "register", "steps"),
+    [
+        (
+            "hami.io/node-register-Ascend910B3",
+            '[{"id":"U1","count":4,"devmem":65536,"devcore":20,"health":true}]',
+            (20, 1),
+        ),
+        ("hami.io/node-MR-V100-register", "GPU-i,10,32768,100,MR-V100,0,true:", (100, 256)),
+        (REGISTER, SEVEN, (100, 1)),
+    ],
+)
+def test_cards_come_in_the_steps_in_which_they_are_asked_for(key: str, register: str, steps: tuple[int, int]) -> None:
+    """Of cores the vendor's own, or whole points; of memory the unit of its resource."""
+    view = read_node("alpha", node({key: register}, {"nvidia.com/gpu": "20"} if key == REGISTER else {}))
+    assert {(each.core_steps, each.memory_step_mib) for each in view.node.devices} == {steps}
