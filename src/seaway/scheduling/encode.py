@@ -56,6 +56,9 @@ from seaway.scheduling.state import FleetArrays, Int32, Int64, UInt8
 LARGEST = 2**31 - 1
 """The largest figure a column holds: 2 PiB of memory, two million cores."""
 
+NO_RULES = DeviceRules()
+"""What allows every device."""
+
 LOG_LENGTH = 4096
 """How many changes the fleet's log keeps: a row further behind is worked out anew."""
 
@@ -198,8 +201,10 @@ def encode_demand(demand: Demand, mask: int, network: int, gateway: int) -> Int6
 
 def allowed_devices(rules: DeviceRules, devices: Sequence[Device]) -> UInt8:
     """Mark the devices that `rules` allow, shape (D,), uint8."""
-    kinds: dict[tuple[str, str, DeviceMode], bool] = {}
     allowed = np.ones(len(devices), np.uint8)
+    if rules == NO_RULES:
+        return allowed
+    kinds: dict[tuple[str, str, DeviceMode], bool] = {}
     for d, device in enumerate(devices):
         kind = (device.model, device.vendor, device.mode)
         if kind not in kinds:
