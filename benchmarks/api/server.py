@@ -48,8 +48,7 @@ class Served:
 
     def cpu_s(self) -> float:
         """Return the CPU time that it used so far, seconds."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_s(self.process.pid)
 
     def memory_mib(self) -> int:
         """Return the memory that it holds, MiB."""
@@ -65,6 +64,12 @@ class Served:
         """Return how many jobs there are, by state; asked for often, so not by way of all metrics."""
         states: dict[str, int] = self.get("/api/v1/job-counts").json()["states"]
         return states
+
+
+def cpu_s(process: int) -> float:
+    """Return the CPU time that a process used so far, seconds."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager

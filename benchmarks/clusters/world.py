@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from benchmarks.api.server import Served
+from benchmarks.api.server import Served, cpu_s
 from benchmarks.record import ROOT
 
 READY_S = 180
@@ -36,6 +36,10 @@ class World:
     kubeconfigs: Path
     desk: str
     process: subprocess.Popen[str]
+
+    def cpu_s(self) -> float:
+        """Return the CPU time that they used so far, seconds."""
+        return cpu_s(self.process.pid)
 
     def order(self, server: str, do: str, **arguments: Any) -> Any:  # noqa: ANN401  # whatever comes of it
         """Have a server do something."""
