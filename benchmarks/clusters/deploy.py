@@ -11,25 +11,48 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.api.server import Served
-from benchmarks.clusters.real import real_world, ways
+from benchmarks.api.server import Served, cpu_s
+from benchmarks.clusters.real import RealWorld, real_world, ways
 from benchmarks.clusters.world import plane, world
 from benchmarks.record import ROOT, Result
 
-JOBS, CONNECTIONS = 600, 20
+CONNECTIONS = 20
 BODY = {
-    "name": "bench",
     "resources": {"cpu": "500m", "memory": "1GB", "gpus": 1, "gpu_memory": "8GB", "gpu_cores": "10%"},
     "run": {"image": "busybox", "command": ["sleep", "3600"]},
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """How many jobs are submitted.
+
+    Attributes
+    ----------
+    at_once
+        As fast as they are taken: what counts is how many are carried out in a second.
+    one_by_one
+        After them, with a pause after each: what counts is how long each takes.
+    pause_s
+        That pause, seconds.
+    """
+
+    at_once: int
+    one_by_one: int
+    pause_s: float
+
+
+CROWD = Crowd(600, 200, 0.05)
+REAL_CROWD = Crowd(100, 50, 0.25)
 NODES = 400
-REAL_JOBS, REAL_NODES = 200, 20
+REAL_NODES = 20
 GIVE_UP_S = 180
 STAGES = (
     ("in the queue, until decided", "pending", "scheduled"),
@@ -55,19 +78,16 @@ def deploy(seed: int) -> Result:
     bound = "Bound: through Karmada, when its binding names the cluster; directly, when the server has the object."
     if there := ways():
         rows = [row for way in there for row in _measure_real(way, seed)]
-        notes = [
-            f"{REAL_JOBS} jobs submitted by {CONNECTIONS} connections at once; real API servers on the same cores, "
-            f"each with {REAL_NODES} nodes with 8 GPUs. Times are those of the jobs' events and of a watch on pods.",
-            bound,
-        ]
-        return Result("deploy", rows, notes)
+        return Result("deploy", rows, [_told(REAL_CROWD, f"real API servers, each with {REAL_NODES} nodes"), bound])
     rows = [*_measure("directly", seed, ()), *_measure("through Karmada", seed, ("--karmada",))]
-    notes = [
-        f"{JOBS} jobs submitted by {CONNECTIONS} connections at once; 2 clusters of 200 nodes with 8 GPUs, their API "
-        "servers in one process on the same cores. Times are those of the jobs' own events.",
-        bound,
-    ]
-    return Result("deploy", rows, notes)
+    return Result("deploy", rows, [_told(CROWD, "2 API servers in one process, each with 200 nodes"), bound])
+
+
+def _told(crowd: Crowd, where: str) -> str:
+    return (
+        f"{crowd.at_once} jobs submitted by {CONNECTIONS} connections at once, then {crowd.one_by_one} with a pause "
+        f"of {crowd.pause_s:g} s after each; {where} with 8 GPUs, on the same cores. Times are those of jobs' events."
+    )
 
 
 def _measure(how: str, seed: int, options: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -79,9 +99,19 @@ def _measure(how: str, seed: int, options: tuple[str, ...]) -> list[dict[str, An
             where = servers.kubeconfigs / "all" if options else servers.kubeconfigs
             with plane(folder / "data", **{setting: str(where)}) as (served, started_s):
                 _until(lambda: sum(each["nodes"] for each in _clusters(served)) == NODES, started_s)
-                began_s = _submit(served, JOBS)
-                _until(lambda: served.jobs().get("running", 0) >= JOBS, began_s)
-                return _figures(how, STAGES + RUNNING, list(_times(served).values()))
+                before = served.cpu_s(), cpu_s(servers.process.pid)
+                began_s = _submit(served, "burst", CROWD.at_once, CONNECTIONS)
+                _until(lambda: served.jobs()["running"] >= CROWD.at_once, began_s)
+                after = served.cpu_s(), cpu_s(servers.process.pid)
+                began_s = _submit(served, "stream", CROWD.one_by_one, 1, CROWD.pause_s)
+                _until(lambda: served.jobs()["running"] >= CROWD.at_once + CROWD.one_by_one, began_s)
+                rows = _rates(how, _times(served, "burst"), "running")
+                for whose, began, ended in zip(("Seaway's", "the servers' own"), before, after, strict=True):
+                    figure = round((ended - began) / CROWD.at_once * 1000, 1)
+                    rows.append(
+                        {"way": how, "what": f"{whose} CPU for each of them, ms", "figure": figure, "asked": ""}
+                    )
+                return rows + _delays(how, STAGES + RUNNING, _times(served, "stream"))
 
 
 def _measure_real(how: str, seed: int) -> list[dict[str, Any]]:
@@ -92,50 +122,71 @@ def _measure_real(how: str, seed: int) -> list[dict[str, Any]]:
             plane(folder / "data", **servers.settings) as (served, started_s),
         ):
             _until(lambda: sum(each["nodes"] for each in _clusters(served)) >= servers.nodes, started_s)
-            began_s = _submit(served, REAL_JOBS)
-            with suppress(TooSlowError):
-                _until(lambda: len(servers.bound) >= REAL_JOBS and not served.jobs().get("scheduled", 0), began_s)
-            times = [
-                states | {"seated": servers.bound[job]}
-                for job, states in _times(served).items()
-                if job in servers.bound and "deploying" in states
-            ]
-            return [
-                {"way": how, "what": "jobs on their nodes in time", "figure": len(times), "asked": REAL_JOBS},
-                *(_figures(how, STAGES + SEATED, times) if times else ()),
-            ]
+            rows: list[dict[str, Any]] = []
+            burst = _seated(served, servers, "burst", REAL_CROWD.at_once, CONNECTIONS)
+            rows.append(_in_time(how, "burst", len(burst), REAL_CROWD.at_once))
+            rows += _rates(how, burst, "seated")
+            stream = _seated(served, servers, "stream", REAL_CROWD.one_by_one, 1, REAL_CROWD.pause_s)
+            rows.append(_in_time(how, "stream", len(stream), REAL_CROWD.one_by_one))
+            return rows + _delays(how, STAGES + SEATED, stream)
 
 
-def _submit(served: Served, count: int) -> float:
+def _seated(
+    served: Served, servers: RealWorld, name: str, count: int, connections: int, pause_s: float = 0.0
+) -> dict[str, dict[str, float]]:
+    """Submit jobs to real clusters; return when each that came so far in time came to each state."""
+    before = len(servers.bound)
+    began_s = _submit(served, name, count, connections, pause_s)
+    with suppress(TooSlowError):
+        _until(lambda: len(servers.bound) >= before + count and not served.jobs()["scheduled"], began_s)
+    return {
+        job: states | {"seated": servers.bound[job]}
+        for job, states in _times(served, name).items()
+        if job in servers.bound and "deploying" in states
+    }
+
+
+def _in_time(how: str, name: str, count: int, asked: int) -> dict[str, Any]:
+    return {"way": how, "what": f"jobs of the {name} on their nodes in time", "figure": count, "asked": asked}
+
+
+def _submit(served: Served, name: str, count: int, connections: int, pause_s: float = 0.0) -> float:
     """Submit jobs, and return when that began."""
     began_s = time.monotonic()
-    environment = os.environ | {"SEAWAY_TOKEN": served.token, "BURST_BODY": json.dumps(BODY)}
-    command = [sys.executable, "-m", "benchmarks.api.burst", served.url, str(count), str(CONNECTIONS)]
+    environment = os.environ | {"SEAWAY_TOKEN": served.token, "BURST_BODY": json.dumps(BODY | {"name": name})}
+    command = [sys.executable, "-m", "benchmarks.api.burst", served.url, str(count), str(connections), str(pause_s)]
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
     return began_s
 
 
-def _figures(how: str, stages: Stages, times: list[dict[str, float]]) -> list[dict[str, Any]]:
-    """Sum up when jobs came to each state."""
+def _rates(how: str, times: Mapping[str, Mapping[str, float]], last: str) -> list[dict[str, Any]]:
+    """Sum up how many jobs came to a state in a second."""
+    first_s = min((each["pending"] for each in times.values()), default=0.0)
     rows = []
-    first_s, last_s = min(each["pending"] for each in times), max(each["deploying"] for each in times)
-    rows.append(
-        {"way": how, "what": "jobs/s until bound", "figure": round(len(times) / (last_s - first_s)), "asked": ">= 100"}
-    )
+    for state, what, asked in (("deploying", "bound", ">= 100"), (last, last, "")):
+        seconds = max((each[state] for each in times.values()), default=first_s) - first_s
+        figure = round(len(times) / seconds) if seconds else 0
+        rows.append({"way": how, "what": f"jobs/s until {what}", "figure": figure, "asked": asked})
+    return rows
+
+
+def _delays(how: str, stages: Stages, times: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
+    """Sum up how long jobs took from state to state."""
+    rows = []
     for what, begin, end in stages:
-        took_s = sorted(each[end] - each[begin] for each in times)
+        took_s = sorted(each[end] - each[begin] for each in times.values())
         asked = "< 1 p99" if begin == "scheduled" and end != "deploying" else ""
-        figure = f"{took_s[len(took_s) // 2]:.2f} / {took_s[len(took_s) * 99 // 100]:.2f}"
+        figure = f"{took_s[len(took_s) // 2]:.2f} / {took_s[len(took_s) * 99 // 100]:.2f}" if took_s else "none came"
         rows.append({"way": how, "what": f"{what}, p50 / p99 s", "figure": figure, "asked": asked})
     return rows
 
 
-def _times(served: Served) -> dict[str, dict[str, float]]:
-    """Return when each job came to each state first, seconds since the epoch."""
+def _times(served: Served, name: str) -> dict[str, dict[str, float]]:
+    """Return when each job of a name came to each state first, seconds since the epoch."""
     times = {}
     after = ""
     while True:
-        page = served.get(f"/api/v1/jobs?limit=100{f'&after={after}' if after else ''}").json()
+        page = served.get(f"/api/v1/jobs?name={name}&limit=100{f'&after={after}' if after else ''}").json()
         for job in page["jobs"]:
             events = served.get(f"/api/v1/jobs/{job['id']}/events").json()["events"]
             states: dict[str, float] = {}
