@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -129,11 +130,12 @@ class Api:
             for again in (False, True):
                 line = await self._connected(anew=again)
                 who = await self._who()
-                async with (
-                    asyncio.timeout(self.call_s),
-                    line.ask(method, self._prefix + path, params, headers | who, content) as answer,
-                ):
-                    said = await answer.read()
+                ask = partial(line.ask, method, self._prefix + path, params, headers | who, content)
+                async with asyncio.timeout(self.call_s):
+                    try:
+                        answer, said = await _read(ask())
+                    except aiohttp.ServerDisconnectedError:  # it hung up on a connection that it had kept open;
+                        answer, said = await _read(ask())  # every call may be made twice
                 if answer.status != HTTPStatus.UNAUTHORIZED:
                     break
         if _is_success(answer):
@@ -254,6 +256,11 @@ class Api:
             while len(self._retired) > MOST_RETIRED:
                 await self._retired.pop(0).close()
         return self._line
+
+
+async def _read(asked: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> tuple[aiohttp.ClientResponse, bytes]:
+    async with asked as answer:
+        return answer, await answer.read()
 
 
 def _is_success(answer: aiohttp.ClientResponse) -> bool:

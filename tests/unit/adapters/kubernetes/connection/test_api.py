@@ -353,3 +353,26 @@ def test_a_page_that_knows_nobody_has_it_asked_once_who_seaway_is(
         with pytest.raises(ApiError, match="who are you"):
             reactor.run(api.page("/proxy/metrics", 100), 10)
     assert len(times.read_text().split()) == 2
+
+
+def test_a_server_that_hung_up_is_asked_once_more(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+) -> None:
+    """A connection that was kept open, and closed by the server just when it was used, costs nobody a failure."""
+    api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}))
+    hung_up: list[str] = []
+
+    def hang_up_once(request: BaseHTTPRequestHandler) -> None:
+        if hung_up:
+            reply(request, 200, {})
+        else:
+            hung_up.append(request.path)
+            request.close_connection = True
+
+    server.answering = hang_up_once
+    reactor.run(api.patch("/a", {}), 10)
+    assert (hung_up, [path.partition("?")[0] for _, path, _, _ in server.asked]) == ([hung_up[0]], ["/a", "/a"])
+    hung_up.clear()
+    server.answering = lambda request: setattr(request, "close_connection", True)
+    with pytest.raises(UnavailableError, match="east cannot be reached"):
+        reactor.run(api.patch("/b", {}), 10)
