@@ -306,7 +306,7 @@ class World:
             case "error":
                 return server.faults.error(random.choice([500, 503]), times=random.randint(1, 8))
             case "conflict":
-                written, method = random.choice(self.writes_to), random.choice(["PATCH", "POST", "DELETE"])
+                written, method = random.choice(self.writes_to), random.choice(["PATCH", "PATCH", "DELETE"])
                 return written.faults.error(409, method=method, times=random.randint(1, 3))
             case "throttle":
                 return server.faults.throttle(1, times=random.randint(1, 4))
@@ -445,7 +445,7 @@ def test_no_job_is_lost_or_left_running_twice(seed: int, karmada: bool, tmp_path
         time.sleep(0.3)
         made.check()
         assert sum(told.values()) >= FAULTS
-        assert all(told[each] >= LEAST for each in NAMED), told
+        assert {each: told.get(each, 0) for each in NAMED if told.get(each, 0) < LEAST} == {}
 
 
 def live_through(made: World) -> set[str]:

@@ -41,6 +41,11 @@ class ChangeLog(Generic[Key]):
         if len(self._keys) > 2 * self._kept:
             del self._keys[: self._kept]
 
+    def clear(self) -> None:
+        """Have every cursor so far be too old."""
+        self._keys.clear()
+        self.count += 1
+
     def since(self, cursor: str) -> dict[Key, None] | None:
         """Return what changed since `cursor`, each once; None when that is not known any more."""
         run, _, number = cursor.partition("-")

@@ -90,8 +90,9 @@ class KubernetesBackends:
 
     def close(self) -> None:
         """Leave all clusters."""
-        for _, cluster in self._clusters.values():
-            cluster.close()
+        with self._looking:
+            for _, cluster in self._clusters.values():
+                cluster.close()
         self._reactor.close()
 
     def _join(self, context: Context) -> KubernetesCluster:

@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 
 Attempt = tuple[str, int]
 
+RECOUNT_S = 1.0
+"""How long after a list everything is told: other kinds are listed then, too, and watches have told what came since."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -94,6 +97,8 @@ class ClusterView:
         self._workloads: dict[tuple[str, str], Workload] = {}
         self._workloads_of: defaultdict[Attempt, dict[tuple[str, str], Workload]] = defaultdict(dict)
         self._addresses: dict[Attempt, str] = {}
+        self._listed: set[str] = set()
+        self._recounts = False
         self._refused: set[str] = set()
         self._lost: set[str] = set()
         self._cluster: Cluster | None = None
@@ -336,12 +341,21 @@ class ClusterView:
         self._set_workload((kind, full_name), None)
 
     def replace_workloads(self, kind: str, written: Sequence[WorkloadObject]) -> None:
-        """Take these for all workloads of a kind."""
+        """Take these for all workloads of a kind.
+
+        Any but the first list may pass over some that came and went since the last: no view ever had them, and whoever
+        waits for them is told before long all that there is.
+        """
         there = {f"{each.metadata.namespace}/{each.metadata.name}" for each in written}
         for place in [each for each in self._workloads if each[0] == kind and each[1] not in there]:
             self._set_workload(place, None)
         for each in written:
             self.put_workload(kind, each)
+        if kind not in self._listed:
+            self._listed.add(kind)
+        elif not self._recounts:
+            self._recounts = True
+            self._later(RECOUNT_S, self._recount)
 
     def put_address(self, key: Attempt, address: str) -> None:
         """Take where a service of an attempt answers; empty for nowhere."""
@@ -382,6 +396,12 @@ class ClusterView:
             self._trouble(f"{what}/{name}", (Trouble(TroubleKind.BROKEN, "object", f"cannot be read: {found.text}"),))
 
     # Keeping the books.
+
+    def _recount(self) -> None:
+        with self._changed:
+            self._recounts = False
+            self._log.clear()
+            self._changed.notify_all()
 
     def _set_workload(self, place: tuple[str, str], after: Workload | None) -> None:
         with self._changed:

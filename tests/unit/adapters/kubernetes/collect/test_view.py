@@ -150,6 +150,24 @@ def test_a_service_that_comes_first_is_no_copy_that_is_gone(view: ClusterView) -
     assert view.changes(gone.cursor, 0).cursor == gone.cursor
 
 
+def test_after_another_list_all_that_there_is_is_told(view: ClusterView, timers: Timers) -> None:
+    """What came and went between two lists is in neither: whoever waits for it learns from what is not there."""
+    jobs, cron = "/apis/batch/v1/jobs", "/apis/batch/v1/cronjobs"
+    view.replace_workloads(jobs, [])
+    view.replace_workloads(cron, [])
+    cursor = view.changes("", 0).cursor
+    timers.pass_by()
+    assert not view.changes(cursor, 0).complete
+    view.replace_workloads(jobs, [])
+    view.replace_workloads(cron, [])
+    assert not view.changes(cursor, 0).complete
+    assert len(timers.due) == 1
+    timers.pass_by()
+    told = view.changes(cursor, 0)
+    assert told.complete
+    assert not view.changes(told.cursor, 0).complete
+
+
 def test_a_pod_that_goes_or_ends_holds_nothing(view: ClusterView) -> None:
     """A pod that is gone, or over, is told once without a node."""
     for name in "ab":
