@@ -59,7 +59,7 @@ class GpuMetrics:
             _add_attempt(held, attempt, copy, live.name)
         for copy in lives(strays):
             for replica in copy.replicas:
-                _add(held, "", _pod_of(replica, copy.name), replica.slices, replica.containers)
+                _add(held, "", _pod_of(replica, copy.name), replica.slices, replica.holders)
         for pod in others:
             _add_occupant(held, pod)
         yield from _uses(told, held, usage_of(live.name, backends))
@@ -107,9 +107,9 @@ def _add_attempt(held: defaultdict[str, list[Holding]], attempt: Attempt, copy: 
 
 def _containers(slices: Sequence[DeviceSlice], replica: ReplicaStatus | None) -> Sequence[str]:
     """Return which container of a replica holds each of these shares, as far as it is seen."""
-    if replica is None or not replica.containers:
+    if replica is None or not replica.holders:
         return ()
-    there = {taken.uuid: container for taken, container in zip(replica.slices, replica.containers, strict=False)}
+    there = {taken.uuid: container for taken, container in zip(replica.slices, replica.holders, strict=False)}
     return [there.get(taken.uuid, "") for taken in slices]
 
 

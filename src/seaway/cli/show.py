@@ -98,11 +98,17 @@ def _picture(body: Body, attempts: list[Body], copies: list[Body], *, wide: bool
             Column("CLUSTER", lambda each: each["cluster"]),
             Column("NODE", lambda each: each["node"]),
             Column("POD", lambda each: each["pod"], cut=True),
-            Column("CONTAINERS", lambda each: ", ".join(each["containers"])),
+            Column("CONTAINERS", lambda each: ", ".join(map(_container, each["containers"])), cut=True),
         )
         shown += ["", Rows(columns, pods, wide=wide)] if pods else []
         shown += ["", "[bold]what was asked for[/bold]", Text(as_yaml(body["spec"]).rstrip())]
     return Group(*shown)
+
+
+def _container(shown: Body) -> str:
+    """Name a container, and where it answers: ``main:8080,9090``."""
+    ports = ",".join(map(str, shown["ports"]))
+    return f"{shown['name']}:{ports}" if ports else str(shown["name"])
 
 
 def _need(body: Body) -> str:

@@ -69,6 +69,14 @@ class Cause(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Container:
+    """A container of a pod, and the ports that it says it answers at."""
+
+    name: str
+    ports: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicaStatus:
     """What is seen of one replica.
 
@@ -80,8 +88,10 @@ class ReplicaStatus:
         What it takes of its node besides.
     pod
         What runs it, ``namespace/pod``; empty where there is nothing yet, or no such thing.
+    holders
+        Which container of it holds each of the slices, in their order, by name; empty where that cannot be told.
     containers
-        Which container of it holds each of the slices, in their order; empty where that cannot be told.
+        What runs in its pod.
     """
 
     replica: int
@@ -92,7 +102,8 @@ class ReplicaStatus:
     cpu_milli: int = 0
     memory_mib: int = 0
     pod: str = ""
-    containers: tuple[str, ...] = ()
+    holders: tuple[str, ...] = ()
+    containers: tuple[Container, ...] = ()
 
     @property
     def uuids(self) -> tuple[str, ...]:

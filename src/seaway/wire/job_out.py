@@ -136,6 +136,16 @@ class AttemptOut(Shown):
     placements: list[PlacementOut]
 
 
+class SeenContainer(Shown):
+    """A container of a pod."""
+
+    name: str
+    ports: list[int]
+    """Where it says that it answers."""
+    devices: list[str]
+    """Uuids of the devices that it holds, where that can be told."""
+
+
 class SeenReplica(Shown):
     """One replica as its cluster tells of it."""
 
@@ -144,8 +154,7 @@ class SeenReplica(Shown):
     node: str
     pod: str
     """What runs it, `namespace/pod`; empty where there is nothing yet."""
-    containers: list[str]
-    """Which containers of it hold devices."""
+    containers: list[SeenContainer]
     reason: str
 
 
@@ -262,7 +271,16 @@ def copy_fields(copy: Copy) -> dict[str, Any]:
                 "phase": each.phase.value,
                 "node": each.node,
                 "pod": each.pod,
-                "containers": list(dict.fromkeys(name for name in each.containers if name)),
+                "containers": [
+                    {
+                        "name": container.name,
+                        "ports": list(container.ports),
+                        "devices": [
+                            uuid for uuid, who in zip(each.uuids, each.holders, strict=False) if who == container.name
+                        ],
+                    }
+                    for container in each.containers
+                ],
                 "reason": each.reason,
             }
             for each in copy.replicas

@@ -50,7 +50,7 @@ def test_a_job_s_pods_have_the_names_that_their_cluster_tells() -> None:
     attempt = live.attempts[job_id, 1]
     where, slices = attempt.clusters[0], attempt.placements[0].slices
     containers = tuple(f"main-{taken.uuid}" for taken in slices)
-    status = ReplicaStatus(0, CopyPhase.RUNNING, "", slices[::-1], pod="seaway/train-0", containers=containers[::-1])
+    status = ReplicaStatus(0, CopyPhase.RUNNING, "", slices[::-1], pod="seaway/train-0", holders=containers[::-1])
     live.seen[job_id, 1][where] = Copy(job_id, 1, where, CopyPhase.RUNNING, (status,))
     found = [(each.namespace, each.pod, each.container) for use in held(made) for each in use.holdings]
     assert sorted(found) == sorted(("seaway", "train-0", container) for container in containers)
@@ -64,7 +64,7 @@ def test_others_pods_and_strays_hold_like_jobs() -> None:
     assert alpha is not None
     first, second = (DeviceSlice(device.uuid, 1024, 100) for device in alpha.nodes[0].devices)
     live.occupy("alpha", [Occupant("kube-system/agent", "node-0", (first,), containers=("driver",))], complete=True)
-    replicas = (ReplicaStatus(0, CopyPhase.RUNNING, "node-0", (second,), pod="seaway/old", containers=("main",)),)
+    replicas = (ReplicaStatus(0, CopyPhase.RUNNING, "node-0", (second,), pod="seaway/old", holders=("main",)),)
     stray = Copy("x" * 13, 1, "alpha", CopyPhase.RUNNING, replicas)
     live.put_stray(stray)
     named = [(each.tenant, each.namespace, each.pod, each.container) for use in held(made) for each in use.holdings]

@@ -99,7 +99,7 @@ class KubernetesCluster:
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/log"
         params = {"tailLines": str(max(0, min(tail, MOST_LINES)))}
         if pod.containers:
-            params["container"] = pod.containers[0][0]
+            params["container"] = pod.containers[0].name
         try:
             said = self._reactor.run(self._api.get(path, params), LOGS_S)
         except ApiError as error:

@@ -112,7 +112,7 @@ def _in_the_end(pod: Seen | None, said: Verdict, workload: Workload | None, lost
 def _status(replica: int, pod: Seen | None, verdict: Verdict) -> ReplicaStatus:
     if pod is None:
         return ReplicaStatus(replica, verdict.phase, "", (), verdict.reason)
-    taken = (pod.slices, verdict.reason, pod.cpu_milli, pod.memory_mib, pod.full_name, pod.holders)
+    taken = (pod.slices, verdict.reason, pod.cpu_milli, pod.memory_mib, pod.full_name, pod.holders, pod.containers)
     return ReplicaStatus(replica, verdict.phase, pod.node, *taken)
 
 

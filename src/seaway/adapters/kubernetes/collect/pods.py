@@ -12,6 +12,7 @@ from seaway.adapters.kubernetes.dialects.views import Held, PodView
 from seaway.adapters.kubernetes.objects import PodObject
 from seaway.adapters.kubernetes.templates.labels import PART, REPLICAS
 from seaway.adapters.kubernetes.templates.names import numbers_of
+from seaway.domain.deployment import Container
 from seaway.domain.placement import DeviceSlice
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -39,7 +40,7 @@ class Seen:
     verdict
         Of Seaway's own: how the replica does.
     containers
-        Of Seaway's own: names of containers, and the ports they name.
+        Of Seaway's own: what runs in it.
     leaves
         Whether it is being deleted.
     wants
@@ -62,7 +63,7 @@ class Seen:
     replicas: tuple[int, ...] = ()
     index: int = -1
     verdict: Verdict | None = None
-    containers: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    containers: tuple[Container, ...] = ()
     leaves: bool = False
     wants: str = ""
     holders: tuple[str, ...] = ()
@@ -108,7 +109,7 @@ def see(pod: PodObject, view: PodView, namespace: str) -> Seen:
         _numbers(meta.annotations.get(REPLICAS, "")),
         int(index) if index.isascii() and index.isdigit() else -1,
         judge(pod),
-        tuple((each.name, tuple(port.container_port for port in each.ports)) for each in pod.spec.containers),
+        tuple(Container(each.name, tuple(port.container_port for port in each.ports)) for each in pod.spec.containers),
         bool(meta.deletion_timestamp),
         pod.spec.node_selector.get(HOSTNAME, ""),
         _holders(pod, view.held),

@@ -7,13 +7,12 @@ from contextlib import AbstractAsyncContextManager
 
 import aiohttp
 
-import seaway
 from seaway.adapters.kubernetes.connection.credentials import Identity
 
 MOST_CONNECTIONS = 64
 """Each watch holds one for as long as it goes on; the others are for calls."""
 
-USER_AGENT = f"seaway/{seaway.__version__}"
+USER_AGENT = "seaway"
 """What the server's audit log says."""
 
 
