@@ -157,4 +157,12 @@ def test_defaults_of_a_spec_stay() -> None:
         "time_limit_s": None,
         "retries": 0,
         "labels": {},
+        "together": False,
+        "comes_back": False,
     }
+
+
+def test_a_deployment_stored_before_templates_said_what_comes_back_still_does() -> None:
+    """A service that an earlier Seaway took in is made again when it ends, as it was then."""
+    before = '{"name":"a","demand":{"request":{}},"template":"%s"}'
+    assert [codec.read_spec(before % template).comes_back for template in ("deployment", "job")] == [True, False]

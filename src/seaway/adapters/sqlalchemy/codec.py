@@ -6,6 +6,7 @@ A row is a tuple in the order of its table's columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -67,8 +68,9 @@ def spec_text(spec: JobSpec) -> str:
 
 @lru_cache(maxsize=4096)
 def read_spec(text: str) -> JobSpec:
-    """Read what `spec_text` wrote."""
-    return _SPEC.validate_json(text)
+    """Read what `spec_text` wrote, and what it wrote when a deployment came back without saying so."""
+    spec = _SPEC.validate_json(text)
+    return replace(spec, comes_back=True) if spec.template == "deployment" and not spec.comes_back else spec
 
 
 def names_text(names: Sequence[str]) -> str:
