@@ -63,7 +63,7 @@ class KubernetesBackends:
     def _look(self) -> tuple[KubernetesCluster, ...]:
         """Join and leave clusters, so that they are those of the folder."""
         try:
-            found = find(self._folder)
+            found = find(self._folder, self._clusters)
         except RejectedError as error:
             raise UnavailableError(error.message) from None
         self._tell(found.broken)

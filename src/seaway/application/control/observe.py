@@ -156,7 +156,9 @@ class Observer:
     def _saw(self, copy: Copy, news: dict[Key, _News], known: Known) -> None:
         key = (copy.job_id, copy.attempt)
         attempt = self._live.attempts.get(key)
-        if attempt is None:
+        if (
+            attempt is None or copy.cluster not in attempt.clusters
+        ):  # of a former attempt, or of a cluster's former name
             self.strays.saw(copy, known)
         elif not attempt.state.live:
             pass  # it is being removed

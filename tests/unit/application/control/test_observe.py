@@ -315,6 +315,24 @@ def test_strays_of_known_jobs_are_removed() -> None:
     assert made.state(job_id) == "cancelled"
 
 
+def test_a_copy_of_a_live_attempt_elsewhere_is_removed() -> None:
+    """An attempt runs where it was placed: what runs of it in another cluster, as when that had its name, goes."""
+    made, job_id = running(runs_s=500)
+    attempt = made.plane.attempt(job_id)
+    where = attempt.clusters[0]
+    elsewhere = next(name for name in ("alpha", "beta") if name != where)
+    inventory = made.plane.controller.live.fleet.clusters[elsewhere].cluster
+    assert inventory is not None
+    node = inventory.nodes[0].name
+    placements = tuple(replace(each, cluster=elsewhere, node=node, slices=()) for each in attempt.placements)
+    copy = replace(deployment(attempt, where), cluster=elsewhere, placements=placements)
+    assert made.cluster(elsewhere).send([copy])[0].done
+    made.plane.run(3)
+    assert made.phase(elsewhere, job_id) is None
+    assert made.phase(where, job_id) is CopyPhase.RUNNING
+    assert made.state(job_id) == "running"
+
+
 def test_strays_that_nobody_knows_are_left_and_shown() -> None:
     """A copy of a job that is not in the database may be somebody else's: it stays, and operators see it."""
     made, job_id = running()

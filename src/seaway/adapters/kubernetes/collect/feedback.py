@@ -25,16 +25,16 @@ INFRASTRUCTURE = frozenset(
         "NodeAffinity",
         "NodeLost",
         "NodeShutdown",
-        "OutOfcpu",
-        "OutOfmemory",
-        "OutOfpods",
         "Preempting",
         "Shutdown",
         "Terminated",
-        "UnexpectedAdmissionError",
     }
 )
-"""Why kubelets end pods, or turn them away, that did nothing wrong; ``OutOf`` anything is added to these."""
+"""Why kubelets end pods, or turn them away, that did nothing wrong."""
+
+REFUSING = ("UnexpectedAdmissionError", "OutOf")
+"""How the reasons begin for which a kubelet would not have a pod where it was placed: a device plugin gave it none of
+its devices, or there is less of something than was thought."""
 
 SIGNALS = {9: "SIGKILL", 15: "SIGTERM", 11: "SIGSEGV", 6: "SIGABRT"}
 SIGNALLED = 128
@@ -89,9 +89,10 @@ def _failed(pod: PodObject) -> Verdict:
     if disrupted:
         why = disrupted.message or disrupted.reason or status.message
         return Verdict(CopyPhase.FAILED, _short(f"disrupted: {why}"), Cause.INFRASTRUCTURE)
-    if status.reason in INFRASTRUCTURE or status.reason.startswith("OutOf"):
+    if status.reason in INFRASTRUCTURE or status.reason.startswith(REFUSING):
         why = f"{_plain(status.reason)}: {status.message}" if status.message else _plain(status.reason)
-        return Verdict(CopyPhase.FAILED, _short(why), Cause.INFRASTRUCTURE)
+        refused = status.reason.startswith(REFUSING)
+        return Verdict(CopyPhase.FAILED, _short(why), Cause.REFUSED if refused else Cause.INFRASTRUCTURE)
     containers = (*status.init_container_statuses, *status.container_statuses)
     ended = _ended(containers)
     if pod.metadata.deletion_timestamp and any(map(_stopped, containers)):

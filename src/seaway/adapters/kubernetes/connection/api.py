@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
@@ -16,9 +17,12 @@ import msgspec
 from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.errors import refusal
 from seaway.adapters.kubernetes.connection.line import Line
+from seaway.adapters.kubernetes.connection.threads import in_thread
 from seaway.domain.errors import RejectedError, UnavailableError
 
 log = logging.getLogger(__name__)
+
+Read = TypeVar("Read")
 
 CALL_S = 10.0
 """How long a call may take."""
@@ -31,6 +35,9 @@ HEADER_S = 10.0
 
 RENEW_S = 60.0
 """How often a page behind a proxy may have it asked anew who Seaway is."""
+
+LONGEST_WAIT_S = 30
+"""The longest that a server, or a proxy before it, may tell Seaway to stay away."""
 
 MOST_RETIRED = 2
 """Connections with credentials that were replaced, which calls that are under way may go on with."""
@@ -71,6 +78,7 @@ class Api:
         self._line: Line | None = None
         self._retired: list[Line] = []
         self._connecting = asyncio.Lock()
+        self._reading: Future[Any] | None = None
         self._header: dict[str, str] = {}
         self._header_until_s = 0.0
         self._renewable_s = 0.0
@@ -205,7 +213,7 @@ class Api:
         error = refusal(answer.status, said)
         if answer.status in BUSY:
             wait = answer.headers.get("retry-after", "")
-            return UnavailableError(f"{self.name}: {error}", retry_after_s=int(wait) if wait.isdecimal() else SOON_S)
+            return UnavailableError(f"{self.name}: {error}", retry_after_s=_wait_s(wait))
         return error
 
     @asynccontextmanager
@@ -218,20 +226,39 @@ class Api:
                 f"{self.name} did not answer {method} {path} in time", retry_after_s=SOON_S
             ) from None
         except (aiohttp.ClientError, OSError) as error:
-            why = str(error) or type(error).__name__
+            why = _why(error)
             where = f" at {self._line.address}" if self._line else ""
             raise UnavailableError(f"{self.name} cannot be reached{where}: {why}", retry_after_s=SOON_S) from None
 
     async def _who(self) -> dict[str, str]:
         """Return the headers that say who asks."""
-        now_s = asyncio.get_running_loop().time()
-        if now_s >= self._header_until_s:
-            header = await asyncio.to_thread(self._credentials.authorization)
-            if not (header.isascii() and header.isprintable()):
-                raise UnavailableError(f"the token for {self.name} has characters that no token has")
-            self._header = {"authorization": header} if header else {}
-            self._header_until_s = now_s + HEADER_S
+        clock = asyncio.get_running_loop().time
+        if clock() >= self._header_until_s:
+            async with self._connecting:
+                if clock() >= self._header_until_s:  # else somebody else was quicker
+                    header = await self._patiently(self._credentials.authorization)
+                    if not (header.isascii() and header.isprintable()):
+                        raise UnavailableError(f"the token for {self.name} has characters that no token has")
+                    self._header = {"authorization": header} if header else {}
+                    self._header_until_s = clock() + HEADER_S
         return self._header
+
+    async def _patiently(self, read: Callable[[], Read]) -> Read:
+        """Read credentials in a thread of their own: a program that a kubeconfig names may take as long as it likes.
+
+        One that hangs is not begun again before it ends, and keeps nobody else from reading theirs.
+        """
+        if self._reading is not None and not self._reading.done():
+            raise UnavailableError(f"who Seaway is to {self.name} is not known: what its kubeconfig runs does not end")
+        self._reading = begun = in_thread(read)
+        reading: asyncio.Future[Read] = asyncio.wrap_future(begun)
+        reading.add_done_callback(
+            lambda ended: ended.cancelled() or ended.exception()
+        )  # it may come too late to be heard
+        done, _ = await asyncio.wait([reading], timeout=CREDENTIALS_S)
+        if not done:
+            raise UnavailableError(f"who Seaway is to {self.name} was not found out in {CREDENTIALS_S:g} s")
+        return reading.result()
 
     async def _connected(self, *, anew: bool) -> Line:
         """Return the connections; made anew when nobody is known, or who was known is not any more."""
@@ -242,11 +269,7 @@ class Api:
             if self._line is not None and self._line is not before:
                 return self._line  # somebody else was quicker
             try:
-                who = await asyncio.wait_for(asyncio.to_thread(self._credentials.load), CREDENTIALS_S)
-            except TimeoutError:
-                raise UnavailableError(
-                    f"who Seaway is to {self.name} was not found out in {CREDENTIALS_S:g} s"
-                ) from None
+                who = await self._patiently(self._credentials.load)
             except RejectedError as error:
                 raise UnavailableError(error.message) from None  # somebody may mend the file
             self._line, self._header_until_s = Line(who, self.call_s), 0.0
@@ -261,6 +284,18 @@ class Api:
 async def _read(asked: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> tuple[aiohttp.ClientResponse, bytes]:
     async with asked as answer:
         return answer, await answer.read()
+
+
+def _wait_s(said: str) -> int:
+    """Return for how long a server is to be left alone, by its header."""
+    return min(int(said), LONGEST_WAIT_S) if said.isdecimal() and len(said) < LONGEST_WAIT_S else SOON_S
+
+
+def _why(error: Exception) -> str:
+    """Say what went wrong with a connection, without the address of a proxy, which may have a password in it."""
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"{error.status} {error.message}".strip()
+    return str(error) or type(error).__name__
 
 
 def _is_success(answer: aiohttp.ClientResponse) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,10 +88,11 @@ def current_context(file: Path) -> str:
     raise RejectedError(f"{file} has no current context; choose one of: {', '.join(names)}")
 
 
-def find(folder: Path) -> Found:
+def find(folder: Path, known: Iterable[Context] = ()) -> Found:
     """Look through a folder for kubeconfigs; files that start with a dot and folders in it are passed over.
 
-    Equal names get the file's name as a suffix. Files that are broken are told of; the others go on.
+    Equal names get the file's name as a suffix; those that are `known` already keep theirs. Files that are broken are
+    told of; the others go on.
 
     Raises
     ------
@@ -108,7 +110,12 @@ def find(folder: Path) -> Found:
             pairs += [(file, context) for context in contexts_of(file)]
         except RejectedError as error:
             broken[file] = error.message
-    return Found(tuple(sorted(_named(pairs), key=lambda each: each.name)), broken)
+    return Found(
+        tuple(
+            sorted(_named(pairs, {(each.file, each.context): each.name for each in known}), key=lambda each: each.name)
+        ),
+        broken,
+    )
 
 
 def cluster_name(context: str) -> str:
@@ -116,12 +123,14 @@ def cluster_name(context: str) -> str:
     return NOT_IN_NAMES.sub("-", context).strip("-.") or "cluster"
 
 
-def _named(pairs: list[tuple[Path, str]]) -> list[Context]:
+def _named(pairs: list[tuple[Path, str]], known: Mapping[tuple[Path, str], str]) -> list[Context]:
     """Give every context a name of its own."""
-    often = Counter(cluster_name(context) for _, context in pairs)
-    taken: set[str] = set()
-    named = []
-    for file, context in pairs:
+    kept = {pair: known[pair] for pair in pairs if pair in known}
+    fresh = [pair for pair in pairs if pair not in kept]
+    often = Counter([*kept.values(), *(cluster_name(context) for _, context in fresh)])
+    taken = set(kept.values())
+    named = [Context(name, *pair) for pair, name in kept.items()]
+    for file, context in fresh:
         name = cluster_name(context)
         if often[name] > 1:
             name = f"{name}-{cluster_name(file.stem)}"
@@ -140,5 +149,6 @@ def _read(file: Path) -> Any:  # noqa: ANN401  # whatever somebody wrote
         return yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise RejectedError(f"{file} cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise RejectedError(f"{file} is no YAML: {str(error).splitlines()[0]}") from None
+    except Exception as error:  # noqa: BLE001  # YAML of somebody's can make its reader fail in any way
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise RejectedError(f"{file} is no YAML: {why}") from None

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from seaway.domain.errors import RejectedError, UnavailableError
 
@@ -94,6 +95,8 @@ class Credentials:
             if said:  # the client goes on without credentials when a program of the kubeconfig fails
                 raise RejectedError(f"{self._where} gives no credentials: {_short(said[0])}")
             self._read = found
+        if "@" in urlsplit(found.host).netloc:
+            raise RejectedError(f"{self._where}: the server's address has a user in it; give a token or a certificate")
         return Identity(found.host, _tls(found, self._where), found.tls_server_name or "", found.proxy or "")
 
     def authorization(self) -> str:

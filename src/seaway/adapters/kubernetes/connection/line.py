@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 import aiohttp
 
 from seaway.adapters.kubernetes.connection.credentials import Identity
+from seaway.domain.errors import RejectedError
 
 MOST_CONNECTIONS = 64
 """Each watch holds one for as long as it goes on; the others are for calls."""
@@ -53,7 +54,14 @@ class Line:
         ----------
         silence_s
             After how long without a byte the server is given up; None where whoever asks has a limit of his own.
+
+        Raises
+        ------
+        RejectedError
+            When the path leads out of where it is.
         """
+        if not {".", ".."}.isdisjoint(path.split("/")):  # a name that a cluster made up, to lead elsewhere
+            raise RejectedError(f"{path} leads out of where it is")
         return self._session.request(
             method,
             self.address + path,

@@ -73,8 +73,6 @@ def test_a_failure_of_what_ran_is_told_in_plain_words(status: dict[str, Any], re
     ("status", "reason"),
     [
         ({"reason": "Evicted", "message": "The node was low on memory."}, "evicted: The node was low on memory."),
-        ({"reason": "UnexpectedAdmissionError", "message": "Allocate failed"}, "unexpected admission error: Allocate"),
-        ({"reason": "OutOfnvidia.com/gpu"}, "out of nvidia.com/gpu"),
         ({"reason": "NodeLost"}, "node lost"),
         (
             {
@@ -86,9 +84,23 @@ def test_a_failure_of_what_ran_is_told_in_plain_words(status: dict[str, Any], re
     ],
 )
 def test_what_its_cluster_did_to_a_pod_is_not_the_jobs_fault(status: dict[str, Any], reason: str) -> None:
-    """Evictions, lost nodes and refusals at admission count as the cluster's."""
+    """Evictions and lost nodes count as the cluster's."""
     verdict = judge(pod(phase="Failed", **status))
     assert verdict.cause is Cause.INFRASTRUCTURE
+    assert verdict.reason.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        ({"reason": "UnexpectedAdmissionError", "message": "Allocate failed"}, "unexpected admission error: Allocate"),
+        ({"reason": "OutOfnvidia.com/gpu"}, "out of nvidia.com/gpu"),
+    ],
+)
+def test_a_node_that_would_not_have_a_pod_refused_it(status: dict[str, Any], reason: str) -> None:
+    """What a kubelet turns away at admission is to be kept from where it was placed, or it comes there again."""
+    verdict = judge(pod(phase="Failed", **status))
+    assert verdict.cause is Cause.REFUSED
     assert verdict.reason.startswith(reason)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from seaway.adapters.kubernetes.connection import api as api_module
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.errors import ApiError
@@ -197,6 +198,69 @@ def test_a_program_that_fails_is_told_in_its_own_words(
     with pytest.raises(UnavailableError, match="log in first"):
         reactor.run(connect(credentials).get("/a"), 10)
     assert server.asked == []
+
+
+def test_a_program_that_hangs_holds_up_no_other_cluster_and_is_begun_once(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often the one cluster is tried, its program runs once, and others are read and answered meanwhile."""
+    monkeypatch.setattr(api_module, "CREDENTIALS_S", 0.3)
+    began, hangs, good = tmp_path / "began", tmp_path / "hangs", tmp_path / "good"
+    hangs.mkdir()
+    good.mkdir()
+    bad = connect(kubeconfig(hangs, server.url, program(hangs, f"echo x >> {began}; exec sleep 20")))
+    with pytest.raises(UnavailableError, match="was not found out in"):
+        reactor.run(bad.get("/a"), 10)
+    for _ in range(12):
+        with pytest.raises(UnavailableError, match="does not end"):
+            reactor.run(bad.get("/a"), 10)
+    reactor.run(connect(kubeconfig(good, server.url, {"token": "t"})).get("/b"), 10)
+    assert began.read_text(encoding="utf-8").split() == ["x"]
+
+
+def test_the_password_of_a_proxy_is_told_nobody(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+) -> None:
+    """A proxy that refuses is told by its answer, not by its address."""
+    server.answering = lambda request: reply(request, 407, {})
+    proxy = server.url.replace("http://", "http://ada:geheim@")
+    api = connect(kubeconfig(tmp_path, "https://kubernetes.invalid:6443", {"token": "t"}, **{"proxy-url": proxy}))
+    with pytest.raises(UnavailableError, match="east cannot be reached") as caught:
+        reactor.run(api.get("/a"), 10)
+    assert "geheim" not in str(caught.value)
+
+
+def test_an_address_with_a_password_is_refused_without_showing_it(
+    reactor: Reactor, connect: Connect, tmp_path: Path
+) -> None:
+    """A user in the server's address has no meaning there."""
+    api = connect(kubeconfig(tmp_path, "http://ada:geheim@127.0.0.1:1", {"token": "t"}))
+    with pytest.raises(UnavailableError, match="has a user in it") as caught:
+        reactor.run(api.get("/a"), 10)
+    assert "geheim" not in str(caught.value)
+
+
+def test_nobody_is_told_to_stay_away_for_long(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+) -> None:
+    """Whatever a server or a proxy says, it is asked again before long."""
+    api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}))
+    for said, wait_s in (("3600", 30), ("9" * 400, 1), ("7", 7), ("soon", 1)):
+        server.answering = lambda request, said=said: reply(request, 429, {}, retry_after=said)  # type: ignore[misc]
+        with pytest.raises(UnavailableError) as caught:
+            reactor.run(api.get("/a"), 10)
+        assert caught.value.retry_after_s == wait_s
+
+
+def test_a_name_that_leads_elsewhere_is_not_followed(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+) -> None:
+    """A cluster that calls a pod ``..`` does not have Seaway ask for something else."""
+    api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}))
+    for name in ("..", "../../../secrets", "."):
+        with pytest.raises(RejectedError, match="leads out"):
+            reactor.run(api.get(f"/api/v1/namespaces/seaway/pods/{name}/log"), 10)
+    assert not server.asked
 
 
 def test_a_kubeconfig_without_the_context_is_rejected(server: Server, tmp_path: Path) -> None:

@@ -91,3 +91,24 @@ def test_a_file_that_is_not_there_is_rejected(tmp_path: Path) -> None:
     """A file that is not there is rejected."""
     with pytest.raises(RejectedError, match="cannot be read"):
         contexts_of(tmp_path / "none")
+
+
+@pytest.mark.parametrize("text", ["expires: 2026-02-30", "a: !!timestamp foo", "a: !!bool maybe", "[" * 20_000])
+def test_whatever_a_file_makes_of_its_reader_the_others_go_on(text: str, tmp_path: Path) -> None:
+    """Not every file that YAML cannot be read from fails as one does."""
+    write(tmp_path / "good", "alpha")
+    (tmp_path / "bad").write_text(text, encoding="utf-8")
+    found = find(tmp_path)
+    assert [each.name for each in found.contexts] == ["alpha"]
+    assert "bad is no YAML" in found.broken[tmp_path / "bad"]
+
+
+def test_a_cluster_that_is_known_keeps_its_name(tmp_path: Path) -> None:
+    """A file that comes later with the same context gets the suffix: under a new name a cluster would be another."""
+    write(tmp_path / "zeta", "default")
+    known = find(tmp_path).contexts
+    write(tmp_path / "alpha", "default")
+    assert {each.file.name: each.name for each in find(tmp_path, known).contexts} == {
+        "zeta": "default",
+        "alpha": "default-alpha",
+    }
