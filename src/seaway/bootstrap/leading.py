@@ -66,9 +66,9 @@ class Leadership:
         credentials = Credentials(file, current_context(file) if file else "")
         terms = Terms(settings.lease_s, settings.renew_s, settings.retry_s)
         self.identity = f"{socket.gethostname()}_{random.getrandbits(64):016x}"
-        api = Api("the server of the lease", credentials, call_s=settings.renew_s / 2)
+        self._api = Api("the server of the lease", credentials, call_s=settings.renew_s / 2)
         namespace = settings.namespace or _own_namespace()
-        self._candidate = Candidate(api, namespace, settings.lease, self.identity, terms)
+        self._candidate = Candidate(self._api, namespace, settings.lease, self.identity, terms)
         self._told = told
         self.waiting = "the lease has not been asked for yet"
         self.lost = ""
@@ -96,6 +96,8 @@ class Leadership:
         if self._led and not self.lost:
             with suppress(SeawayError):  # then it ends by itself
                 self._reactor.run(self._candidate.release(), RELEASE_S)
+        with suppress(SeawayError):
+            self._reactor.run(self._api.close(), RELEASE_S)
         self._reactor.close()
 
     def _hear(self, why: str, led: bool) -> None:
