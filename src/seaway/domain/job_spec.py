@@ -95,6 +95,12 @@ class JobSpec:
             if value is not None and value < least:
                 raise RejectedError(f"is {value}, but has to be at least {least}", where=figure)
 
+    def told(self, *, together: bool, comes_back: bool) -> JobSpec:
+        """Return the job with what its template says of it: this very one where it says so already, as most do."""
+        if (together, comes_back) == (self.together, self.comes_back):
+            return self
+        return replace(self, together=together, comes_back=comes_back)
+
     def job(self, job_id: str, clusters: frozenset[str] = frozenset()) -> Job:
         """Return what the scheduler sees.
 

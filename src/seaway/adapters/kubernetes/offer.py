@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from seaway.adapters.kubernetes.templates.folder import read_folder
@@ -47,7 +46,7 @@ class Offer:
     def settled(self, spec: JobSpec) -> JobSpec:
         """Return a job with what its template says of it; nothing is said by a name not known."""
         known = self.templates.get(spec.template)
-        return replace(spec, together=bool(known and known.together), comes_back=bool(known and known.comes_back))
+        return spec.told(together=bool(known and known.together), comes_back=bool(known and known.comes_back))
 
     def problems(self, spec: JobSpec) -> Sequence[RejectedError]:
         """Say what keeps a job from becoming what it names; nothing for a name not known."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from seaway.domain.errors import RejectedError
@@ -35,7 +34,7 @@ class PlainTemplates:
 
     def settled(self, spec: JobSpec) -> JobSpec:
         """Let services come back."""
-        return replace(spec, comes_back=spec.template == DEPLOYMENT)
+        return spec.told(together=spec.together, comes_back=spec.template == DEPLOYMENT)
 
     def problems(self, spec: JobSpec) -> Sequence[RejectedError]:  # any job will do
         """Find nothing wrong."""
