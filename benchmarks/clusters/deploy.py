@@ -31,7 +31,7 @@ BODY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
+class Jobs:
     """How many jobs are submitted.
 
     Attributes
@@ -49,8 +49,8 @@ class Crowd:
     pause_s: float
 
 
-CROWD = Crowd(600, 200, 0.05)
-REAL_CROWD = Crowd(100, 50, 0.25)
+JOBS = Jobs(600, 200, 0.05)
+REAL_JOBS = Jobs(100, 50, 0.25)
 NODES = 400
 REAL_NODES = 20
 GIVE_UP_S = 180
@@ -78,15 +78,15 @@ def deploy(seed: int) -> Result:
     bound = "Bound: through Karmada, when its binding names the cluster; directly, when the server has the object."
     if there := ways():
         rows = [row for way in there for row in _measure_real(way, seed)]
-        return Result("deploy", rows, [_told(REAL_CROWD, f"real API servers, each with {REAL_NODES} nodes"), bound])
+        return Result("deploy", rows, [_told(REAL_JOBS, f"real API servers, each with {REAL_NODES} nodes"), bound])
     rows = [*_measure("directly", seed, ()), *_measure("through Karmada", seed, ("--karmada",))]
-    return Result("deploy", rows, [_told(CROWD, "2 API servers in one process, each with 200 nodes"), bound])
+    return Result("deploy", rows, [_told(JOBS, "2 API servers in one process, each with 200 nodes"), bound])
 
 
-def _told(crowd: Crowd, where: str) -> str:
+def _told(jobs: Jobs, where: str) -> str:
     return (
-        f"{crowd.at_once} jobs submitted by {CONNECTIONS} connections at once, then {crowd.one_by_one} with a pause "
-        f"of {crowd.pause_s:g} s after each; {where} with 8 GPUs, on the same cores. Times are those of jobs' events."
+        f"{jobs.at_once} jobs submitted by {CONNECTIONS} connections at once, then {jobs.one_by_one} with a pause "
+        f"of {jobs.pause_s:g} s after each; {where} with 8 GPUs, on the same cores. Times are those of jobs' events."
     )
 
 
@@ -100,14 +100,14 @@ def _measure(how: str, seed: int, options: tuple[str, ...]) -> list[dict[str, An
             with plane(folder / "data", **{setting: str(where)}) as (served, started_s):
                 _until(lambda: sum(each["nodes"] for each in _clusters(served)) == NODES, started_s)
                 before = served.cpu_s(), cpu_s(servers.process.pid)
-                began_s = _submit(served, "burst", CROWD.at_once, CONNECTIONS)
-                _until(lambda: served.jobs()["running"] >= CROWD.at_once, began_s)
+                began_s = _submit(served, "burst", JOBS.at_once, CONNECTIONS)
+                _until(lambda: served.jobs()["running"] >= JOBS.at_once, began_s)
                 after = served.cpu_s(), cpu_s(servers.process.pid)
-                began_s = _submit(served, "stream", CROWD.one_by_one, 1, CROWD.pause_s)
-                _until(lambda: served.jobs()["running"] >= CROWD.at_once + CROWD.one_by_one, began_s)
+                began_s = _submit(served, "stream", JOBS.one_by_one, 1, JOBS.pause_s)
+                _until(lambda: served.jobs()["running"] >= JOBS.at_once + JOBS.one_by_one, began_s)
                 rows = _rates(how, _times(served, "burst"), "running")
                 for whose, began, ended in zip(("Seaway's", "the servers' own"), before, after, strict=True):
-                    figure = round((ended - began) / CROWD.at_once * 1000, 1)
+                    figure = round((ended - began) / JOBS.at_once * 1000, 1)
                     rows.append(
                         {"way": how, "what": f"{whose} CPU for each of them, ms", "figure": figure, "asked": ""}
                     )
@@ -123,11 +123,11 @@ def _measure_real(how: str, seed: int) -> list[dict[str, Any]]:
         ):
             _until(lambda: sum(each["nodes"] for each in _clusters(served)) >= servers.nodes, started_s)
             rows: list[dict[str, Any]] = []
-            burst = _seated(served, servers, "burst", REAL_CROWD.at_once, CONNECTIONS)
-            rows.append(_in_time(how, "burst", len(burst), REAL_CROWD.at_once))
+            burst = _seated(served, servers, "burst", REAL_JOBS.at_once, CONNECTIONS)
+            rows.append(_in_time(how, "burst", len(burst), REAL_JOBS.at_once))
             rows += _rates(how, burst, "seated")
-            stream = _seated(served, servers, "stream", REAL_CROWD.one_by_one, 1, REAL_CROWD.pause_s)
-            rows.append(_in_time(how, "stream", len(stream), REAL_CROWD.one_by_one))
+            stream = _seated(served, servers, "stream", REAL_JOBS.one_by_one, 1, REAL_JOBS.pause_s)
+            rows.append(_in_time(how, "stream", len(stream), REAL_JOBS.one_by_one))
             return rows + _delays(how, STAGES + SEATED, stream)
 
 

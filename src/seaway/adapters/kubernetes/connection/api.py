@@ -43,7 +43,6 @@ MOST_RETIRED = 2
 """Connections with credentials that were replaced, which calls that are under way may go on with."""
 
 MERGE = "application/merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
 MANAGER = "seaway"
 """Who Seaway is to the fields that it writes."""
@@ -252,9 +251,7 @@ class Api:
             raise UnavailableError(f"who Seaway is to {self.name} is not known: what its kubeconfig runs does not end")
         self._reading = begun = in_thread(read)
         reading: asyncio.Future[Read] = asyncio.wrap_future(begun)
-        reading.add_done_callback(
-            lambda ended: ended.cancelled() or ended.exception()
-        )  # it may come too late to be heard
+        reading.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # too late, nobody hears it
         done, _ = await asyncio.wait([reading], timeout=CREDENTIALS_S)
         if not done:
             raise UnavailableError(f"who Seaway is to {self.name} was not found out in {CREDENTIALS_S:g} s")
