@@ -16,18 +16,13 @@ from seaway.adapters.kubernetes.dialects.pods import read_pod
 from seaway.adapters.kubernetes.dialects.settle import settle
 from seaway.adapters.kubernetes.dialects.vendors import ENFLAME_KEY, METAX_KEY
 from seaway.adapters.kubernetes.dialects.views import NodeView
-from seaway.adapters.kubernetes.objects import (
-    Broken,
-    NodeObject,
-    Part,
-    PodObject,
-    ResourceClaim,
-    ResourceSlice,
-    UndecodableError,
-    read_event,
-    read_item,
-    read_page,
-)
+from seaway.adapters.kubernetes.objects.claim import ResourceClaim
+from seaway.adapters.kubernetes.objects.decode import UndecodableError, read_event, read_item, read_page
+from seaway.adapters.kubernetes.objects.node import NodeObject
+from seaway.adapters.kubernetes.objects.page import Broken
+from seaway.adapters.kubernetes.objects.part import Part
+from seaway.adapters.kubernetes.objects.pod import PodObject
+from seaway.adapters.kubernetes.objects.slice import ResourceSlice
 from seaway.adapters.kubernetes.quantities import LARGEST, exact, integer, mebibytes, milli
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device, DeviceMode, MigProfile

@@ -26,7 +26,11 @@ from hypothesis import strategies as st
 
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.view import ClusterView
-from seaway.adapters.kubernetes.objects import Broken, NodeObject, Part, PodObject, read_item
+from seaway.adapters.kubernetes.objects.decode import read_item
+from seaway.adapters.kubernetes.objects.node import NodeObject
+from seaway.adapters.kubernetes.objects.page import Broken
+from seaway.adapters.kubernetes.objects.part import Part
+from seaway.adapters.kubernetes.objects.pod import PodObject
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, render
 from seaway.adapters.kubernetes.wishes import Wishes
 from seaway.application.control.fleet import LiveFleet

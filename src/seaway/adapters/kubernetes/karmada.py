@@ -27,7 +27,7 @@ from seaway.adapters.kubernetes.connection.reactor import Reactor
 from seaway.adapters.kubernetes.deploy.bindings import BINDINGS, BindingObject, Bindings
 from seaway.adapters.kubernetes.deploy.karmada import Karmada
 from seaway.adapters.kubernetes.deploy.writing import Objects
-from seaway.adapters.kubernetes.objects import Item
+from seaway.adapters.kubernetes.objects.meta import Item
 from seaway.adapters.kubernetes.wishes import Wishes
 from seaway.domain.errors import UnavailableError
 from seaway.domain.network import Gateway, Link

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from seaway.adapters.kubernetes.objects import Condition, ContainerStatus, PodObject
+from seaway.adapters.kubernetes.objects.meta import Condition
+from seaway.adapters.kubernetes.objects.pod import ContainerStatus, PodObject
 from seaway.domain.deployment import Cause, CopyPhase
 
 LONGEST = 500

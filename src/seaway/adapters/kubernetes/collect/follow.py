@@ -17,7 +17,13 @@ from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import KINDS, WorkloadObject
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff, Bell
-from seaway.adapters.kubernetes.objects import Broken, Meta, NodeObject, Part, PodObject, ResourceClaim, ResourceSlice
+from seaway.adapters.kubernetes.objects.claim import ResourceClaim
+from seaway.adapters.kubernetes.objects.meta import Meta
+from seaway.adapters.kubernetes.objects.node import NodeObject
+from seaway.adapters.kubernetes.objects.page import Broken
+from seaway.adapters.kubernetes.objects.part import Part
+from seaway.adapters.kubernetes.objects.pod import PodObject
+from seaway.adapters.kubernetes.objects.slice import ResourceSlice
 
 NODES = Source("/api/v1/nodes", NodeObject)
 PODS = Source("/api/v1/pods", PodObject)

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seaway.adapters.kubernetes.collect.reflect import Source
-from seaway.adapters.kubernetes.objects import Broken, Meta, Part
+from seaway.adapters.kubernetes.objects.meta import Meta
+from seaway.adapters.kubernetes.objects.page import Broken
+from seaway.adapters.kubernetes.objects.part import Part
 
 
 class MemberSpec(Part, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seaway.adapters.kubernetes.objects import Meta
+from seaway.adapters.kubernetes.objects.meta import Meta
 from seaway.adapters.kubernetes.templates.labels import ATTEMPT, JOB, MANAGED_BY, MANAGER
 from seaway.domain import ids
 

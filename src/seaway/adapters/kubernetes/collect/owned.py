@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 from seaway.adapters.kubernetes.collect.ours import attempt_of
 from seaway.adapters.kubernetes.collect.workloads import KINDS
-from seaway.adapters.kubernetes.objects import Broken, Item, Meta
+from seaway.adapters.kubernetes.objects.meta import Item, Meta
+from seaway.adapters.kubernetes.objects.page import Broken
 from seaway.adapters.kubernetes.templates.labels import CLUSTER
 
 Place = tuple[str, str]

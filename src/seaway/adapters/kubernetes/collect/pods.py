@@ -9,7 +9,7 @@ from sys import intern
 from seaway.adapters.kubernetes.collect.feedback import Verdict, judge
 from seaway.adapters.kubernetes.collect.ours import attempt_of
 from seaway.adapters.kubernetes.dialects.views import Held, PodView
-from seaway.adapters.kubernetes.objects import PodObject
+from seaway.adapters.kubernetes.objects.pod import PodObject
 from seaway.adapters.kubernetes.templates.labels import PART, REPLICAS
 from seaway.adapters.kubernetes.templates.names import numbers_of
 from seaway.domain.deployment import Container

@@ -17,19 +17,10 @@ from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.connection.api import SOON_S, Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff
 from seaway.adapters.kubernetes.connection.errors import ApiError
-from seaway.adapters.kubernetes.objects import (
-    Broken,
-    Failure,
-    Item,
-    Meta,
-    Part,
-    UndecodableError,
-    WatchEvent,
-    read_body,
-    read_event,
-    read_item,
-    read_page,
-)
+from seaway.adapters.kubernetes.objects.decode import UndecodableError, read_body, read_event, read_item, read_page
+from seaway.adapters.kubernetes.objects.meta import Item, Meta
+from seaway.adapters.kubernetes.objects.page import Broken, Failure, WatchEvent
+from seaway.adapters.kubernetes.objects.part import Part
 from seaway.domain.errors import UnavailableError
 
 log = logging.getLogger(__name__)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from seaway.adapters.kubernetes.objects import Meta, Part
+from seaway.adapters.kubernetes.objects.meta import Meta
+from seaway.adapters.kubernetes.objects.part import Part
 
 HEADLESS = "None"
 

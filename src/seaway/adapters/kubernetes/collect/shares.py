@@ -9,7 +9,8 @@ from dataclasses import replace
 from seaway.adapters.kubernetes.dialects.pods import read_pod
 from seaway.adapters.kubernetes.dialects.settle import settle
 from seaway.adapters.kubernetes.dialects.views import Held, NodeView, PodView
-from seaway.adapters.kubernetes.objects import PodObject, ResourceClaim
+from seaway.adapters.kubernetes.objects.claim import ResourceClaim
+from seaway.adapters.kubernetes.objects.pod import PodObject
 
 
 class Shares:

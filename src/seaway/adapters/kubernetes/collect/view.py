@@ -19,7 +19,12 @@ from seaway.adapters.kubernetes.collect.workloads import Workload, WorkloadObjec
 from seaway.adapters.kubernetes.dialects.nodes import read_node
 from seaway.adapters.kubernetes.dialects.pods import node_of
 from seaway.adapters.kubernetes.dialects.views import NodeView, Trouble, TroubleKind
-from seaway.adapters.kubernetes.objects import Broken, Meta, NodeObject, PodObject, ResourceClaim, ResourceSlice
+from seaway.adapters.kubernetes.objects.claim import ResourceClaim
+from seaway.adapters.kubernetes.objects.meta import Meta
+from seaway.adapters.kubernetes.objects.node import NodeObject
+from seaway.adapters.kubernetes.objects.page import Broken
+from seaway.adapters.kubernetes.objects.pod import PodObject
+from seaway.adapters.kubernetes.objects.slice import ResourceSlice
 from seaway.application.change_log import ChangeLog
 from seaway.application.ports.backend import Changes, CollectorState
 from seaway.domain.cluster import Cluster

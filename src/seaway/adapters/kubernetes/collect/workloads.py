@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from seaway.adapters.kubernetes.collect.feedback import Verdict
 from seaway.adapters.kubernetes.collect.ours import attempt_of
-from seaway.adapters.kubernetes.objects import Condition, Meta, Part
+from seaway.adapters.kubernetes.objects.meta import Condition, Meta
+from seaway.adapters.kubernetes.objects.part import Part
 from seaway.adapters.kubernetes.templates.labels import PART, REPLICAS
 from seaway.adapters.kubernetes.templates.names import numbers_of
 from seaway.domain.deployment import Cause, CopyPhase

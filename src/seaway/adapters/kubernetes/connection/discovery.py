@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.errors import ApiError
-from seaway.adapters.kubernetes.objects import Part, read_body
+from seaway.adapters.kubernetes.objects.decode import read_body
+from seaway.adapters.kubernetes.objects.part import Part
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,9 @@ from typing import Any
 
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.errors import ApiError
-from seaway.adapters.kubernetes.objects import Broken, Meta, Part
+from seaway.adapters.kubernetes.objects.meta import Meta
+from seaway.adapters.kubernetes.objects.page import Broken
+from seaway.adapters.kubernetes.objects.part import Part
 from seaway.adapters.kubernetes.templates.karmada import SCHEDULER
 from seaway.domain.errors import UnavailableError
 

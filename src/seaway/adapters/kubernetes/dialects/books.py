@@ -15,7 +15,7 @@ from seaway.adapters.kubernetes.dialects.records import (
     mig_allocations,
 )
 from seaway.adapters.kubernetes.dialects.views import Held, NodeView, Trouble, TroubleKind
-from seaway.adapters.kubernetes.objects import PodObject
+from seaway.adapters.kubernetes.objects.pod import PodObject
 from seaway.domain.device import MILLI_PER_PERCENT_POINT, MigProfile
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from seaway.adapters.kubernetes import quantities
 from seaway.adapters.kubernetes.dialects.views import Access, Held, NodeView, Part, Trouble, TroubleKind
-from seaway.adapters.kubernetes.objects import ClaimResult, ResourceClaim
+from seaway.adapters.kubernetes.objects.claim import ClaimResult, ResourceClaim
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
 

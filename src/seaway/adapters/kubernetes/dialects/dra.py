@@ -20,7 +20,8 @@ from seaway.adapters.kubernetes.dialects.models import compute_slices, nvidia_mo
 from seaway.adapters.kubernetes.dialects.pools import Listed, listed
 from seaway.adapters.kubernetes.dialects.status import MOST_CARDS
 from seaway.adapters.kubernetes.dialects.views import Access, CoreUnit, Dialect, Part, Terms, core_steps
-from seaway.adapters.kubernetes.objects import NodeObject, ResourceSlice
+from seaway.adapters.kubernetes.objects.node import NodeObject
+from seaway.adapters.kubernetes.objects.slice import ResourceSlice
 from seaway.domain.device import WHOLE_DEVICE_MILLI, Device, DeviceMode, MigProfile
 from seaway.domain.errors import RejectedError
 

@@ -19,7 +19,7 @@ from seaway.adapters.kubernetes.dialects.vendors import (
     registered,
 )
 from seaway.adapters.kubernetes.dialects.views import Access, CoreUnit, core_steps
-from seaway.adapters.kubernetes.objects import NodeObject
+from seaway.adapters.kubernetes.objects.node import NodeObject
 from seaway.domain.device import MILLI_PER_PERCENT_POINT, WHOLE_DEVICE_MILLI, Device, DeviceMode, MigProfile
 from seaway.domain.errors import RejectedError
 

@@ -14,7 +14,7 @@ from seaway.adapters.kubernetes.dialects.findings import Findings, bounded, boun
 from seaway.adapters.kubernetes.dialects.status import MOST_CARDS, Amounts
 from seaway.adapters.kubernetes.dialects.vendors import ENFLAME_KEY, ENFLAME_SLICES, METAX_KEY
 from seaway.adapters.kubernetes.dialects.views import Access, CoreUnit, Dialect, Terms, core_steps
-from seaway.adapters.kubernetes.objects import NodeObject
+from seaway.adapters.kubernetes.objects.node import NodeObject
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
 

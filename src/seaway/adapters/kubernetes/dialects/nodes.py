@@ -9,7 +9,8 @@ from seaway.adapters.kubernetes.dialects.findings import Findings
 from seaway.adapters.kubernetes.dialects.status import Amounts
 from seaway.adapters.kubernetes.dialects.vendors import NVIDIA_KEY
 from seaway.adapters.kubernetes.dialects.views import Dialect, NodeView, Options
-from seaway.adapters.kubernetes.objects import NodeObject, ResourceSlice, TaintMark
+from seaway.adapters.kubernetes.objects.node import NodeObject, TaintMark
+from seaway.adapters.kubernetes.objects.slice import ResourceSlice
 from seaway.domain.node import Node, Taint, TaintEffect
 
 _EFFECTS = {effect.value: effect for effect in TaintEffect}

@@ -17,7 +17,7 @@ from seaway.adapters.kubernetes.dialects.models import (
 )
 from seaway.adapters.kubernetes.dialects.status import MOST_CARDS, Amounts
 from seaway.adapters.kubernetes.dialects.views import Access, Dialect, Terms
-from seaway.adapters.kubernetes.objects import NodeObject
+from seaway.adapters.kubernetes.objects.node import NodeObject
 from seaway.domain.device import WHOLE_DEVICE_MILLI, Device, DeviceMode, MigProfile
 
 WHOLE = ("nvidia.com/gpu", "nvidia.com/gpu.shared")

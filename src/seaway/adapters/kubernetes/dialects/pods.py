@@ -9,7 +9,8 @@ from seaway.adapters.kubernetes.dialects.books import held_by_records
 from seaway.adapters.kubernetes.dialects.claims import read_claim
 from seaway.adapters.kubernetes.dialects.records import HAMI_NODE, VOLCANO_NODE, records
 from seaway.adapters.kubernetes.dialects.views import Dialect, Held, NodeView, PodView, Trouble
-from seaway.adapters.kubernetes.objects import PodObject, ResourceClaim
+from seaway.adapters.kubernetes.objects.claim import ResourceClaim
+from seaway.adapters.kubernetes.objects.pod import PodObject
 from seaway.domain.device import Device
 
 OVER = frozenset({"Succeeded", "Failed"})

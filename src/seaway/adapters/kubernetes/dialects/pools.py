@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from seaway.adapters.kubernetes import quantities
 from seaway.adapters.kubernetes.dialects.findings import Findings
-from seaway.adapters.kubernetes.objects import ResourceSlice, SliceDevice
+from seaway.adapters.kubernetes.objects.slice import ResourceSlice, SliceDevice
 from seaway.domain.errors import RejectedError
 
 MOST_MIB = (1 << 31) - 1

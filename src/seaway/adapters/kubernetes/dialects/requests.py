@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from seaway.adapters.kubernetes import quantities
 from seaway.adapters.kubernetes.dialects.views import Trouble, TroubleKind
-from seaway.adapters.kubernetes.objects import Container, PodSpec, Quantity, Resources
+from seaway.adapters.kubernetes.objects.part import Quantity
+from seaway.adapters.kubernetes.objects.pod import Container, PodSpec, Resources
 from seaway.domain.errors import RejectedError
 
 MOST = (1 << 53) - 1

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from seaway.adapters.kubernetes import quantities
 from seaway.adapters.kubernetes.dialects.findings import Findings
-from seaway.adapters.kubernetes.objects import NodeObject, Quantity
+from seaway.adapters.kubernetes.objects.node import NodeObject
+from seaway.adapters.kubernetes.objects.part import Quantity
 from seaway.domain.errors import RejectedError
 
 MOST = (1 << 31) - 1

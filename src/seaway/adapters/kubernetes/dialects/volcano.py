@@ -9,7 +9,7 @@ from seaway.adapters.kubernetes.dialects.models import nvidia_model
 from seaway.adapters.kubernetes.dialects.registers import HAMI_CORE, Entry, truth
 from seaway.adapters.kubernetes.dialects.status import Amounts
 from seaway.adapters.kubernetes.dialects.views import Access, CoreUnit, Dialect, Options, Terms, core_steps
-from seaway.adapters.kubernetes.objects import NodeObject
+from seaway.adapters.kubernetes.objects.node import NodeObject
 from seaway.domain.device import Device, DeviceMode
 from seaway.domain.errors import RejectedError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from seaway.adapters.kubernetes.objects import PodObject
+from seaway.adapters.kubernetes.objects.pod import PodObject
 from seaway.domain.errors import RejectedError
 
 WHERE = "[clusters] usage.exporters"

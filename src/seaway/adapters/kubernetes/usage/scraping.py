@@ -13,7 +13,8 @@ from seaway.adapters.kubernetes.collect.reflect import Source, reflect
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff
 from seaway.adapters.kubernetes.connection.errors import ApiError
-from seaway.adapters.kubernetes.objects import Broken, PodObject
+from seaway.adapters.kubernetes.objects.page import Broken
+from seaway.adapters.kubernetes.objects.pod import PodObject
 from seaway.adapters.kubernetes.usage.exporters import Exporter, Exporters, exporter_of, page_of
 from seaway.adapters.kubernetes.usage.measured import Measured, Outcome
 from seaway.adapters.kubernetes.usage.reading import read_page

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from seaway.adapters.kubernetes.collect.feedback import judge
-from seaway.adapters.kubernetes.objects import PodObject
+from seaway.adapters.kubernetes.objects.pod import PodObject
 from seaway.domain.deployment import Cause, CopyPhase
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seaway.adapters.kubernetes.collect.owned import Key, Owned, OwnedSink
-from seaway.adapters.kubernetes.objects import Item
+from seaway.adapters.kubernetes.objects.meta import Item
 from tests.unit.adapters.kubernetes.collect.test_view import JOB, copy, decoded
 
 JOBS, POLICIES = "/apis/batch/v1/jobs", "/apis/policy.karmada.io/v1alpha1/propagationpolicies"

@@ -6,7 +6,8 @@ import pytest
 
 from seaway.adapters.kubernetes.collect.pods import Seen, see
 from seaway.adapters.kubernetes.dialects.views import Held, PodView
-from seaway.adapters.kubernetes.objects import Container, Meta, PodObject, PodSpec
+from seaway.adapters.kubernetes.objects.meta import Meta
+from seaway.adapters.kubernetes.objects.pod import Container, PodObject, PodSpec
 from seaway.adapters.kubernetes.templates.labels import ATTEMPT, JOB, MANAGED_BY, MANAGER
 from seaway.domain import ids
 

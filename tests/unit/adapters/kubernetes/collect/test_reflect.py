@@ -19,7 +19,9 @@ from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff
 from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.reactor import Reactor
-from seaway.adapters.kubernetes.objects import Broken, Item, PodObject
+from seaway.adapters.kubernetes.objects.meta import Item
+from seaway.adapters.kubernetes.objects.page import Broken
+from seaway.adapters.kubernetes.objects.pod import PodObject
 from seaway.testing.kubernetes import ApiServer
 from seaway.testing.kubernetes.kinds import CONFIG_MAPS, PODS
 

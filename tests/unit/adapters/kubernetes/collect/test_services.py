@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from seaway.adapters.kubernetes.collect.services import ServiceObject, address
-from seaway.adapters.kubernetes.objects import Broken, read_item
+from seaway.adapters.kubernetes.objects.decode import read_item
+from seaway.adapters.kubernetes.objects.page import Broken
 
 
 @pytest.mark.parametrize(

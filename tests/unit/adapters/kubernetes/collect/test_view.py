@@ -15,7 +15,11 @@ from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.view import ClusterView, Limits
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
-from seaway.adapters.kubernetes.objects import Broken, NodeObject, Part, PodObject, read_item
+from seaway.adapters.kubernetes.objects.decode import read_item
+from seaway.adapters.kubernetes.objects.node import NodeObject
+from seaway.adapters.kubernetes.objects.page import Broken
+from seaway.adapters.kubernetes.objects.part import Part
+from seaway.adapters.kubernetes.objects.pod import PodObject
 from seaway.adapters.kubernetes.wishes import Wishes
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Cause, CopyPhase

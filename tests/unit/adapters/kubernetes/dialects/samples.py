@@ -8,16 +8,13 @@ from typing import Any, TypeVar
 
 from seaway.adapters.kubernetes.dialects.nodes import read_node
 from seaway.adapters.kubernetes.dialects.views import NodeView, TroubleKind
-from seaway.adapters.kubernetes.objects import (
-    Broken,
-    NodeObject,
-    Part,
-    PodObject,
-    Quantity,
-    ResourceClaim,
-    ResourceSlice,
-    read_item,
-)
+from seaway.adapters.kubernetes.objects.claim import ResourceClaim
+from seaway.adapters.kubernetes.objects.decode import read_item
+from seaway.adapters.kubernetes.objects.node import NodeObject
+from seaway.adapters.kubernetes.objects.page import Broken
+from seaway.adapters.kubernetes.objects.part import Part, Quantity
+from seaway.adapters.kubernetes.objects.pod import PodObject
+from seaway.adapters.kubernetes.objects.slice import ResourceSlice
 
 A = "GPU-00000000-aaaa-4000-8000-000000000001"
 B = "GPU-00000000-bbbb-4000-8000-000000000002"

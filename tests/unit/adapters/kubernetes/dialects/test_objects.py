@@ -7,18 +7,12 @@ from typing import Any
 
 import pytest
 
-from seaway.adapters.kubernetes.objects import (
-    Broken,
-    Failure,
-    Item,
-    NodeObject,
-    PodObject,
-    ResourceClaim,
-    UndecodableError,
-    read_event,
-    read_item,
-    read_page,
-)
+from seaway.adapters.kubernetes.objects.claim import ResourceClaim
+from seaway.adapters.kubernetes.objects.decode import UndecodableError, read_event, read_item, read_page
+from seaway.adapters.kubernetes.objects.meta import Item
+from seaway.adapters.kubernetes.objects.node import NodeObject
+from seaway.adapters.kubernetes.objects.page import Broken, Failure
+from seaway.adapters.kubernetes.objects.pod import PodObject
 
 
 def page(*items: Any) -> bytes:  # noqa: ANN401

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.adapters.kubernetes.objects import Meta, PodObject, PodSpec, PodStatus
+from seaway.adapters.kubernetes.objects.meta import Meta
+from seaway.adapters.kubernetes.objects.pod import PodObject, PodSpec, PodStatus
 from seaway.adapters.kubernetes.usage.exporters import Exporters, exporter_of, read_exporters
 from seaway.bootstrap.settings import UsageSettings
 from seaway.domain.errors import RejectedError

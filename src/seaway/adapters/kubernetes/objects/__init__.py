@@ -1,0 +1,1 @@
+"""Kubernetes' objects, as far as Seaway reads them, by what they are, and how they are decoded."""

@@ -1,0 +1,135 @@
+"""How objects are decoded. What is of the wrong type spoils its object, never the page that it came with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import TypeVar, cast
+
+import msgspec
+
+from seaway.adapters.kubernetes.objects.page import Broken, Page, RawPage, WatchEvent, WholePage
+from seaway.adapters.kubernetes.objects.part import Part
+
+T = TypeVar("T", bound=Part)
+
+
+class UndecodableError(ValueError):
+    """What came is not what Kubernetes sends: no JSON, or nothing like a page, an event or a failure."""
+
+
+def read_page(data: bytes, kind: type[T]) -> Page[T]:
+    """Decode a page of a list, at once where that can be done, and else item by item.
+
+    Parameters
+    ----------
+    data
+        The body of the answer.
+    kind
+        What its items are.
+
+    Raises
+    ------
+    UndecodableError
+        When `data` as a whole is no page. A broken item is not an error; it is among the page's broken ones.
+    """
+    try:
+        whole = _page_decoder(kind).decode(data)
+    except (ValueError, RecursionError):  # an item that is broken, or has nulls, must not spoil the others
+        return _read_items(read_body(data, RawPage), kind)
+    return Page(metadata=whole.metadata, items=cast("tuple[T, ...]", whole.items or ()), broken=())
+
+
+def _read_items(page: RawPage, kind: type[T]) -> Page[T]:
+    items: list[T] = []
+    broken: list[Broken] = []
+    for raw in page.items or ():
+        item = read_item(raw, kind)
+        if isinstance(item, Broken):
+            broken.append(item)
+        else:
+            items.append(item)
+    return Page(metadata=page.metadata, items=tuple(items), broken=tuple(broken))
+
+
+def read_event(line: bytes) -> WatchEvent:
+    """Decode a line of a watch, leaving its object for `read_item`.
+
+    Raises
+    ------
+    UndecodableError
+        When it is no event.
+    """
+    return read_body(line, WatchEvent)
+
+
+def read_body(data: bytes, kind: type[T]) -> T:
+    """Decode an answer that is one object.
+
+    Raises
+    ------
+    UndecodableError
+        When it is not of this kind.
+    """
+    try:
+        return cast("T", _decoder(kind).decode(data))
+    except (ValueError, RecursionError) as error:
+        if kind in (RawPage, WatchEvent):  # what they keep raw could not be kept below
+            raise UndecodableError(str(error)) from error
+    try:
+        return _without_nulls(data, kind)
+    except (ValueError, RecursionError) as error:
+        raise UndecodableError(str(error)) from error
+
+
+def read_item(raw: bytes | msgspec.Raw, kind: type[T]) -> T | Broken:
+    """Decode one object, of a page or a watch; never raises."""
+    try:
+        return read_body(bytes(raw), kind)
+    except UndecodableError as error:
+        return _broken(bytes(raw), str(error))
+
+
+@cache
+def _decoder(kind: type[Part]) -> msgspec.json.Decoder[Part]:
+    return msgspec.json.Decoder(kind)
+
+
+@cache
+def _page_decoder(kind: type[Part]) -> msgspec.json.Decoder[WholePage[Part]]:
+    return msgspec.json.Decoder(WholePage[kind])  # type: ignore[valid-type]  # the kind is known only now
+
+
+def _without_nulls(data: bytes, kind: type[T]) -> T:
+    """Decode once more, taking every null for something that is not there; slower, and seldom needed."""
+    return msgspec.convert(_stripped(msgspec.json.decode(data)), kind)
+
+
+def _stripped(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _stripped(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [_stripped(inner) for inner in value if inner is not None]
+    return value
+
+
+def _broken(data: bytes, text: str) -> Broken:
+    found = dict(_names(data))
+    return Broken(
+        name=found.get("name", ""),
+        namespace=found.get("namespace", ""),
+        uid=found.get("uid", ""),
+        resource_version=found.get("resourceVersion", ""),
+        text=text,
+    )
+
+
+def _names(data: bytes) -> Iterator[tuple[str, str]]:
+    """Yield those of an object's metadata that are texts, if it has any."""
+    try:
+        value = msgspec.json.decode(data)
+    except (ValueError, RecursionError):
+        return
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    if isinstance(metadata, dict):
+        yield from ((key, inner) for key, inner in metadata.items() if isinstance(inner, str))

@@ -1,0 +1,52 @@
+"""Metadata and conditions, which objects of every kind have.
+
+References
+----------
+Kubernetes API, v1.36: meta/v1.
+"""
+
+from __future__ import annotations
+
+from seaway.adapters.kubernetes.objects.part import Part
+
+
+class Owner(Part, frozen=True):
+    """An object that this one belongs to."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class Meta(Part, frozen=True):
+    """What every object has. Times are RFC 3339 texts, empty when not set."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    creation_timestamp: str = ""
+    deletion_timestamp: str = ""
+    owner_references: tuple[Owner, ...] = ()
+
+
+class Item(Part, frozen=True):
+    """An object of which nothing but its metadata is read, like a bookmark."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: Meta = Meta()
+
+
+class Condition(Part, frozen=True):
+    """One condition of an object; `status` is ``True``, ``False`` or ``Unknown``."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
