@@ -52,8 +52,15 @@ class Served:
 
     def memory_mib(self) -> int:
         """Return the memory that it holds, MiB."""
+        return self._status_mib("VmRSS")
+
+    def peak_memory_mib(self) -> int:
+        """Return the most memory that it ever held, MiB."""
+        return self._status_mib("VmHWM")
+
+    def _status_mib(self, name: str) -> int:
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
-        line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+        line = next(line for line in status.splitlines() if line.startswith(name))
         return int(line.split()[1]) // 1024
 
     def get(self, path: str) -> httpx.Response:

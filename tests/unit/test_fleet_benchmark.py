@@ -1,0 +1,60 @@
+"""What `script/bench fleet` measures is what it says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any, cast
+
+from benchmarks.api.server import Served
+from benchmarks.clusters import fleet
+from benchmarks.clusters.world import World
+
+
+class Growing:
+    """A control plane that sees a little more every time that it is asked."""
+
+    def __init__(self, seen: Iterator[tuple[int, int]]) -> None:
+        self._seen = seen
+        self._now = (0, 0)
+
+    def get(self, path: str) -> Growing:
+        """Take in what is seen next."""
+        assert path == "/api/v1/fleet/clusters"
+        self._now = next(self._seen)
+        return self
+
+    def json(self) -> Any:  # noqa: ANN401  # any JSON
+        """Show nodes and what is held of each cluster."""
+        nodes, held = self._now
+        return {"clusters": [{"nodes": nodes, "gpu_milli": {"used": held}}] * fleet.CLUSTERS}
+
+    def cpu_s(self) -> float:
+        """Return no time."""
+        return 0.0
+
+
+def test_a_view_is_full_when_every_node_and_every_pod_is_seen() -> None:
+    """That all clusters tell of some pods is not enough: the last one counts."""
+    all_held = fleet.PODS * 50
+    seen = iter([(fleet.NODES, 0), (fleet.NODES, 50), (fleet.NODES, all_held - 50), (fleet.NODES, all_held)])
+    rows: list[dict[str, Any]] = []
+    growing = Growing(seen)
+    fleet._first_view(cast("World", growing), cast("Served", growing), time.monotonic(), rows)  # noqa: SLF001
+    assert list(seen) == []
+    assert {row["what"]: row["figure"] for row in rows}["GPUs held by pods"] == fleet.CLUSTERS * fleet.PODS // 20
+
+
+def test_memory_at_its_peak_is_that_of_the_whole_life() -> None:
+    """What a process held and gave back counts for its peak, and not for what it holds."""
+    code = "held = b'x' * (200 << 20); del held; print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        served = Served("", "", process, 0)
+        peak_mib, held_mib = served.peak_memory_mib(), served.memory_mib()
+        process.communicate(os.linesep.encode())
+    assert peak_mib > 200 > held_mib
