@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from seaway.domain.lifecycle import JobState
-from seaway.testing.kubernetes.kinds import NODES, PODS
+from seaway.testing.kubernetes.kinds import JOBS, NODES, PODS
 from tests.integration.test_cluster_faults import CONTROL, World, heard, world
 
 pytestmark = pytest.mark.slow
@@ -137,6 +137,62 @@ def test_an_image_that_cannot_be_pulled_is_said_of_the_job(made: World) -> None:
     words = "the image of container main cannot be pulled: missing/it: not found"
     made.wait(lambda: made.job(job_id).reason == words, "the reason")
     assert made.state(job_id) is JobState.DEPLOYING
+
+
+def test_an_image_whose_name_is_none_fails_its_job(made: World) -> None:
+    """What never will start does not hold its devices: the job fails with the reason, and its pod goes."""
+    job_id = made.submit("missing/it")
+    made.wait(lambda: made.pods(job_id), "its pod")
+    ((server, pod),) = made.pods(job_id)
+    waiting = {"reason": "InvalidImageName", "message": "couldn't parse image name"}
+    change = {"status": {"containerStatuses": [{"name": "main", "state": {"waiting": waiting}}]}}
+    server.patch(PODS, "seaway", pod["metadata"]["name"], change, "status")
+    made.wait(lambda: made.state(job_id) is JobState.FAILED, "its end")
+    assert "cannot be pulled: couldn't parse image name" in made.job(job_id).reason
+    made.wait(lambda: not made.left(), "that nothing of it is left")
+
+
+@pytest.mark.parametrize("template", ["job", "deployment"])
+def test_pods_that_a_cluster_denies_are_placed_elsewhere(made: World, template: str) -> None:
+    """A quota that stands against pods is told as the job's reason, and another attempt is made."""
+    quota = "exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4"
+    ends = [server.deny(PODS, quota) for server in made.members.values()]
+    job_id = made.submit(template=template)
+    made.wait(lambda: made.job(job_id).attempt > 1, "the next attempt")
+    assert f"{first_place(made, job_id)} refused it: its pods cannot be made: {quota}" in made.reasons(job_id)
+    for end in ends:
+        end()
+    made.wait(lambda: made.state(job_id) is JobState.RUNNING, "the job")
+    made.wait(lambda: made.left() == {(job_id, made.job(job_id).attempt)}, "that nothing else is left")
+
+
+def test_an_object_that_a_cluster_denies_is_placed_elsewhere(made: World) -> None:
+    """A webhook that lets no Job in is told as the job's reason, whether Karmada heard it or Seaway itself."""
+    ends = [server.deny(JOBS, "no jobs on Sundays", webhook="rest.example") for server in made.members.values()]
+    job_id = made.submit()
+    made.wait(lambda: made.job(job_id).attempt > 1, "the next attempt")
+    assert f"{first_place(made, job_id)} refused it: " in made.reasons(job_id)
+    assert 'admission webhook "rest.example" denied the request: no jobs on Sundays' in made.reasons(job_id)
+    for end in ends:
+        end()
+    made.wait(lambda: made.state(job_id) is JobState.RUNNING, "the job")
+    made.wait(lambda: made.left() == {(job_id, made.job(job_id).attempt)}, "that nothing else is left")
+
+
+def test_what_may_pass_is_given_time(made: World) -> None:
+    """A webhook that does not answer is told as the reason; once it does, the job runs without another attempt."""
+    ends = [server.deny(PODS, "context deadline exceeded", code=500) for server in made.members.values()]
+    job_id = made.submit()
+    made.wait(lambda: "context deadline exceeded" in made.job(job_id).reason, "the reason")
+    time.sleep(1.0)  # longer than a decision would be waited for
+    for end in ends:
+        end()
+    made.wait(running(made, job_id), "the job")
+
+
+def first_place(made: World, job_id: str) -> str:
+    """Return the cluster of a job's first attempt."""
+    return made.store.attempts(job_id)[0].placements[0].cluster
 
 
 def test_an_eviction_is_no_failure_of_the_job(made: World) -> None:

@@ -76,6 +76,7 @@ def kubeconfigs(settings: ClusterSettings, data: Path) -> Path | None:
 
 def _real(settings: ClusterSettings, folder: Path | None) -> Clusters:
     from seaway.adapters.kubernetes.backends import KubernetesBackends
+    from seaway.adapters.kubernetes.collect.view import Limits
     from seaway.adapters.kubernetes.karmada import KarmadaBackends
     from seaway.adapters.kubernetes.offer import Offer
     from seaway.adapters.kubernetes.usage.exporters import read_exporters
@@ -85,7 +86,8 @@ def _real(settings: ClusterSettings, folder: Path | None) -> Clusters:
     own = Path(settings.templates_dir) if settings.templates_dir else None
     offer = Offer(own, through_karmada=bool(settings.karmada.kubeconfig))
     scraping = Scraping(settings.usage.every_s, read_exporters(settings.usage.exporters))
-    wishes = Wishes(settings.namespace, settings.call_s, templates=offer.templates, scraping=scraping)
+    limits = Limits(stuck_s=settings.stuck_s)
+    wishes = Wishes(settings.namespace, settings.call_s, templates=offer.templates, limits=limits, scraping=scraping)
     made: KarmadaBackends | KubernetesBackends
     if settings.karmada.kubeconfig or folder is None:
         made = KarmadaBackends(Path(settings.karmada.kubeconfig), wishes)

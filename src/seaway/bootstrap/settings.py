@@ -135,6 +135,9 @@ class ClusterSettings:
         Where Seaway's objects go in real clusters.
     call_s
         How long a call to a real cluster's API server may take.
+    stuck_s
+        How long a pod may hold devices that cannot start until somebody mends it, as when its image cannot be
+        pulled, before its attempt fails.
     templates_dir
         A folder of your own templates; empty for none.
     usage
@@ -149,6 +152,7 @@ class ClusterSettings:
     karmada: KarmadaSettings = field(default_factory=KarmadaSettings)
     namespace: str = "seaway"
     call_s: float = 10
+    stuck_s: float = 300
     templates_dir: str = ""
     usage: UsageSettings = field(default_factory=UsageSettings)
 

@@ -66,6 +66,8 @@ class Cause(Enum):
     """What it ran on: its node or device failed, or the cluster evicted it."""
     REFUSED = "refused"
     """The cluster's own scheduler would not have it where Seaway put it."""
+    DENIED = "denied"
+    """The cluster would have it nowhere: a quota, a policy or a webhook of it says no."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from threading import Lock
 from time import monotonic, sleep
 
 from seaway.adapters.kubernetes.cluster import CLOSE_S, KubernetesCluster
+from seaway.adapters.kubernetes.collect.denials import Attempt, Denial
 from seaway.adapters.kubernetes.collect.follow import PINGS, SERVICES, SOURCES
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.members import MEMBERS, Members, proxy
@@ -73,7 +74,8 @@ class KarmadaBackends:
         self._looking = Lock()
         self._api = Api("Karmada", credentials, call_s=self._wishes.call_s)
         self._objects = Objects(self._api, self._wishes.namespace)
-        self._bindings = Bindings(self._api)
+        self._denied: dict[str, tuple[str, Attempt, Denial]] = {}
+        self._bindings = Bindings(self._api, self)
         self._owned = Owned(self._wishes.namespace, self._miss)
         self._members = Members()
         self._health = Health([SOURCE, MEMBERS.path, BOUND.path, *(each.path for each in OWN)])
@@ -99,6 +101,7 @@ class KarmadaBackends:
                 self._clusters.pop(name).close()
             for name in regions.keys() - self._clusters.keys():
                 self._clusters[name] = self._join(name, regions[name])
+                self._reactor.begin(self._tell_denied(name))
             return tuple(self._clusters[name] for name in sorted(self._clusters))
 
     def gateways(self) -> Sequence[Gateway]:
@@ -137,6 +140,24 @@ class KarmadaBackends:
         """Have a member tell of an attempt whose workload is gone here: perhaps it was never sent there."""
         if member := self._clusters.get(key[2]):
             member.view.miss(key[:2])
+
+    def deny(self, cluster: str, key: Attempt, source: str, denial: Denial) -> None:
+        """Have a member's view say what the member will not have, also one that comes later."""
+        self._denied[source] = (cluster, key, denial)
+        if member := self._clusters.get(cluster):
+            member.view.deny(key, source, denial)
+
+    def allow(self, source: str) -> None:
+        """Have the views say no more that something is denied."""
+        cluster = self._denied.pop(source, ("",))[0]
+        if member := self._clusters.get(cluster):
+            member.view.allow(source)
+
+    async def _tell_denied(self, cluster: str) -> None:
+        """Tell a new member's view what is known already."""
+        for source, (where, key, denial) in list(self._denied.items()):
+            if where == cluster:
+                self.deny(cluster, key, source, denial)
 
     async def _follow(self) -> None:
         """Follow what is in the control plane itself: its members, and Seaway's own objects in their namespace."""

@@ -245,9 +245,10 @@ class Observer:
     def _failed(self, job: JobRecord, attempt: Attempt, copies: dict[str, Copy]) -> Change:
         now_ns = self._live.clock.now_ns()
         failed = [copy for copy in copies.values() if copy.phase is CopyPhase.FAILED]
-        refused = {copy.cluster: copy.reason for copy in failed if copy.cause is Cause.REFUSED}
+        refused = {copy.cluster: copy.reason for copy in failed if copy.cause in (Cause.REFUSED, Cause.DENIED)}
         if refused:
-            return self._refused(job, attempt, refused)
+            unfit = [copy.cluster for copy in failed if copy.cause is Cause.DENIED]
+            return self._refused(job, attempt, refused, unfit)
         struck = [copy for copy in failed if copy.cause is Cause.INFRASTRUCTURE]
         reason = next((copy.reason for copy in struck or failed if copy.reason), "a replica failed")
         job = job if struck else replace(job, failures=job.failures + 1)

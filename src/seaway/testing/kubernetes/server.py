@@ -19,6 +19,7 @@ from seaway.testing.kubernetes.controllers.kubelet import Kubelets, Pace
 from seaway.testing.kubernetes.controllers.nodes import NodeLife
 from seaway.testing.kubernetes.controllers.scheduler import Scheduler
 from seaway.testing.kubernetes.controllers.staff import Controller, Staff
+from seaway.testing.kubernetes.failures import FailureError, denied, forbidden
 from seaway.testing.kubernetes.faults import Fault, FaultList
 from seaway.testing.kubernetes.hall import HALL, met, settled
 from seaway.testing.kubernetes.kinds import KUBERNETES, NAMESPACES, OPERATORS, Json, Kind, Kinds
@@ -361,6 +362,27 @@ class ApiServer:
     def call(self, work: Callable[[], T]) -> T:
         """Have something called on the server's thread, where its inside may be touched."""
         return HALL.call(work)
+
+    def deny(self, kind: Kind, why: str, *, webhook: str = "", code: int = 403) -> Callable[[], None]:
+        """Have new objects of a kind denied; return what ends that.
+
+        Parameters
+        ----------
+        why
+            As a quota or a rule of the server says it, like ``exceeded quota: team, requested: pods=1``.
+        webhook
+            Which webhook says it instead; with the code 500, which one does not answer.
+        """
+
+        def admit(found: Kind, body: Json, old: Json | None) -> None:
+            if found is not kind or old is not None:
+                return
+            if code >= 500:
+                raise FailureError(code, "InternalError", f"Internal error occurred: failed calling webhook: {why}")
+            raise denied(webhook, why) if webhook else forbidden(kind, body["metadata"]["name"], why)
+
+        self.call(lambda: self.verbs.admission.append(admit))
+        return lambda: self.call(lambda: self.verbs.admission.remove(admit))
 
     # Nodes and pods --------------------------------------------------------------------------------------------------
 

@@ -196,6 +196,22 @@ def test_a_cluster_that_decides_otherwise_only_later_is_a_refusal_too() -> None:
     assert not before & after
 
 
+def test_a_cluster_that_denies_a_job_is_kept_from_it_as_a_whole() -> None:
+    """A quota or a webhook says no to all of its nodes alike; the next attempt goes to another cluster."""
+    made = scene()
+    job_id = made.submit()
+    made.plane.settle()
+    where = made.where(job_id)
+    denied = Copy(job_id, 1, where, CopyPhase.FAILED, reason="exceeded quota", cause=Cause.DENIED)
+    made.plane.writer.commit(
+        made.plane.controller.observer.changes([Heard(where, Changes("x", complete=False, copies=(denied,)), 0)])
+    )
+    assert f"{where} refused it: exceeded quota" in made.job(job_id).reason
+    made.plane.run(30)
+    assert (made.state(job_id), made.job(job_id).failures) == ("running", 0)
+    assert made.where(job_id) != where
+
+
 def test_what_pods_of_others_hold_is_kept_from_jobs() -> None:
     """A job waits for a device that somebody else's pod holds, and gets it when that is gone."""
     made = scene()

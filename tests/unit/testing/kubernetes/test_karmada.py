@@ -197,6 +197,21 @@ def test_job_goes_to_a_member_and_its_end_comes_back(world: KarmadaWorld) -> Non
     assert conditions(found(world.control, JOBS, "train"))["Complete"] == "True"
 
 
+def test_what_a_member_denies_is_told_by_the_binding(world: KarmadaWorld) -> None:
+    """As on real servers: `applied` is left out, the message is the member's, and it is tried again."""
+    end = world.members["member2"].deny(JOBS, "exceeded quota: team")
+    world.control.create(policy("train", "Job"))
+    world.control.create(job(parallelism=1, completions=1))
+    world.settle()
+    binding = choose(world, "train-job", member2=1)
+    (item,) = binding["status"]["aggregatedStatus"]
+    text = 'Failed to apply all manifests (0/1): jobs.batch "train" is forbidden: exceeded quota: team'
+    assert item == {"clusterName": "member2", "health": "Unknown", "appliedMessage": text}
+    assert conditions(binding)["FullyApplied"] == "False"
+    end()
+    assert world.members["member2"].wait_for(lambda: any(world.members["member2"].store.all(JOBS)))
+
+
 def test_cluster_taken_from_the_binding_loses_the_workload(world: KarmadaWorld) -> None:
     """A cluster that is no longer in spec.clusters loses the workload, and another gets it."""
     world.control.create(policy("web"))

@@ -365,3 +365,38 @@ def test_events_tell_what_happened(cluster: ApiServer) -> None:
     cluster.settle()
     reasons = [one["reason"] for one in cluster.list(EVENTS, fields="involvedObject.name=a")]
     assert set(reasons) >= {"Scheduled", "Started"}
+
+
+def warnings(cluster: ApiServer, kind: str) -> list[tuple[str, str]]:
+    """Return the reasons and messages of events that warn of objects of a kind."""
+    found = cluster.list(EVENTS, fields=f"type=Warning,involvedObject.kind={kind}")
+    return [(one["reason"], one["message"]) for one in found]
+
+
+def test_pods_of_a_job_that_are_denied_are_told_by_events(cluster: ApiServer) -> None:
+    """A Job has no condition for it; it is tried again, and runs once pods are let in."""
+    end = cluster.deny(PODS, "exceeded quota: team")
+    cluster.create(job())
+    cluster.settle()
+    found = cluster.list(JOBS)[0]
+    assert conditions(found) == {}
+    said = warnings(cluster, "Job")
+    assert {reason for reason, _ in said} == {"FailedCreate"}
+    assert all(text.startswith('Error creating: pods "') for _, text in said)
+    assert all(text.endswith('" is forbidden: exceeded quota: team') for _, text in said)
+    end()
+    assert cluster.wait_for(lambda: any(cluster.store.all(PODS)))
+
+
+def test_pods_of_a_deployment_that_are_denied_are_a_condition(cluster: ApiServer) -> None:
+    """The replica set says it, and the deployment after it, until pods are let in."""
+    end = cluster.deny(PODS, "no cards for you", webhook="gpu.example")
+    cluster.create(deployment(replicas=1))
+    cluster.settle()
+    assert conditions(cluster.get(DEPLOYMENTS, "default", "web"))["ReplicaFailure"] == "True"
+    text = 'Error creating: admission webhook "gpu.example" denied the request: no cards for you'
+    assert warnings(cluster, "ReplicaSet") == [("FailedCreate", text)]
+    end()
+    assert cluster.wait_for(lambda: any(cluster.store.all(PODS)))
+    cluster.settle()
+    assert "ReplicaFailure" not in conditions(cluster.get(DEPLOYMENTS, "default", "web"))

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
-from seaway.adapters.kubernetes.collect.feedback import Verdict
+from seaway.adapters.kubernetes.collect.feedback import STUCK, Verdict, Wait
 from seaway.adapters.kubernetes.collect.pods import Seen
 from seaway.adapters.kubernetes.collect.workloads import Workload
 from seaway.domain.deployment import Cause, Copy, CopyPhase, ReplicaStatus
@@ -22,7 +22,7 @@ def assemble(
     workloads: Iterable[Workload],
     pods: Iterable[Seen],
     *,
-    refused: Mapping[str, Cause],
+    lasting: Mapping[str, Cause],
     lost: AbstractSet[str] = frozenset(),
     address: str = "",
 ) -> Copy | None:
@@ -30,8 +30,8 @@ def assemble(
 
     Parameters
     ----------
-    refused
-        Pods, by uid, that no node has taken for so long that none will, and what that comes from.
+    lasting
+        Pods, by uid, that have been waiting for so long that they fail, and what that comes from.
     lost
         Workloads, by uid, that failed so long ago that a pod which says better why would have been heard.
     address
@@ -44,7 +44,7 @@ def assemble(
     stands = {  # a RayJob's own RayCluster stands for the same, and knows less
         replica: each for each in sorted(workloads, key=lambda one: one.decides) for replica in each.replicas
     }
-    found = [(replica, pod, _verdict(pod, refused, stands.get(replica))) for _, replica, pod in seated]
+    found = [(replica, pod, _verdict(pod, lasting, stands.get(replica))) for _, replica, pod in seated]
     if all(verdict.phase is not CopyPhase.FAILED for _, _, verdict in found):  # else a pod says best what happened
         found = [(replica, pod, _in_the_end(pod, said, stands.get(replica), lost)) for replica, pod, said in found]
     replicas = tuple(_status(*each) for each in sorted(found, key=lambda each: each[0]))
@@ -87,13 +87,15 @@ def _seats(replicas: tuple[int, ...], pods: list[Seen]) -> Iterator[tuple[int, S
     return iter(seats.items())
 
 
-def _verdict(pod: Seen | None, refused: Mapping[str, Cause], workload: Workload | None) -> Verdict:
+def _verdict(pod: Seen | None, lasting: Mapping[str, Cause], workload: Workload | None) -> Verdict:
     if workload and workload.decides and workload.ended and workload.ended.phase is CopyPhase.SUCCEEDED:
         return workload.ended if pod is None or not pod.holds else RUNS  # what still runs still has its devices
     if pod is None or pod.verdict is None:
         return Verdict(CopyPhase.STARTING, workload.trouble) if workload and workload.trouble else NOT_YET
-    if pod.verdict.refused and pod.uid in refused:
-        return Verdict(CopyPhase.FAILED, pod.verdict.reason, refused[pod.uid])
+    if pod.verdict.wait is Wait.TURN:
+        return pod.verdict if pod.uid in lasting else NOT_YET
+    if pod.uid in lasting:
+        return Verdict(CopyPhase.FAILED, pod.verdict.reason, lasting[pod.uid])
     return pod.verdict
 
 
@@ -113,14 +115,15 @@ def _status(replica: int, pod: Seen | None, verdict: Verdict) -> ReplicaStatus:
     if pod is None:
         return ReplicaStatus(replica, verdict.phase, "", (), verdict.reason)
     taken = (pod.slices, verdict.reason, pod.cpu_milli, pod.memory_mib, pod.full_name, pod.holders, pod.containers)
-    return ReplicaStatus(replica, verdict.phase, pod.node, *taken)
+    stuck = pod.verdict is not None and pod.verdict.wait in STUCK  # it holds its devices, whatever is made of that
+    return ReplicaStatus(replica, CopyPhase.STARTING if stuck else verdict.phase, pod.node, *taken)
 
 
 def _sum_up(verdicts: list[Verdict]) -> tuple[CopyPhase, str, Cause]:
     """Say how a copy does as a whole."""
     failed = [each for each in verdicts if each.phase is CopyPhase.FAILED]
     if failed:
-        by_weight = {Cause.REFUSED: 0, Cause.INFRASTRUCTURE: 1, Cause.WORKLOAD: 2}
+        by_weight = {Cause.DENIED: 0, Cause.REFUSED: 0, Cause.INFRASTRUCTURE: 1, Cause.WORKLOAD: 2}
         first = min(failed, key=lambda each: by_weight[each.cause])
         return CopyPhase.FAILED, first.reason, first.cause
     phases = {each.phase for each in verdicts}

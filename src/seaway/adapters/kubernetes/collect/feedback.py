@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum
 
 from seaway.adapters.kubernetes.objects.meta import Condition
 from seaway.adapters.kubernetes.objects.pod import ContainerStatus, PodObject
@@ -17,6 +18,9 @@ from seaway.domain.deployment import Cause, CopyPhase
 LONGEST = 500
 
 PULLING = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"})
+HOPELESS = frozenset({"InvalidImageName", "ErrImageNeverPull"})
+"""Why a container waits that never will start: kubelets do not even try."""
+
 STARTS = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Why a container waits when nothing is wrong."""
 
@@ -43,20 +47,32 @@ STOPS = frozenset({9, 15})
 """Signals by which kubelets end containers."""
 
 
+class Wait(Enum):
+    """What a replica waits for that does not start; it says what follows when that lasts."""
+
+    NONE = "none"
+    """Nothing that is wrong, or nothing that Seaway would end."""
+    TURN = "turn"
+    """Its turn with its cluster's scheduler: nobody needs to hear of that before it lasts."""
+    NODE = "node"
+    """A node that takes it: its cluster's own scheduler decides otherwise than Seaway did."""
+    MENDING = "mending"
+    """Somebody who mends what keeps it from starting, while it holds its devices."""
+    NOTHING = "nothing"
+    """Nothing: it never will start, but holds its devices."""
+
+
+STUCK = frozenset({Wait.MENDING, Wait.NOTHING})
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a replica is doing.
-
-    Attributes
-    ----------
-    refused
-        Whether no node takes it: its cluster's own scheduler decides otherwise than Seaway did.
-    """
+    """How a replica is doing."""
 
     phase: CopyPhase
     reason: str = ""
     cause: Cause = Cause.WORKLOAD
-    refused: bool = False
+    wait: Wait = Wait.NONE
 
 
 def judge(pod: PodObject) -> Verdict:
@@ -78,7 +94,7 @@ def _bound(pod: PodObject) -> Verdict:
     status = pod.status
     waits = _waits((*status.init_container_statuses, *status.container_statuses))
     if waits:
-        return Verdict(CopyPhase.STARTING, waits)
+        return waits
     containers = status.container_statuses
     up = status.phase == "Running" and containers and all(each.state.running or _done(each) for each in containers)
     return Verdict(CopyPhase.RUNNING if up else CopyPhase.STARTING)
@@ -106,26 +122,31 @@ def _unbound(pod: PodObject) -> Verdict:
     """Say why a pod has no node yet."""
     scheduled = _condition(pod.status.conditions, "PodScheduled", "False")
     if scheduled is None:
-        return Verdict(CopyPhase.STARTING, "waits for its cluster's scheduler")
+        return Verdict(CopyPhase.STARTING, "waits for its cluster's scheduler", wait=Wait.TURN)
     if scheduled.reason == "SchedulingGated":
         return Verdict(CopyPhase.STARTING, "held back by a gate of its cluster")
     why = _short(f"no node takes it: {scheduled.message or scheduled.reason}")
-    return Verdict(CopyPhase.STARTING, why, Cause.INFRASTRUCTURE, refused=scheduled.reason == "Unschedulable")
+    wait = Wait.NODE if scheduled.reason == "Unschedulable" else Wait.NONE
+    return Verdict(CopyPhase.STARTING, why, Cause.INFRASTRUCTURE, wait)
 
 
-def _waits(containers: Iterable[ContainerStatus]) -> str:
-    """Say what keeps a container from running; empty when nothing is wrong."""
+def _waits(containers: Iterable[ContainerStatus]) -> Verdict | None:
+    """Say what keeps a container from running; None when nothing is wrong."""
     for each in containers:
         waiting = each.state.waiting
         if waiting is None or waiting.reason in STARTS:
             continue
-        if waiting.reason in PULLING:
-            return _short(f"the image of container {each.name} cannot be pulled: {waiting.message or waiting.reason}")
-        if waiting.reason == "CrashLoopBackOff":
+        if waiting.reason == "CrashLoopBackOff":  # it is to be started again and again
             last = _ending(each.name, each)
-            return _short(f"keeps crashing, {each.restart_count} times so far: {last or waiting.message}")
-        return _short(f"container {each.name} cannot start, {_plain(waiting.reason)}: {waiting.message}")
-    return ""
+            why = f"keeps crashing, {each.restart_count} times so far: {last or waiting.message}"
+            return Verdict(CopyPhase.STARTING, _short(why))
+        if waiting.reason in PULLING:
+            why = f"the image of container {each.name} cannot be pulled: {waiting.message or waiting.reason}"
+        else:
+            why = f"container {each.name} cannot start, {_plain(waiting.reason)}: {waiting.message}"
+        wait = Wait.NOTHING if waiting.reason in HOPELESS else Wait.MENDING
+        return Verdict(CopyPhase.STARTING, _short(why), wait=wait)
+    return None
 
 
 def _ended(containers: Iterable[ContainerStatus]) -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Generic, TypeVar
 
-from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.events import EVENTS, Denied
+from seaway.adapters.kubernetes.collect.health import Aside, Health
 from seaway.adapters.kubernetes.collect.ours import SELECTOR, attempt_of
 from seaway.adapters.kubernetes.collect.ping import SOURCE, ping
 from seaway.adapters.kubernetes.collect.reflect import Source, reflect
@@ -94,6 +95,8 @@ async def follow(api: Api, view: ClusterView, health: Health, random: Random) ->
         tasks.create_task(reflect(api, SLICES, slices, health, tried()))
         tasks.create_task(reflect(api, CLAIMS, claims, health, tried()))
         tasks.create_task(reflect(api, SERVICES.within(view.namespace), _services(view), health, tried()))
+        aside = Aside(f"{view.name}: events of workloads")
+        tasks.create_task(reflect(api, EVENTS.within(view.namespace), Denied(view), aside, tried()))
         for source in WORKLOADS:
             tasks.create_task(
                 reflect(api, source.within(view.namespace), _workloads(view, source.path), health, tried())

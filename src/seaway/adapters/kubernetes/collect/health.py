@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable
 from time import monotonic
+
+log = logging.getLogger(__name__)
 
 
 class Health:
@@ -88,3 +91,25 @@ class Health:
         """For how long the source that fails the longest has been failing, seconds; 0 while none does."""
         with self._lock:
             return max((self._now_s() - since_s for since_s, _ in self._failing.values()), default=0.0)
+
+
+class Aside(Health):
+    """Of a source that is good to have, while a view can be relied on without it: that it is not allowed is said once.
+
+    Parameters
+    ----------
+    what
+        What cannot be followed when it fails.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(())
+        self._what = what
+        self._said = False
+
+    def failed(self, source: str, why: str) -> None:
+        """Note that it failed."""
+        super().failed(source, why)
+        if "forbidden" in why and not self._said:
+            self._said = True
+            log.warning("%s cannot be followed: %s", self._what, why)

@@ -60,6 +60,8 @@ class Source(Generic[T]):
         Whether a server may not have them at all.
     namespace
         Where they are looked for; empty for everywhere.
+    fields
+        Only objects with these fields; empty for all.
     """
 
     path: str
@@ -67,10 +69,17 @@ class Source(Generic[T]):
     selector: str = ""
     optional: bool = False
     namespace: str = ""
+    fields: str = ""
 
     def within(self, namespace: str) -> Source[T]:
         """Return the same, looked for in one namespace only."""
         return replace(self, namespace=namespace)
+
+    @property
+    def selectors(self) -> dict[str, str]:
+        """What narrows lists and watches down, as parameters."""
+        named = {"labelSelector": self.selector, "fieldSelector": self.fields}
+        return {name: text for name, text in named.items() if text}
 
     @property
     def address(self) -> str:
@@ -149,9 +158,7 @@ async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, ba
 
 async def _list(api: Api, source: Source[T], sink: Sink[T]) -> str:
     """List everything, page by page; return the version that it is of."""
-    params = {"limit": str(PAGE)}
-    if source.selector:
-        params["labelSelector"] = source.selector
+    params = {"limit": str(PAGE), **source.selectors}
     items: list[T] = []
     while True:
         try:
@@ -185,9 +192,8 @@ async def _watch(  # what is followed, and the three who keep how it goes
         "allowWatchBookmarks": "true",
         "resourceVersion": told.version,
         "timeoutSeconds": str(WATCH_S),
+        **source.selectors,
     }
-    if source.selector:
-        params["labelSelector"] = source.selector
     try:
         async with api.stream(source.address, params, SILENCE_S) as lines:
             health.heard(source.path)

@@ -11,7 +11,10 @@ from threading import Condition
 from time import monotonic
 
 from seaway.adapters.kubernetes.collect.copies import assemble, seats
+from seaway.adapters.kubernetes.collect.denials import Denial, Denials, Pauses, pods_denied
+from seaway.adapters.kubernetes.collect.feedback import Wait
 from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.lasting import Lasting
 from seaway.adapters.kubernetes.collect.ours import attempt_of
 from seaway.adapters.kubernetes.collect.pods import HOSTNAME, Seen, see
 from seaway.adapters.kubernetes.collect.shares import Shares
@@ -49,13 +52,23 @@ class Limits:
         How long something of a cluster may not answer before nothing that it said counts any more.
     refused_s
         How long no node takes a pod before it is taken for refused: its cluster's scheduler may only be slow.
+    stuck_s
+        How long a pod may hold devices that cannot start until somebody mends it, before it fails.
+    turn_s
+        How long a pod waits for its cluster's scheduler before that is told.
     kept
         Changes that cursors may point back over, at the least.
     """
 
     patience_s: float = 10.0
     refused_s: float = 5.0
+    stuck_s: float = 300.0
+    turn_s: float = 3.0
     kept: int = 20_000
+
+    def of(self, wait: Wait) -> float:
+        """Return how long a pod may wait for something, seconds."""
+        return {Wait.TURN: self.turn_s, Wait.MENDING: self.stuck_s}.get(wait, self.refused_s)
 
 
 class ClusterView:
@@ -104,7 +117,9 @@ class ClusterView:
         self._addresses: dict[Attempt, str] = {}
         self._listed: set[str] = set()
         self._recounts = False
-        self._refused: set[str] = set()
+        self._waits: Lasting[str] = Lasting(self._soon)
+        pauses = Pauses(self._limits.refused_s, self._limits.stuck_s)
+        self._denials = Denials(self.name, self._soon, self._note_denied, pauses)
         self._lost: set[str] = set()
         self._cluster: Cluster | None = None
         self._troubles: dict[str, tuple[Trouble, ...]] = {}
@@ -192,7 +207,7 @@ class ClusterView:
 
     def _told(self, found: dict[Attempt | str | None, None] | None) -> Changes:
         if found is None:
-            keys = [*self._pods_of.keys() | self._workloads_of.keys()]
+            keys = [*self._pods_of.keys() | self._workloads_of.keys() | self._denials.wholes]
             copies = [copy for key in keys if (copy := self._copy(key))]
             occupants = [_occupant(pod) for pod in self._pods.values() if pod.mine is None and pod.holds]
             return Changes(self._log.cursor, True, tuple(copies), self._inventory(), tuple(occupants))
@@ -214,13 +229,16 @@ class ClusterView:
         workloads = self._workloads_of.get(key, {})
         pods = self._pods_of.get(key, {})
         address = self._addresses.get(key, "")
-        refused = {pod.uid: self._why_refused(pod) for pod in pods.values() if pod.uid in self._refused}
-        return assemble(
-            key, self.name, workloads.values(), pods.values(), refused=refused, lost=self._lost, address=address
+        lasting = {pod.uid: self._why_lasting(pod) for pod in pods.values() if pod.uid in self._waits}
+        copy = assemble(
+            key, self.name, workloads.values(), pods.values(), lasting=lasting, lost=self._lost, address=address
         )
+        return self._denials.weigh(key, copy)
 
-    def _why_refused(self, pod: Seen) -> Cause:
-        """Say what it comes from that no node takes a pod: its node may be down, which is nobody's decision."""
+    def _why_lasting(self, pod: Seen) -> Cause:
+        """Say what it comes from that a pod waits; no node may take it as its own is down, which nobody decided."""
+        if pod.verdict and pod.verdict.wait is not Wait.NODE:
+            return pod.verdict.cause
         pinned = [view.node for view in self._nodes.values() if view.node.labels.get(HOSTNAME) == pod.wants]
         return Cause.REFUSED if not pod.wants or any(node.ready for node in pinned) else Cause.INFRASTRUCTURE
 
@@ -308,7 +326,7 @@ class ClusterView:
                 self._trouble(f"pod/{seen.full_name}", view.troubles)
                 if seen.mine:
                     self._pods_of[seen.mine][seen.full_name] = seen
-                    self._watch_refusal(seen)
+                    self._watch_wait(seen)
                 self._note_pods(before, seen)
 
     def drop_pod(self, full_name: str) -> None:
@@ -319,7 +337,7 @@ class ClusterView:
             self._trouble(f"pod/{full_name}", ())
             if before:
                 self._forget(before)
-                self._refused.discard(before.uid)
+                self._waits.end(before.uid)
                 self._note_pods(before)
 
     def replace_pods(self, written: Sequence[PodObject]) -> None:
@@ -382,6 +400,16 @@ class ClusterView:
             if self._copy(attempt) is None:
                 self._note(attempt)
 
+    def deny(self, key: Attempt, source: str, denial: Denial) -> None:
+        """Take what a source says is denied of an attempt here."""
+        with self._changed:
+            self._denials.deny(key, source, denial)
+
+    def allow(self, source: str) -> None:
+        """Note that a source says nothing is denied, any more."""
+        with self._changed:
+            self._denials.allow(source)
+
     def broken(self, what: str, found: Broken) -> None:
         """Forget what was known of an object that cannot be read; say so once, and count it while that lasts."""
         name = f"{found.namespace}/{found.name}" if found.namespace else found.name
@@ -422,6 +450,7 @@ class ClusterView:
             if before and (after is None or after.uid != before.uid):
                 self._lost.discard(before.uid)
             if before != after:
+                self._weigh_trouble(place, after)
                 self._watch_failure(place, after)
                 for each in (before, after):
                     if each and each.replicas:  # a service that comes before what it leads to is no copy that is gone
@@ -433,19 +462,34 @@ class ClusterView:
             if not self._pods_of[pod.mine]:
                 del self._pods_of[pod.mine]
 
-    def _watch_refusal(self, pod: Seen) -> None:
-        """Look again in a while at a pod that no node takes."""
-        if pod.verdict is None or not pod.verdict.refused:
-            self._refused.discard(pod.uid)
-        elif pod.uid not in self._refused:
-            self._later(self._limits.refused_s, lambda: self._refuse(pod))
+    def _watch_wait(self, pod: Seen) -> None:
+        """Look again in a while at a pod that does not start."""
+        if pod.verdict is None or pod.verdict.wait is Wait.NONE:
+            self._waits.end(pod.uid)
+        else:
+            wait = pod.verdict.wait
+            self._waits.begin(pod.uid, wait, self._limits.of(wait), lambda: self._note(pod.mine))
 
-    def _refuse(self, pod: Seen) -> None:
-        with self._changed:
-            now = self._pods.get(pod.full_name)
-            if now and now.mine and now.uid == pod.uid and now.verdict and now.verdict.refused:
-                self._refused.add(pod.uid)
-                self._note(now.mine)
+    def _soon(self, seconds: float, call: Callable[[], None]) -> None:
+        """Have something done after so many seconds, while nobody else looks."""
+
+        def locked() -> None:
+            with self._changed:
+                call()
+
+        self._later(seconds, locked)
+
+    def _weigh_trouble(self, place: tuple[str, str], workload: Workload | None) -> None:
+        """Take a workload's own word that its pods are denied; how it ended says more."""
+        source = f"{place[0]} {place[1]}"
+        if workload and workload.trouble and not workload.ended:
+            self._denials.deny((workload.job_id, workload.attempt), source, pods_denied(workload.trouble))
+        else:
+            self._denials.allow(source)
+
+    def _note_denied(self, key: Attempt) -> None:
+        if self._copy(key):
+            self._note(key)
 
     def _watch_failure(self, place: tuple[str, str], workload: Workload | None) -> None:
         """Look again in a while at a workload that failed: a pod of it may be heard of later, and says better why."""

@@ -11,8 +11,9 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
+from seaway.adapters.kubernetes.collect.denials import Attempt, Denial, attempt_named, is_decided, plain
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.errors import ApiError
 from seaway.adapters.kubernetes.objects.meta import Meta
@@ -47,13 +48,35 @@ class Target(Part, frozen=True):
     replicas: int = 0
 
 
+class Resource(Part, frozen=True):
+    """Which object a binding is of."""
+
+    kind: str = ""
+    name: str = ""
+
+
 class BindingSpec(Part, frozen=True):
     """What is wanted of a binding."""
 
+    resource: Resource = Resource()
     scheduler_name: str = ""
     replicas: int = 0
     clusters: tuple[Target, ...] = ()
     placement: BindingPlacement = BindingPlacement()
+
+
+class Aggregated(Part, frozen=True):
+    """What became of a binding's object in one cluster; the message says why it is not there."""
+
+    cluster_name: str = ""
+    applied: bool = False
+    applied_message: str = ""
+
+
+class BindingStatus(Part, frozen=True):
+    """What became of a binding's object."""
+
+    aggregated_status: tuple[Aggregated, ...] = ()
 
 
 class BindingObject(Part, frozen=True):
@@ -61,6 +84,17 @@ class BindingObject(Part, frozen=True):
 
     metadata: Meta = Meta()
     spec: BindingSpec = BindingSpec()
+    status: BindingStatus = BindingStatus()
+
+
+class Denied(Protocol):
+    """Who is told what members will not have; on the event loop."""
+
+    def deny(self, cluster: str, key: Attempt, source: str, denial: Denial) -> None:
+        """Take what a source says a member denies of an attempt."""
+
+    def allow(self, source: str) -> None:
+        """Note that a source says nothing is denied, any more."""
 
 
 class Bindings:
@@ -70,10 +104,13 @@ class Bindings:
     ----------
     api
         Karmada's API server.
+    denied
+        Told what members will not have.
     """
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, denied: Denied) -> None:
         self._api = api
+        self._denied = denied
         self._bound: dict[str, tuple[Target, ...]] = {}
         self._awaited: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
         self._free = asyncio.Semaphore(AT_ONCE)
@@ -111,6 +148,8 @@ class Bindings:
 
     def replace(self, items: Sequence[BindingObject]) -> None:
         """Take these for all bindings."""
+        for name in self._bound.keys() - {_full_name(each.metadata) for each in items}:
+            self._denied.allow(_source(name))
         self._bound.clear()
         for each in items:
             self.put(each)
@@ -120,22 +159,36 @@ class Bindings:
         spec = item.spec
         if spec.scheduler_name != SCHEDULER:
             return
-        name = f"{item.metadata.namespace}/{item.metadata.name}"
+        name = _full_name(item.metadata)
         wanted = _wanted(spec)
         self._bound[name] = spec.clusters if spec.clusters == wanted else ()
         if wanted and spec.clusters != wanted:
             self._begin(self._bind(item.metadata, wanted))
+        self._tell(name, item)
         for news in self._awaited.get(name, ()):
             if not news.done():
                 news.set_result(None)
 
     def drop(self, item: BindingObject) -> None:
         """Note that a binding is gone."""
-        self._bound.pop(f"{item.metadata.namespace}/{item.metadata.name}", None)
+        name = _full_name(item.metadata)
+        self._bound.pop(name, None)
+        self._denied.allow(_source(name))
 
     def broken(self, what: Broken) -> None:
         """Say that a binding cannot be read."""
         log.warning("%s: the binding %s/%s cannot be read: %s", self._api.name, what.namespace, what.name, what.text)
+
+    def _tell(self, name: str, item: BindingObject) -> None:
+        """Tell what members say of an object: that one will not have it, or nothing like that."""
+        denied = [each for each in item.status.aggregated_status if each.applied_message and not each.applied]
+        key = attempt_named(item.spec.resource.name)
+        if key and denied:
+            said, kind = denied[0].applied_message, item.spec.resource.kind
+            denial = Denial(f"its {kind} cannot be made there: {plain(said)}", is_decided(said), whole=True)
+            self._denied.deny(denied[0].cluster_name, key, _source(name), denial)
+        else:
+            self._denied.allow(_source(name))
 
     async def _bind(self, meta: Meta, wanted: tuple[Target, ...]) -> None:
         clusters: list[dict[str, Any]] = [
@@ -143,7 +196,7 @@ class Bindings:
         ]
         path = f"/apis/work.karmada.io/v1alpha2/namespaces/{meta.namespace}/resourcebindings/{meta.name}"
         body = {"metadata": {"resourceVersion": meta.resource_version}, "spec": {"clusters": clusters}}
-        while not self._bound.get(f"{meta.namespace}/{meta.name}", wanted):
+        while not self._bound.get(_full_name(meta), wanted):
             try:
                 async with self._free:
                     await self._api.patch(path, body)
@@ -161,6 +214,14 @@ class Bindings:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _full_name(meta: Meta) -> str:
+    return f"{meta.namespace}/{meta.name}"
+
+
+def _source(name: str) -> str:
+    return f"binding {name}"
 
 
 def _wanted(spec: BindingSpec) -> tuple[Target, ...]:

@@ -8,7 +8,14 @@ from copy import deepcopy
 
 import orjson
 
-from seaway.testing.kubernetes.controllers.staff import Controller, condition, owner_reference, set_condition
+from seaway.testing.kubernetes.controllers.staff import (
+    Controller,
+    condition,
+    owner_reference,
+    remove_condition,
+    set_condition,
+)
+from seaway.testing.kubernetes.failures import FailureError
 from seaway.testing.kubernetes.kinds import DEPLOYMENTS, PODS, REPLICA_SETS, Json
 from seaway.testing.kubernetes.options import DeleteOptions
 from seaway.testing.kubernetes.store import Event, Stored
@@ -54,8 +61,13 @@ class ReplicaSets(Controller[tuple[str, str]]):
         body = found.view()
         pods = [pod for pod in self.owned(found, PODS) if not pod.deleting and pod.fields[1] not in ENDED]
         wanted = int(body["spec"].get("replicas", 1))
-        for _ in range(wanted - len(pods)):
-            self._make(found, body)
+        denied = ""
+        try:
+            for _ in range(wanted - len(pods)):
+                self._make(found, body)
+        except FailureError as failure:
+            denied = str(failure)
+            self.report_denied(found, failure, "replicaset-controller", key)
         surplus = sorted(pods, key=lambda pod: (bool(pod.fields[0]), pod.fields[1] == "Running", -pod.version))
         for pod in surplus[: max(0, len(pods) - wanted)]:
             self.verbs.delete(PODS, pod.namespace, pod.name, DeleteOptions())
@@ -66,6 +78,10 @@ class ReplicaSets(Controller[tuple[str, str]]):
             status["replicas"] = status["fullyLabeledReplicas"] = len(pods)
             status["readyReplicas"] = status["availableReplicas"] = ready
             status["observedGeneration"] = body["metadata"]["generation"]
+            if not denied:
+                remove_condition(status, "ReplicaFailure")
+            elif condition(status, "ReplicaFailure") != "True":  # the first message stands
+                set_condition(status, "ReplicaFailure", "True", self.stamp(), "FailedCreate", denied)
 
         self.write_status(found, tell)
 
@@ -179,6 +195,7 @@ class Deployments(Controller[tuple[str, str]]):
             else:
                 status.pop(name, None)
         now = self.stamp()
+        self._tell_denied(status, current)
         if counts["availableReplicas"] >= wanted - wanted // 4:
             set_condition(
                 status, "Available", "True", now, "MinimumReplicasAvailable", "Deployment has minimum availability."
@@ -191,6 +208,17 @@ class Deployments(Controller[tuple[str, str]]):
         done = counts["availableReplicas"] == counts["updatedReplicas"] == counts["replicas"] == wanted
         reason = "NewReplicaSetAvailable" if done else "ReplicaSetUpdated"
         set_condition(status, "Progressing", "True", now, reason)
+
+    def _tell_denied(self, status: Json, current: Stored | None) -> None:
+        """Say what the replica set says of pods that it could not make."""
+        found = self.store.find(current.kind, current.namespace, current.name) if current else None
+        said = (found.view().get("status") or {}).get("conditions") or () if found else ()
+        failure = next((one for one in said if one["type"] == "ReplicaFailure"), None)
+        if failure is None:
+            remove_condition(status, "ReplicaFailure")
+        else:
+            moment, why = failure["lastTransitionTime"], failure["message"]
+            set_condition(status, "ReplicaFailure", failure["status"], moment, failure["reason"], why)
 
 
 def _hash(template: Json) -> str:

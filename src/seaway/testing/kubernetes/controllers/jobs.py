@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from seaway.testing.kubernetes.controllers.deployments import is_ready, owner_of
 from seaway.testing.kubernetes.controllers.staff import Controller, Staff, condition, owner_reference, set_condition
+from seaway.testing.kubernetes.failures import FailureError
 from seaway.testing.kubernetes.kinds import JOBS, PODS, Json
 from seaway.testing.kubernetes.options import DeleteOptions
 from seaway.testing.kubernetes.store import Event, Stored
@@ -75,7 +76,10 @@ class Jobs(Controller[tuple[str, str]]):
             self._dismiss(past, active)
             active = []
         else:
-            self._fill(found, body, past, active)
+            try:
+                self._fill(found, body, past, active)
+            except FailureError as failure:
+                self.report_denied(found, failure, "job-controller", key)
             active = [pod for pod in self.owned(found, PODS) if not pod.deleting and pod.fields[1] not in ENDED]
         self._tell(found, body, past, active, None)
 

@@ -21,6 +21,8 @@ from seaway.testing.kubernetes.store import Event, Store, Stored
 from seaway.testing.kubernetes.verbs import Verbs, stamp
 
 K = TypeVar("K", bound=Hashable)
+AGAIN_S = 0.5
+"""After how long a pod that was denied is tried again; Kubernetes begins with 1 s, and doubles that."""
 AT_ONCE = 64
 """How many keys are looked at before others of the event loop have their turn."""
 
@@ -200,6 +202,11 @@ class Controller(ABC, Generic[K]):
         except FailureError:
             return  # the namespace is on its way out
 
+    def report_denied(self, owner: Stored, failure: FailureError, source: str, key: K) -> None:
+        """Report that a pod was denied, and look again in a while."""
+        self.report(owner, "FailedCreate", f"Error creating: {failure}", kind="Warning", source=source)
+        self.staff.later(AGAIN_S, self, key)
+
 
 def set_condition(status: Json, kind: str, value: str, moment: str, reason: str = "", message: str = "") -> None:
     """Set a condition; when it last changed is kept while its value is."""
@@ -216,6 +223,15 @@ def set_condition(status: Json, kind: str, value: str, moment: str, reason: str 
             conditions[at] = {**{key: one[key] for key in one if key not in ("reason", "message")}, **made}
             return
     conditions.append(made)
+
+
+def remove_condition(status: Json, kind: str) -> None:
+    """Say nothing of a condition any more."""
+    left = [one for one in status.get("conditions") or () if one["type"] != kind]
+    if left:
+        status["conditions"] = left
+    else:
+        status.pop("conditions", None)
 
 
 def condition(status: Json, kind: str) -> str:

@@ -88,6 +88,7 @@ class Execution(Controller[Key]):
                 found = self._apply(work, body, member, kind, manifest)
             except FailureError as failure:
                 self._tell(work, None, str(failure))
+                self.staff.later(self._pace.retry_s, self, key)
             else:
                 self._tell(work, found, "")
 

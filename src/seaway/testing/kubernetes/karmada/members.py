@@ -31,12 +31,15 @@ class KarmadaPace:
         Between two summaries of a member's resources.
     revert_s
         Until what somebody changed in a member is put right.
+    retry_s
+        Until what a member denied is tried again.
     """
 
     not_ready_s: float = 0.0
     ready_s: float = 0.0
     status_s: float = 0.02
     revert_s: float = 0.0
+    retry_s: float = 0.2
 
     @classmethod
     def real(cls) -> KarmadaPace:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from seaway.adapters.kubernetes.collect.copies import assemble
-from seaway.adapters.kubernetes.collect.feedback import Verdict
+from seaway.adapters.kubernetes.collect.feedback import Verdict, Wait
 from seaway.adapters.kubernetes.collect.pods import Seen
 from seaway.adapters.kubernetes.collect.workloads import Workload
 from seaway.domain.deployment import Cause, Copy, CopyPhase
@@ -27,15 +27,15 @@ def pod(name: str, verdict: Verdict = RUNS, part: str = "a", replicas: tuple[int
 
 def copy(workloads: list[Workload], pods: list[Seen], refused: frozenset[str] = frozenset()) -> Copy:
     """Put a copy together that is there."""
-    made = assemble(KEY, "east", workloads, pods, refused=dict.fromkeys(refused, Cause.REFUSED))
+    made = assemble(KEY, "east", workloads, pods, lasting=dict.fromkeys(refused, Cause.REFUSED))
     assert made is not None
     return made
 
 
 def test_nothing_there_is_no_copy() -> None:
     """Objects that run nothing, like a service that is left, do not make one."""
-    assert assemble(KEY, "east", [], [], refused={}) is None
-    assert assemble(KEY, "east", [workload(replicas=())], [], refused={}) is None
+    assert assemble(KEY, "east", [], [], lasting={}) is None
+    assert assemble(KEY, "east", [workload(replicas=())], [], lasting={}) is None
 
 
 def test_a_workload_without_pods_is_starting_and_says_why() -> None:
@@ -103,10 +103,28 @@ def test_one_failure_fails_the_copy_and_a_refusal_leads() -> None:
 
 def test_a_pod_that_no_node_takes_fails_the_copy_once_that_has_lasted() -> None:
     """Until then its scheduler may only be slow."""
-    turned_away = pod("p1", Verdict(CopyPhase.STARTING, "no node takes it", Cause.INFRASTRUCTURE, refused=True))
+    turned_away = pod("p1", Verdict(CopyPhase.STARTING, "no node takes it", Cause.INFRASTRUCTURE, Wait.NODE))
     assert copy([workload()], [turned_away]).phase is CopyPhase.STARTING
     made = copy([workload()], [turned_away], frozenset({"p1"}))
     assert (made.phase, made.cause) == (CopyPhase.FAILED, Cause.REFUSED)
+
+
+def test_a_pod_that_is_stuck_for_too_long_fails_the_copy_but_holds_what_it_holds() -> None:
+    """So that its devices are not taken for free before it is removed."""
+    stuck = pod("p1", Verdict(CopyPhase.STARTING, "no such image", wait=Wait.MENDING))
+    assert copy([workload(replicas=(0,))], [stuck]).phase is CopyPhase.STARTING
+    made = assemble(KEY, "east", [workload(replicas=(0,))], [stuck], lasting={"p1": Cause.WORKLOAD})
+    assert made is not None
+    assert (made.phase, made.reason, made.cause) == (CopyPhase.FAILED, "no such image", Cause.WORKLOAD)
+    assert made.replicas[0].phase is CopyPhase.STARTING
+
+
+def test_that_a_pod_waits_for_its_turn_is_told_only_when_that_lasts() -> None:
+    """Nearly every pod does, for some 0.1 s."""
+    waits = pod("p1", Verdict(CopyPhase.STARTING, "waits for its cluster's scheduler", wait=Wait.TURN))
+    assert copy([workload(replicas=(0,))], [waits]).reason == ""
+    assert copy([workload(replicas=(0,))], [waits], frozenset({"p1"})).reason == "waits for its cluster's scheduler"
+    assert copy([workload(replicas=(0,))], [waits], frozenset({"p1"})).phase is CopyPhase.STARTING
 
 
 def test_pods_are_told_apart_by_their_index_where_they_have_one() -> None:
@@ -152,10 +170,10 @@ def test_a_workload_that_failed_speaks_for_lost_pods_once_that_has_lasted() -> N
     assert copy([ENDED_BADLY], []).phase is CopyPhase.STARTING
     leaving = replace(pod("p1"), leaves=True, index=0)
     for pods in ([], [leaving]):
-        made = assemble(KEY, "east", [ENDED_BADLY], pods, refused={}, lost={"w"})
+        made = assemble(KEY, "east", [ENDED_BADLY], pods, lasting={}, lost={"w"})
         assert made is not None
         assert (made.phase, made.cause, made.reason) == (CopyPhase.FAILED, Cause.INFRASTRUCTURE, FAILED.reason)
-    stays = assemble(KEY, "east", [ENDED_BADLY], [pod("p1"), pod("p2")], refused={}, lost={"w"})
+    stays = assemble(KEY, "east", [ENDED_BADLY], [pod("p1"), pod("p2")], lasting={}, lost={"w"})
     assert stays is not None
     assert stays.phase is CopyPhase.RUNNING
 
@@ -163,6 +181,6 @@ def test_a_workload_that_failed_speaks_for_lost_pods_once_that_has_lasted() -> N
 def test_a_pod_that_failed_says_best_why() -> None:
     """A Job whose one pod crashed deletes the others: that is the crash's fault, not the cluster's."""
     crashed = replace(pod("p1", Verdict(CopyPhase.FAILED, "exited with 1")), index=0)
-    made = assemble(KEY, "east", [ENDED_BADLY], [crashed], refused={}, lost={"w"})
+    made = assemble(KEY, "east", [ENDED_BADLY], [crashed], lasting={}, lost={"w"})
     assert made is not None
     assert (made.cause, made.reason) == (Cause.WORKLOAD, "exited with 1")

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from seaway.adapters.kubernetes.collect.feedback import judge
+from seaway.adapters.kubernetes.collect.feedback import Wait, judge
 from seaway.adapters.kubernetes.objects.pod import PodObject
 from seaway.domain.deployment import Cause, CopyPhase
 
@@ -133,7 +133,7 @@ def test_a_pod_that_no_node_takes_is_refused() -> None:
         }
     ]
     verdict = judge(pod(node="", phase="Pending", conditions=conditions))
-    assert verdict.refused
+    assert verdict.wait is Wait.NODE
     assert verdict.phase is CopyPhase.STARTING
     assert verdict.reason == "no node takes it: 0/3 nodes are available: 1 CardInsufficientMemory."
 
@@ -141,8 +141,8 @@ def test_a_pod_that_no_node_takes_is_refused() -> None:
 def test_a_gated_pod_and_one_that_nobody_looked_at_yet_are_not_refused() -> None:
     """Admission by a queue of the cluster, or a slow scheduler, takes as long as it takes."""
     gated = [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]
-    assert not judge(pod(node="", phase="Pending", conditions=gated)).refused
-    assert not judge(pod(node="", phase="Pending")).refused
+    assert judge(pod(node="", phase="Pending", conditions=gated)).wait is Wait.NONE
+    assert judge(pod(node="", phase="Pending")).wait is Wait.TURN
 
 
 @pytest.mark.parametrize(
@@ -165,6 +165,22 @@ def test_what_keeps_a_container_from_starting_is_told(containers: list[dict[str,
     verdict = judge(pod(phase="Pending", containerStatuses=containers))
     assert verdict.phase is CopyPhase.STARTING
     assert verdict.reason.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("reason", "wait"),
+    [
+        ("ImagePullBackOff", Wait.MENDING),
+        ("CreateContainerConfigError", Wait.MENDING),
+        ("InvalidImageName", Wait.NOTHING),
+        ("ErrImageNeverPull", Wait.NOTHING),
+        ("CrashLoopBackOff", Wait.NONE),
+        ("ContainerCreating", Wait.NONE),
+    ],
+)
+def test_what_cannot_start_waits_for_somebody_or_for_nothing(reason: str, wait: Wait) -> None:
+    """What a kubelet does not even try waits for nothing; what crashes is to be started again and again."""
+    assert judge(pod(phase="Pending", containerStatuses=waits(reason))).wait is wait
 
 
 def test_a_reason_is_one_line_that_is_not_too_long() -> None:

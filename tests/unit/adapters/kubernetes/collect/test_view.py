@@ -88,8 +88,8 @@ def pod(name: str, **status: Any) -> PodObject:  # noqa: ANN401  # fields of a s
     return decoded({**body, "status": {"phase": "Running", **status}}, PodObject)
 
 
-def copy(**status: Any) -> PodObject:  # noqa: ANN401  # fields of a status
-    """Write a pod of an attempt that no node takes."""
+def copy(at: str = "", **status: Any) -> PodObject:  # noqa: ANN401  # fields of a status
+    """Write a pod of an attempt; no node takes it, unless it is at one."""
     labels = {"seaway.io/job": JOB, "seaway.io/attempt": "1", "app.kubernetes.io/managed-by": "seaway"}
     meta = {
         "name": "mine",
@@ -98,7 +98,7 @@ def copy(**status: Any) -> PodObject:  # noqa: ANN401  # fields of a status
         "labels": labels,
         "annotations": {"seaway.io/replicas": "0"},
     }
-    spec = {"containers": [{"name": "main"}], "nodeSelector": {"kubernetes.io/hostname": "n1"}}
+    spec = {"nodeName": at, "containers": [{"name": "main"}], "nodeSelector": {"kubernetes.io/hostname": "n1"}}
     return decoded({"metadata": meta, "spec": spec, "status": {"phase": "Pending", **status}}, PodObject)
 
 
@@ -217,6 +217,21 @@ def test_a_pod_that_is_taken_in_time_is_not_refused(view: ClusterView, timers: T
     view.put_pod(copy(conditions=[{"type": "PodScheduled", "status": "True"}]))
     timers.pass_by()
     assert view.changes("", 0).copies[0].phase is CopyPhase.STARTING
+
+
+def test_a_pod_whose_image_cannot_be_pulled_fails_after_a_while(view: ClusterView, timers: Timers) -> None:
+    """Its reason is told at once; back-off and another try are the same trouble, and what is mended in time is none."""
+    for reason in ("ErrImagePull", "ImagePullBackOff", "ErrImagePull"):
+        view.put_pod(copy("n1", containerStatuses=[{"name": "main", "state": {"waiting": {"reason": reason}}}]))
+        (seen,) = view.changes("", 0).copies
+        assert (seen.phase, "cannot be pulled" in seen.reason) == (CopyPhase.STARTING, True)
+    assert [seconds for seconds, _ in timers.due] == [Limits().stuck_s]
+    timers.pass_by()
+    (seen,) = view.changes("", 0).copies
+    assert (seen.phase, seen.cause) == (CopyPhase.FAILED, Cause.WORKLOAD)
+    view.put_pod(copy("n1", phase="Running", containerStatuses=[{"name": "main", "state": {"running": {}}}]))
+    (seen,) = view.changes("", 0).copies
+    assert seen.phase is CopyPhase.RUNNING
 
 
 def test_what_cannot_be_read_counts_no_more(view: ClusterView, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,78 @@
+"""Events that tell of pods which a cluster would not have: of a Job nothing else does.
+
+References
+----------
+core/v1 Event. Reasons: ``FailedCreate`` of Kubernetes' own controllers, ``FailedCreatePod`` of Kubeflow's,
+``FailedToCreateHeadPod`` and ``FailedToCreateWorkerPod`` of KubeRay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from seaway.adapters.kubernetes.collect.denials import attempt_named, pods_denied
+from seaway.adapters.kubernetes.collect.reflect import Source
+from seaway.adapters.kubernetes.collect.view import ClusterView
+from seaway.adapters.kubernetes.objects.meta import Meta
+from seaway.adapters.kubernetes.objects.page import Broken
+from seaway.adapters.kubernetes.objects.part import Part
+
+
+class Involved(Part, frozen=True):
+    """What an event is about."""
+
+    name: str = ""
+
+
+class EventObject(Part, frozen=True):
+    """An event."""
+
+    metadata: Meta = Meta()
+    involved_object: Involved = Involved()
+    reason: str = ""
+    message: str = ""
+
+
+EVENTS = Source("/api/v1/events", EventObject, fields="type=Warning,involvedObject.kind!=Pod")
+"""Those of pods are many, and pods say the same in their status."""
+
+_CREATING = re.compile(r"Failed(To)?Create")
+
+
+class Denied:
+    """Tells a view of pods that were denied."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self._view = view
+        self._known: set[str] = set()
+
+    def replace(self, items: Sequence[EventObject]) -> None:
+        """Take these for all events."""
+        for name in self._known - {each.metadata.name for each in items}:
+            self._forget(name)
+        for each in items:
+            self.put(each)
+
+    def put(self, item: EventObject) -> None:
+        """Take an event, or that it came once more."""
+        key = attempt_named(item.involved_object.name)
+        if key and _CREATING.match(item.reason):
+            self._known.add(item.metadata.name)
+            self._view.deny(key, _source(item.metadata.name), pods_denied(item.message))
+
+    def drop(self, item: EventObject) -> None:
+        """Note that an event is not kept any more."""
+        self._forget(item.metadata.name)
+
+    def broken(self, what: Broken) -> None:
+        """Do nothing: it tells of nothing."""
+
+    def _forget(self, name: str) -> None:
+        if name in self._known:
+            self._known.discard(name)
+            self._view.allow(_source(name))
+
+
+def _source(name: str) -> str:
+    return f"event {name}"

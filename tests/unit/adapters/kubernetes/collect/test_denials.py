@@ -1,0 +1,141 @@
+"""What a cluster denies: which words decide, how long it has to go on, and what is said of copies meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from seaway.adapters.kubernetes.collect.denials import Denial, Denials, Pauses, attempt_named, is_decided, pods_denied
+from seaway.domain.deployment import Cause, Copy, CopyPhase, ReplicaStatus
+
+KEY = ("01k9zj5q8e0ab", 3)
+QUOTA = 'pods "sw-x-7xk2p" is forbidden: exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4'
+PAUSES = Pauses(decided_s=5, other_s=300)
+
+
+class Book:
+    """Denials with timers that a test lets pass, and what was told."""
+
+    def __init__(self) -> None:
+        self.due: list[tuple[float, Callable[[], None]]] = []
+        self.told: list[tuple[str, int]] = []
+        self.denials = Denials("alpha", lambda *timer: self.due.append(timer), self.told.append, PAUSES)
+
+    def pass_by(self) -> None:
+        """Let all timers pass."""
+        due, self.due = self.due, []
+        for _, call in due:
+            call()
+
+
+@pytest.fixture
+def book() -> Book:
+    """Return a book without denials."""
+    return Book()
+
+
+def copy(*pods: str, phase: CopyPhase = CopyPhase.STARTING) -> Copy:
+    """Make a copy whose replicas have these pods; empty for none."""
+    return Copy(*KEY, "alpha", phase, tuple(ReplicaStatus(at, phase, "n", pod=pod) for at, pod in enumerate(pods)))
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("sw-01k9zj5q8e0ab-3-abcdefgh", KEY),
+        ("sw-01k9zj5q8e0ab-3-abcdefgh-7f6d9b5c4d", KEY),
+        ("web-sw-01k9zj5q8e0ab-3-abcdefgh", KEY),
+        ("sw-01k9zj5q8e0ab-abcdefgh", None),
+        ("sw-short-3-abcdefgh", None),
+        ("somebody-elses", None),
+    ],
+)
+def test_an_object_is_known_by_its_name(name: str, key: tuple[str, int] | None) -> None:
+    """Events and bindings have no marks of Seaway's, nor has what a controller makes of its objects."""
+    assert attempt_named(name) == key
+
+
+@pytest.mark.parametrize(
+    ("said", "decided"),
+    [
+        (QUOTA, True),
+        ('pods "a" is forbidden: violates PodSecurity "restricted:latest": privileged', True),
+        ('admission webhook "gpu.example" denied the request: no cards for you', True),
+        ('no matches for kind "PyTorchJob" in version "kubeflow.org/v1"', True),
+        ('Internal error occurred: failed calling webhook "gpu.example": context deadline exceeded', False),
+        ('Operation cannot be fulfilled on resourcequotas "team": the object has been modified', False),
+        ('pods "a" is forbidden: error looking up service account seaway/default: not found', False),
+        ("something that nobody has seen yet", False),
+    ],
+)
+def test_what_may_pass_is_told_from_what_was_decided(said: str, decided: bool) -> None:
+    """A conflict or a webhook that does not answer may go by; words that are not known are given the same time."""
+    assert is_decided(said) is decided
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"Error creating: {QUOTA}",
+        f"(combined from similar events): Error creating: {QUOTA}",
+        f"create Pod sw-x-0 in StatefulSet sw-x failed error: {QUOTA}",
+    ],
+)
+def test_a_reason_has_no_names_that_change(said: str) -> None:
+    """Pods are called otherwise with each try; a reason that changes with it would fill the timeline."""
+    assert pods_denied(said).reason == (
+        "its pods cannot be made: exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4"
+    )
+
+
+def test_a_denial_is_said_at_once_and_fails_the_copy_when_it_lasts(book: Book) -> None:
+    """The cluster would have it nowhere: another one is to be tried."""
+    book.denials.deny(KEY, "event a", pods_denied(QUOTA))
+    said = book.denials.weigh(KEY, copy("", "ns/p"))
+    assert said is not None
+    assert (said.phase, "exceeded quota" in said.reason) == (CopyPhase.STARTING, True)
+    assert [seconds for seconds, _ in book.due] == [5]
+    book.pass_by()
+    assert book.told == [KEY, KEY]
+    said = book.denials.weigh(KEY, copy("", "ns/p"))
+    assert said is not None
+    assert (said.phase, said.cause) == (CopyPhase.FAILED, Cause.DENIED)
+
+
+def test_what_may_pass_is_given_time_until_somebody_decides(book: Book) -> None:
+    """From then on the shorter time counts."""
+    book.denials.deny(KEY, "event a", pods_denied("failed calling webhook: context deadline exceeded"))
+    assert [seconds for seconds, _ in book.due] == [300]
+    book.denials.deny(KEY, "event b", pods_denied(QUOTA))
+    assert [seconds for seconds, _ in book.due] == [300, 5]
+    said = book.denials.weigh(KEY, copy(""))
+    assert said is not None
+    assert "exceeded quota" in said.reason
+
+
+def test_once_all_pods_are_there_nothing_is_denied_any_more(book: Book) -> None:
+    """Events stay for an hour: what they said counts no more, also if a pod goes later."""
+    book.denials.deny(KEY, "event a", pods_denied(QUOTA))
+    there = copy("ns/p", phase=CopyPhase.RUNNING)
+    assert book.denials.weigh(KEY, there) == there
+    book.pass_by()
+    assert book.denials.weigh(KEY, copy("")) == copy("")
+
+
+def test_an_object_that_is_denied_is_a_copy_though_nothing_is_there(book: Book) -> None:
+    """Karmada brought nothing: the member itself has nothing to tell, until it is allowed or not asked any more."""
+    book.denials.deny(KEY, "binding a", Denial("its Job cannot be made there", decided=True, whole=True))
+    assert book.denials.wholes == {KEY}
+    said = book.denials.weigh(KEY, None)
+    assert said is not None
+    assert (said.phase, said.replicas, said.reason) == (CopyPhase.STARTING, (), "its Job cannot be made there")
+    book.denials.allow("binding a")
+    assert book.denials.weigh(KEY, None) is None
+    assert book.denials.wholes == set()
+
+
+def test_pods_that_are_denied_make_no_copy_of_what_is_gone(book: Book) -> None:
+    """Events outlive what they are about."""
+    book.denials.deny(KEY, "event a", pods_denied(QUOTA))
+    assert book.denials.weigh(KEY, None) is None
