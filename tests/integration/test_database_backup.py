@@ -77,7 +77,7 @@ def test_rows_survive_the_way_through_all_databases(
             skip_or_fail(missing)
         file = tmp_path / f"{kind}.backup"
         counted = database.backup(here, file, NOW_NS)
-        assert database.restore(there, file) == counted == {name: len(rows) for name, rows in before.items()}
+        assert database.restore(there, file).rows == counted == {name: len(rows) for name, rows in before.items()}
         assert everything(there) == before
         assert database.check(there) == []
         here = there
@@ -140,6 +140,40 @@ def test_a_database_that_is_not_empty_is_kept_unless_forced(url: str, tmp_path: 
     assert [token.id for token in store.tokens()] == ["t1"]
     with pytest.raises(InvariantError, match="another process"):
         store.commit([Change(insert=[make.token(id="late")])])
+    store.close()
+
+
+def test_a_token_that_was_revoked_since_stays_revoked(url: str, tmp_path: Path) -> None:
+    """A restore lets nobody in again who was shut out of the database that it replaces; another does not know."""
+    file = tmp_path / "a.backup"
+    store = database.open_store(url)
+    store.lead("test")
+    store_all(store, Change(insert=[make.token(id="t2", name="bob")]))
+    database.backup(url, file, NOW_NS)
+    store_all(store, Change(update=[make.token(revoked_ns=NOW_NS + 1)], insert=[make.token(id="t3")]))
+    store.close()
+    restored = database.restore(url, file, force=True)
+    assert (restored.kept_revoked, restored.holding) == (1, [("bob", "t2")])
+    elsewhere = f"sqlite:///{tmp_path}/other.sqlite3"
+    restored = database.restore(elsewhere, file)
+    assert (restored.kept_revoked, restored.holding) == (0, [("ci", "t1"), ("bob", "t2")])
+    store = database.open_store(url)
+    assert [(token.id, token.revoked_ns) for token in store.tokens()] == [("t1", NOW_NS + 1), ("t2", None)]
+    store.close()
+
+
+def test_a_restore_revokes_all_tokens_where_it_is_asked_to(url: str, tmp_path: Path) -> None:
+    """Then none of the backup holds, and those that did not keep the time of their end."""
+    file = tmp_path / "a.backup"
+    store = database.open_store(url)
+    store.lead("test")
+    store_all(store, Change(insert=[make.token(id="t2", revoked_ns=NOW_NS)]))
+    store.close()
+    database.backup(url, file, NOW_NS)
+    restored = database.restore(url, file, force=True, revoke_ns=NOW_NS + 5)
+    assert (restored.kept_revoked, restored.holding) == (0, [])
+    store = database.open_store(url)
+    assert [(token.id, token.revoked_ns) for token in store.tokens()] == [("t1", NOW_NS + 5), ("t2", NOW_NS)]
     store.close()
 
 
@@ -207,7 +241,7 @@ def test_an_older_backup_may_lack_columns_and_tables(url: str, tmp_path: Path) -
     start = next(at for at, line in enumerate(lines) if b'"table":"tokens"' in line)
     kept = [line for at, line in enumerate(lines) if not start <= at <= start + 2]
     file.write_bytes(gzip.compress(b"".join(kept), 1))
-    assert database.restore(f"sqlite:///{tmp_path}/other.sqlite3", file)["tokens"] == 0
+    assert database.restore(f"sqlite:///{tmp_path}/other.sqlite3", file).rows["tokens"] == 0
 
 
 def test_an_older_backup_may_have_columns_that_were_dropped(url: str, tmp_path: Path) -> None:

@@ -29,6 +29,9 @@ def db(context: typer.Context) -> None:
 
 Progress = Callable[[int, int], None]
 
+MOST_NAMED = 20
+"""Tokens that are named after a restore."""
+
 Database = Annotated[
     str | None,
     typer.Option(
@@ -103,18 +106,32 @@ def restore(
     database: Database = None,
     data: Data = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what is in the database.")] = False,
+    revoke_tokens: Annotated[
+        bool, typer.Option("--revoke-tokens", help="Let none of the backup's tokens hold.")
+    ] = False,
 ) -> None:
-    """Put a backup back, all of it or nothing. A server that still writes to the database is shut out."""
+    """Put a backup back, all of it or nothing. A server that still writes to the database is shut out.
+
+    Tokens that this database knows as revoked stay so. Into another database, those come back that were revoked since
+    the backup was taken.
+    """
     from seaway.adapters.sqlalchemy.backups import restore as read
 
     url = database or f"sqlite:///{(data or data_folder()).absolute() / 'seaway.db'}"
     if not database:
         (data or data_folder()).mkdir(parents=True, exist_ok=True, mode=0o700)
     with progress_bar("Restoring") as progress:
-        rows = read(url, file, force=force, progress=progress)
-    typer.echo(f"{sum(rows.values()):,} rows of {len(rows)} tables are restored.")
-    if rows.get("tokens"):
-        typer.echo("Tokens are as they were then: those revoked since hold again. Look: seaway token list")
+        restored = read(url, file, force=force, revoke_ns=time.time_ns() if revoke_tokens else None, progress=progress)
+    typer.echo(f"{sum(restored.rows.values()):,} rows of {len(restored.rows)} tables are restored.")
+    if restored.kept_revoked:
+        typer.echo(f"Tokens that were revoked here since the backup, and stay so: {restored.kept_revoked:,}.")
+    if restored.holding:
+        named = ", ".join(f"{name} ({token})" for name, token in restored.holding[:MOST_NAMED])
+        more = f" and {len(restored.holding) - MOST_NAMED:,} more" if len(restored.holding) > MOST_NAMED else ""
+        typer.echo(f"Tokens that hold now: {named}{more}.")
+        typer.echo("Were some revoked elsewhere since? seaway token revoke ID, or restore again with --revoke-tokens.")
+    elif restored.rows.get("tokens"):
+        typer.echo("No token holds. A new one for an admin: seaway db new-admin-token")
 
 
 @app.command()

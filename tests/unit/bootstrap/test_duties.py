@@ -92,7 +92,7 @@ def test_a_restart_does_not_put_a_backup_off(tmp_path: Path) -> None:
     store.close()
     backups = sorted((tmp_path / "backups").iterdir())
     assert [path.name[7:15] for path in backups] == [f"202601{day:02}" for day in range(1, 9)]
-    assert restore(f"sqlite:///{tmp_path}/restored.db", backups[-1])["tokens"] == 0
+    assert restore(f"sqlite:///{tmp_path}/restored.db", backups[-1]).rows["tokens"] == 0
 
 
 def test_what_killed_backups_left_is_removed(tmp_path: Path) -> None:

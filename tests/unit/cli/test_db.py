@@ -80,3 +80,25 @@ def test_a_new_admin_token_goes_into_the_database_that_is_named(tmp_path: Path, 
     assert [token.role for token in store.tokens()] == [Role.ADMIN]
     store.close()
     assert (folder / "admin-token").exists()
+
+
+def test_a_restore_names_the_tokens_that_hold(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever restores sees which tokens let in now; with `--revoke-tokens`, that none does, and what to do."""
+    folder.mkdir()
+    store = open_store(f"sqlite:///{folder}/seaway.db")
+    store.lead("before")
+    access = Access(store, Writer(store), VirtualClock())
+    access.first_token()
+    ada, _ = access.create("ada", Role.ADMIN, "", None, "admin")
+    bob, _ = access.create("bob", Role.ADMIN, "", None, "admin")
+    file = str(tmp_path / "a.backup")
+    assert run("backup", file, "--data", str(folder)) == 0
+    access.revoke(bob.id)
+    store.close()
+    assert run("restore", file, "--data", str(folder), "--force") == 0
+    told = capsys.readouterr().out
+    assert "revoked here since the backup, and stay so: 1." in told
+    assert f"ada ({ada.id})" in told
+    assert bob.id not in told
+    assert run("restore", file, "--data", str(folder), "--force", "--revoke-tokens") == 0
+    assert "No token holds. A new one for an admin: seaway db new-admin-token" in capsys.readouterr().out

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Column, Connection, MetaData, Table, delete, func, select, update
+from sqlalchemy import Column, ColumnElement, Connection, MetaData, Table, delete, func, select, update
 
 from seaway.adapters.sqlalchemy.backup_file import BackupReader, BackupWriter, Header, Progress, TableRows
 from seaway.adapters.sqlalchemy.codec import Row
@@ -14,7 +15,7 @@ from seaway.adapters.sqlalchemy.engines import Engines, open_engines, snapshot
 from seaway.adapters.sqlalchemy.failures import answering
 from seaway.adapters.sqlalchemy.schema import NEWEST, bring_up, revision
 from seaway.adapters.sqlalchemy.statements import MOST, wording
-from seaway.adapters.sqlalchemy.tables import LEASE, METADATA, POOLS, QUEUES, TENANTS
+from seaway.adapters.sqlalchemy.tables import LEASE, METADATA, POOLS, QUEUES, TENANTS, TOKENS
 from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import DEFAULT
 
@@ -23,6 +24,25 @@ TABLES: dict[str, Table] = {table.name: table for table in METADATA.sorted_table
 
 DROPPED: dict[str, frozenset[str]] = {"outgoing": frozenset({"tries", "error"})}
 """Columns that a migration dropped, by table; what an older Seaway's backup has in them is passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a restore did.
+
+    Attributes
+    ----------
+    rows
+        Rows by table.
+    kept_revoked
+        Tokens that the backup has as ones that hold, and that were revoked in the database by then: they stay so.
+    holding
+        Names and ids of the tokens that are not revoked now.
+    """
+
+    rows: dict[str, int]
+    kept_revoked: int
+    holding: list[tuple[str, str]]
 
 
 def backup(url: str, file: Path, now_ns: int, progress: Progress | None = None) -> dict[str, int]:
@@ -65,10 +85,13 @@ def backup(url: str, file: Path, now_ns: int, progress: Progress | None = None) 
         engines.dispose()
 
 
-def restore(url: str, file: Path, *, force: bool = False, progress: Progress | None = None) -> dict[str, int]:
+def restore(
+    url: str, file: Path, *, force: bool = False, revoke_ns: int | None = None, progress: Progress | None = None
+) -> Restored:
     """Let a database hold what a backup holds, and nothing else; a process that writes to it has to stop.
 
-    The whole file is checked first. Everything is one transaction: if it fails, what was there stays.
+    The whole file is checked first. Everything is one transaction: if it fails, what was there stays. A token that was
+    revoked here since the backup stays revoked.
 
     Parameters
     ----------
@@ -78,13 +101,15 @@ def restore(url: str, file: Path, *, force: bool = False, progress: Progress | N
         What `backup` wrote, from a database of any kind.
     force
         Replace what is there.
+    revoke_ns
+        Revoke all tokens of the backup as of this moment, nanoseconds since 1970; None leaves them.
     progress
         Is told how much of the file is read, bytes, and how much there is; it is read twice.
 
     Returns
     -------
-    dict[str, int]
-        Rows by table.
+    Restored
+        What came back.
 
     Raises
     ------
@@ -105,7 +130,7 @@ def restore(url: str, file: Path, *, force: bool = False, progress: Progress | N
     try:
         with answering():
             bring_up(engines.write)
-            return _load(engines, reader, force, lambda done, of: told(done + of, 2 * of))
+            return _load(engines, reader, force, revoke_ns, lambda done, of: told(done + of, 2 * of))
     finally:
         engines.dispose()
 
@@ -139,7 +164,7 @@ def _pages(connection: Connection, table: Table) -> Iterator[Sequence[Any]]:
     yield from result.partitions()
 
 
-def _load(engines: Engines, reader: BackupReader, force: bool, progress: Progress) -> dict[str, int]:
+def _load(engines: Engines, reader: BackupReader, force: bool, revoke_ns: int | None, progress: Progress) -> Restored:
     """Replace everything by what a file holds."""
     words = wording(engines.write.dialect)
     loaded = dict.fromkeys(TABLES, 0)
@@ -147,6 +172,9 @@ def _load(engines: Engines, reader: BackupReader, force: bool, progress: Progres
         connection.execute(update(LEASE).values(epoch=LEASE.c.epoch + 1, owner="restore"))
         if not force and (found := _first_filled(connection)):
             raise RejectedError(f"the database is not empty (it has {found}): use --force to replace what is there")
+        ended = connection.execute(
+            select(TOKENS.c.id, TOKENS.c.revoked_ns).where(TOKENS.c.revoked_ns.is_not(None))
+        ).all()
         for table in TABLES.values():
             connection.execute(delete(table))
         for page in reader.pages(MOST, progress):
@@ -156,7 +184,18 @@ def _load(engines: Engines, reader: BackupReader, force: bool, progress: Progres
             statement, values = words.insert(_only(TABLES[page.table], columns), rows)
             connection.exec_driver_sql(statement, values)
             loaded[page.table] += len(page.rows)
-    return loaded
+        kept = sum(_revoke(connection, revoked_ns, TOKENS.c.id == token) for token, revoked_ns in ended)
+        if revoke_ns is not None:
+            _revoke(connection, revoke_ns)
+        holding = select(TOKENS.c.name, TOKENS.c.id).where(TOKENS.c.revoked_ns.is_(None)).order_by(TOKENS.c.created_ns)
+        return Restored(loaded, kept, [(name, token) for name, token in connection.execute(holding)])
+
+
+def _revoke(connection: Connection, at_ns: int, *which: ColumnElement[bool]) -> int:
+    """Revoke tokens that hold; return how many did."""
+    return connection.execute(
+        update(TOKENS).where(TOKENS.c.revoked_ns.is_(None), *which).values(revoked_ns=at_ns)
+    ).rowcount
 
 
 def _first_filled(connection: Connection) -> str:
