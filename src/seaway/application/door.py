@@ -8,13 +8,15 @@ from dataclasses import replace
 
 from seaway.application.control.loop import Controller
 from seaway.application.ports.templates import PlainTemplates, Templates
+from seaway.application.together import fits, most
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
+from seaway.domain.network import NO_NEED
 from seaway.domain.node import Node
 from seaway.scheduling.engine import decide
-from seaway.scheduling.explain import explain, sentence
+from seaway.scheduling.explain import explain, mended, nearest, sentence
 from seaway.scheduling.policies import make_profile
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
@@ -157,7 +159,7 @@ class Door:
         if verdict is None:
             clusters = self._controller.live.clusters_of(spec.queue)
             with self._lock:
-                verdict = self._judge(self._empty, spec.job("this job", clusters))
+                verdict = self._judge(self._empty, spec, clusters)
                 if len(self._verdicts) >= REMEMBERED:
                     self._verdicts.clear()
                 self._verdicts[key] = verdict
@@ -168,18 +170,38 @@ class Door:
         clusters = self._controller.live.clusters_of(spec.queue)
         return spec.demand, spec.replicas, spec.gang, spec.together, spec.between_replicas, clusters
 
-    def _judge(self, empty: Snapshot, job: Job) -> str:
+    def _judge(self, empty: Snapshot, spec: JobSpec, clusters: frozenset[str]) -> str:
+        """Say why the empty fleet cannot hold a job whose pool has these clusters, and what it could hold."""
+        job = spec.job("this job", clusters)
         plan = decide(empty, JobQueue(empty, [job]), self._first_fit)
-        placed, fits = int(plan.placed.sum()), bool(plan.jobs_placed[0])
+        placed, whole = int(plan.placed.sum()), bool(plan.jobs_placed[0])
         empty.release(plan.lines, plan.slices, plan.rows_of(0))
-        if fits:
+        if whole:
             return ""
-        one = explain(empty, replace(job, replicas=1, gang=False, together=False), self._first_fit)
+        alone = replace(job, replicas=1, gang=False, together=False)
+        one = explain(empty, alone, self._first_fit)
         if not one.fits:
-            return f"no cluster could ever hold it: {sentence(one)}"
+            said = f"no cluster could ever hold it: {sentence(one)}"
+            if one.remedies:
+                return said
+            if found := nearest(empty, alone, self._first_fit):
+                return f"{said}; {mended(found)}"
+            free = replace(alone, demand=spec.demand)
+            elsewhere = explain(empty, free, self._first_fit).candidates if clusters else ()
+            where = f"{elsewhere[0].cluster}/{elsewhere[0].node}" if elsewhere else ""
+            return f"{said}; it would fit in a queue of another pool ({where})" if where else said
         if placed:
             return f"{job.replicas} replicas are more than the empty fleet holds: {placed} like these fit"
-        return f"{job.replicas} replicas cannot be placed together, even on the empty fleet"
+        return self._too_many_together(empty, job)
+
+    def _too_many_together(self, empty: Snapshot, job: Job) -> str:
+        """Say how many of a gang's replicas the empty fleet could hold, and whether it holds all without its bounds."""
+        where = "in one cluster" if job.together else "together"
+        said = f"{job.replicas} replicas cannot be placed {where}, even on the empty fleet"
+        said += f"; it would fit with {most(empty, job, self._first_fit)} replicas"
+        if job.between_replicas.any and fits(empty, replace(job, between_replicas=NO_NEED), self._first_fit):
+            said += ", or without between_replicas"
+        return said
 
 
 def _asks(spec: JobSpec) -> Hashable:

@@ -73,7 +73,16 @@ FIGURES: dict[str, tuple[str, Callable[[int], str]]] = {
     "max_jitter_ns": ("max_jitter", short_time_text),
     "max_loss_ppm": ("max_loss", loss_text),
     "min_bandwidth_mbps": ("min_bandwidth", rate_text),
+    "regions": ("regions", str),
+    "hardware": ("hardware", str),
+    "node_labels": ("node_labels", str),
     "models": ("gpu_model", str),
+    "vendors": ("gpu_vendor", str),
+    "modes": ("gpu_mode", str),
+    "use_types": ("gpu_use_types", str),
+    "avoid_types": ("gpu_avoid_types", str),
+    "use_uuids": ("gpu_uuids", str),
+    "avoid_uuids": ("gpu_avoid_uuids", str),
 }
 """Figures of a demand: what job files call each, and how its amount is written there."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from seaway.scheduling.framework import Cycle, Filter, PreFilter, PreScore, Scor
 from seaway.scheduling.kernels.draw import mixed
 from seaway.scheduling.plain import scaled
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.remedies import Change, changes
+from seaway.scheduling.remedies import Change, changes, together
 from seaway.scheduling.snapshot import Snapshot
 
 BEST = 5
@@ -76,13 +77,31 @@ def sentence(explanation: Explanation) -> str:
         said += ": " if not explanation.candidates else "; refused: "
         said += ", ".join(f"{refusal.nodes:,} {refusal.reason}" for refusal in explanation.refusals)
     if explanation.remedies:
-        remedy = explanation.remedies[0]
-        word, admitted = figure_text(remedy.field, remedy.admits)
-        change = f"with {word} {admitted} instead of {figure_text(remedy.field, remedy.asked)[1]}"
-        if not remedy.admits:
-            change = f"without {word}"
-        said += f"; it would fit {change} ({remedy.cluster}/{remedy.node})"
+        said += f"; {mended(explanation.remedies[:1])}"
     return said
+
+
+def nearest(snapshot: Snapshot, job: Job, profile: Profile) -> tuple[Remedy, ...]:
+    """Find what of a job would have to change for its next replica to fit somewhere, where no single change is enough.
+
+    Parameters are as for `explain`.
+
+    Returns
+    -------
+    tuple of Remedy
+        Changes that admit it together, of which none can be left out; none when no change of its figures is enough.
+    """
+    return _Trial(snapshot, profile, 0).nearest(job)
+
+
+def mended(remedies: Sequence[Remedy]) -> str:
+    """Say which changes would admit a job together, of which there is at least one."""
+    parts = []
+    for remedy in remedies:
+        word, admitted = figure_text(remedy.field, remedy.admits)
+        asked = figure_text(remedy.field, remedy.asked)[1]
+        parts.append(f"with {word} {admitted} instead of {asked}" if remedy.admits else f"without {word}")
+    return f"it would fit {' and '.join(parts)} ({remedies[0].cluster}/{remedies[0].node})"
 
 
 class _Trial:
@@ -161,7 +180,7 @@ class _Trial:
         """Return the single changes that would admit a job that fits nowhere, smallest first."""
         found = []
         for change in changes(job.demand, self._snapshot.links):
-            value = change.least(lambda demand: bool(self._with(job, demand).feasible.any()))
+            value = change.least(job.demand, lambda demand: self._admits(job, demand))
             if value is not None:
                 found.append((change.size(value), self._remedy(job, change, value)))
         return tuple(remedy for _, remedy in sorted(found, key=lambda each: each[0]))
@@ -171,8 +190,21 @@ class _Trial:
         return self.run(replace(job, demand=demand))[0]
 
     def _remedy(self, job: Job, change: Change, value: int) -> Remedy:
-        best = self.candidates(self._with(job, change.changed(value)), most=1)[0]
+        best = self.candidates(self._with(job, change.changed(job.demand, value)), most=1)[0]
         return Remedy(change.field, change.asked, value, best.cluster, best.node)
+
+    def nearest(self, job: Job) -> tuple[Remedy, ...]:
+        """Return changes that admit a job together."""
+        links = self._snapshot.links
+        found, demand = together(job.demand, links, lambda demand: self._admits(job, demand))
+        if not found:
+            return ()
+        best = self.candidates(self._with(job, demand), most=1)[0]
+        asked = {change.field: change.asked for change in changes(job.demand, links)}
+        return tuple(Remedy(field, asked[field], value, best.cluster, best.node) for field, value in found.items())
+
+    def _admits(self, job: Job, demand: Demand) -> bool:
+        return bool(self._with(job, demand).feasible.any())
 
     def _cluster_of(self, n: int) -> str:
         return self._snapshot.clusters[int(self._snapshot.arrays.nodes[NODE_CLUSTER, n])].name

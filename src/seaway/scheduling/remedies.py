@@ -18,6 +18,26 @@ BOUNDS = (
 """Bounds of a demand, and the figure of a link that each bounds."""
 
 
+AMOUNTS = ("gpus", "gpu_memory_mib", "gpu_memory_percent", "gpu_milli", "cpu_milli", "memory_mib")
+
+SETS = (
+    ("regions", "nodes"),
+    ("hardware", "nodes"),
+    ("node_labels", "nodes"),
+    ("models", "devices"),
+    ("vendors", "devices"),
+    ("modes", "devices"),
+    ("use_types", "devices"),
+    ("avoid_types", "devices"),
+    ("use_uuids", "devices"),
+    ("avoid_uuids", "devices"),
+)
+"""Fields of a demand that narrow down where it may go, and which of its rules each is in: all of one can be dropped.
+
+Clusters are not among them: they may be those of a queue's pool, which is not the job's to leave.
+"""
+
+
 @dataclass(frozen=True)
 class Change:
     """One figure of a demand, and what it could be changed to.
@@ -27,24 +47,24 @@ class Change:
     field
         Name of the figure.
     asked
-        What the demand says now, with defaults filled in.
+        What the demand says now, with defaults filled in; of a set, how much it names.
     values
         What it could say, the least change first. What fits with one value fits with all that
         come after it.
     changed
-        Makes the demand with one of the values.
+        Makes a demand that says one of the values of one that does not.
     """
 
     field: str
     asked: int
     values: Sequence[int]
-    changed: Callable[[int], Demand]
+    changed: Callable[[Demand, int], Demand]
 
-    def least(self, admits: Callable[[Demand], bool]) -> int | None:
-        """Find the first value whose demand is admitted; None when no value is enough."""
-        if not self.values or not admits(self.changed(self.values[-1])):
+    def least(self, demand: Demand, admits: Callable[[Demand], bool]) -> int | None:
+        """Find the first value with which a demand is admitted; None when no value is enough."""
+        if not self.values or not admits(self.changed(demand, self.values[-1])):
             return None
-        at = bisect_left(self.values, True, key=lambda value: admits(self.changed(value)))
+        at = bisect_left(self.values, True, key=lambda value: admits(self.changed(demand, value)))
         return self.values[at]
 
     def size(self, value: int) -> tuple[bool, Fraction]:
@@ -63,27 +83,61 @@ def changes(demand: Demand, links: Iterable[Link]) -> Iterator[Change]:
     links
         Links of the fleet: a bound is raised to what one of them keeps, or dropped.
     """
-    for field in ("gpus", "gpu_memory_mib", "gpu_memory_percent", "gpu_milli", "cpu_milli", "memory_mib"):
+    for field in AMOUNTS:
         yield _smaller(demand, field)
     starting = [link for link in links if link.source == demand.gateway]
     for bound, figure in BOUNDS:
         yield _looser(demand, bound, [getattr(link, figure) for link in starting])
     mbps = demand.network.min_bandwidth_mbps
     yield _network_change(demand, "min_bandwidth_mbps", range(mbps - 1, -1, -1))
-    any_model = replace(demand, devices=replace(demand.devices, models=frozenset()))
-    models = len(demand.devices.models)
-    yield Change("models", models, (0,) if models else (), lambda _: any_model)
+    for field, rules in SETS:
+        yield _wider(demand, field, rules)
+
+
+def together(demand: Demand, links: Iterable[Link], admits: Callable[[Demand], bool]) -> tuple[dict[str, int], Demand]:
+    """Find changes that admit a demand together where no single one does; none of them can be left out or lessened.
+
+    What narrows down where it may go is kept before bounds on the network, and these before amounts; of amounts,
+    devices are kept before CPU and memory of the node.
+
+    Returns
+    -------
+    dict of str to int and Demand
+        The new value of each figure that has to change, and the demand then; no figure when nothing is enough.
+    """
+    listed = [change for change in changes(demand, links) if change.values]
+    amounts = [change for change in listed if change.field in AMOUNTS]
+    kept_first = [change for change in reversed(listed) if change.field not in AMOUNTS] + amounts
+    chosen: dict[str, int] = {change.field: change.values[-1] for change in kept_first}
+
+    def made(given: dict[str, int]) -> Demand:
+        result = demand
+        for change in listed:
+            if change.field in given:
+                result = change.changed(result, given[change.field])
+        return result
+
+    if not admits(made(chosen)):
+        return {}, demand
+    for change in kept_first:
+        others = {field: value for field, value in chosen.items() if field != change.field}
+        if admits(made(others)):
+            chosen = others
+            continue
+        at = bisect_left(change.values, True, key=lambda value: admits(made({**others, change.field: value})))
+        chosen = {**others, change.field: change.values[at]}
+    return {change.field: chosen[change.field] for change in listed if change.field in chosen}, made(chosen)
 
 
 def _smaller(demand: Demand, field: str) -> Change:
     """Ask for less of one resource, counting down."""
 
-    def changed(value: int) -> Demand:
-        return replace(demand, request=replace(demand.request, **{field: value}))
+    def changed(before: Demand, value: int) -> Demand:
+        return replace(before, request=replace(before.request, **{field: value}))
 
     asked: int = getattr(demand.request.filled(), field)
     lowest = 0 if field in ("cpu_milli", "memory_mib") else 1
-    if field == "gpu_milli" and asked and changed(0).request.filled().gpu_milli == 0:
+    if field == "gpu_milli" and asked and changed(demand, 0).request.filled().gpu_milli == 0:
         lowest = 0  # where memory is given, no cores means no cores rather than all of them
     return Change(field, asked, range(asked - 1, lowest - 1, -1), changed)
 
@@ -96,7 +150,18 @@ def _looser(demand: Demand, bound: str, figures: list[int]) -> Change:
 
 
 def _network_change(demand: Demand, field: str, values: Sequence[int]) -> Change:
-    def changed(value: int) -> Demand:
-        return replace(demand, network=replace(demand.network, **{field: value}))
+    def changed(before: Demand, value: int) -> Demand:
+        return replace(before, network=replace(before.network, **{field: value}))
 
     return Change(field, getattr(demand.network, field), values, changed)
+
+
+def _wider(demand: Demand, field: str, rules: str) -> Change:
+    """Drop what narrows down where a demand may go."""
+
+    def changed(before: Demand, _: int) -> Demand:
+        kept = getattr(before, rules)
+        return replace(before, **{rules: replace(kept, **{field: type(getattr(kept, field))()})})
+
+    named = len(getattr(getattr(demand, rules), field))
+    return Change(field, named, (0,) if named else (), changed)

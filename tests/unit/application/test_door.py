@@ -6,6 +6,7 @@ import pytest
 
 from seaway.application.changes import Change
 from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.tenancy import Pool, Queue, Tenant
 from seaway.testing.builders import cluster, fleet, gpu, node
 from seaway.testing.planes import SmallPlane
@@ -47,7 +48,16 @@ def test_queues_of_others_and_closed_ones_take_nothing() -> None:
         ({"gpus": 3}, "no cluster could ever hold it"),
         ({"models": {"NVIDIA H100"}}, "no cluster could ever hold it"),
         ({"replicas": 5}, "5 replicas are more than the empty fleet holds: 4 like these fit"),
-        ({"replicas": 5, "gang": True}, "5 replicas cannot be placed together, even on the empty fleet"),
+        ({"replicas": 5, "gang": True}, "placed together, even on the empty fleet; it would fit with 4 replicas"),
+        (
+            {"replicas": 3, "gang": True, "together": True},
+            "placed in one cluster, even on the empty fleet; it would fit",
+        ),
+        ({"gpus": 3, "cpu_milli": 10**9}, "it would fit with gpus 2 instead of 3 and with cpu"),
+        (
+            {"gpus": 3, "regions": {"nowhere"}},
+            "it would fit with gpus 2 instead of 3 and without regions (alpha/node-0)",
+        ),
     ],
 )
 def test_what_no_cluster_could_ever_hold_is_refused(fields: dict[str, object], why: str) -> None:
@@ -73,10 +83,40 @@ def test_a_pool_bounds_what_its_queue_may_ask_for() -> None:
     made = scene(parts)
     made.plane.writer.commit([Change(put=[Pool("p", frozenset({"small"})), Queue("q", pool="p")])])
     made.plane.settle()
-    assert "resources" in refused(made, gpus=2, queue="q")
+    assert "it would fit with gpus 1 instead of 2 (small/node-0)" in refused(made, gpus=2, queue="q")["resources"]
     made.plane.operations.put_pool(Pool("p"), "ada")
     made.plane.settle()
     assert not refused(made, gpus=2, queue="q")
+
+
+def test_what_is_bound_to_a_part_of_the_fleet_is_told_what_fits_there() -> None:
+    """The nearest that fits keeps to the job's regions and to its queue's pool, as long as anything fits in them."""
+    parts = fleet(
+        cluster(node(gpu()), name="small", region="eu"),
+        cluster(node(gpu(), gpu(), labels={"disk": "fast"}), name="large", region="us"),
+    )
+    made = scene(parts)
+    made.plane.writer.commit([Change(put=[Pool("p", frozenset({"small"})), Queue("q", pool="p")])])
+    made.plane.settle()
+    for bound in ({"regions": {"eu"}}, {"queue": "q"}):
+        told = refused(made, gpus=2, **bound)["resources"]
+        assert told.endswith("it would fit with gpus 1 instead of 2 (small/node-0)")
+    told = refused(made, queue="q", node_labels={"disk": "fast"}, regions={"us"})["resources"]
+    assert told.endswith("it would fit without regions and without node_labels (small/node-0)")
+    told = refused(made, queue="q", clusters={"large"})["resources"]
+    assert told.endswith("it would fit in a queue of another pool (large/node-0)")
+
+
+def test_a_gang_is_told_when_its_bounds_alone_are_in_the_way() -> None:
+    """A gang that is spread over clusters too far apart fits in part, or as a whole without its bounds."""
+    links = [Link("a", "b", latency_ns=9_000_000), Link("b", "a", latency_ns=9_000_000)]
+    parts = fleet(
+        cluster(node(gpu(), gpu()), name="alpha", gateway="a"),
+        cluster(node(gpu()), name="beta", gateway="b"),
+        links=links,
+    )
+    told = refused(scene(parts), replicas=3, gang=True, between_replicas=NetworkNeed(max_latency_ns=1_000_000))
+    assert told["resources"].endswith("it would fit with 2 replicas, or without between_replicas")
 
 
 def test_before_anything_is_known_whoever_comes_is_told_to_come_again() -> None:

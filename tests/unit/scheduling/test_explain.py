@@ -11,12 +11,13 @@ from seaway.domain.job import Demand, Job
 from seaway.domain.network import Link
 from seaway.domain.node import Taint
 from seaway.scheduling.columns import CLUSTERS_PAID
-from seaway.scheduling.explain import explain, sentence
+from seaway.scheduling.explain import explain, nearest, sentence
 from seaway.scheduling.framework import Codes, Cycle, Scores, Status, Verdict
 from seaway.scheduling.plain import choose, run_filters, total_score
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.plugins.bestfit import BestFit
 from seaway.scheduling.profile import Profile, Weighted
+from seaway.scheduling.remedies import changes
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.update import put_node, remove_node
 from seaway.testing.builders import cluster, gpu, job, mig_gpu, node
@@ -180,6 +181,51 @@ def test_two_lacks_have_no_single_remedy() -> None:
     snapshot = snapshot_of(node(gpu(memory_mib=900), cpu_milli=500))
     told = explain(snapshot, job(gpus=1, gpu_memory_mib=1_000, cpu_milli=2_000), PROFILE)
     assert (told.fits, told.remedies) == (False, ())
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({"gpus": 1, "gpu_memory_mib": 50_000, "cpu_milli": 9_000}, {"gpu_memory_mib": 40_448, "cpu_milli": 2_000}),
+        ({"gpus": 3, "gpu_memory_mib": 20_000, "cpu_milli": 9_000}, {"gpu_memory_mib": 9_984, "cpu_milli": 2_000}),
+        ({"gpus": 3, "gpu_memory_mib": 20_000, "models": {"NVIDIA L4"}}, {"gpu_memory_mib": 9_984, "models": 0}),
+        ({"cpu_milli": 9_000, "memory_mib": 4_000}, {"cpu_milli": 8_000, "memory_mib": 1_000}),
+        ({"cpu_milli": 9_000, "gateway": "user", "max_latency_ns": 60, "min_bandwidth_mbps": 200}, None),
+        ({"cpu_milli": 9_000, "regions": {"moon"}, "node_labels": {"a": "b"}}, None),
+    ],
+)
+def test_nearest_is_what_has_to_change_and_no_more(asked: dict[str, Any], found: dict[str, int] | None) -> None:
+    """With all the changes the job fits where they say; without one of them, or a unit less of it, not."""
+    snapshot = snapshot_of(
+        cluster(*NARROW, gateway="a"), cluster(node(cpu_milli=1, memory_mib=1), gateway="b"), links=LINKS
+    )
+    waiting = job(**asked)
+    assert not explain(snapshot, waiting, PROFILE).remedies
+    remedies = nearest(snapshot, waiting, PROFILE)
+    values = {remedy.field: remedy.admits for remedy in remedies}
+    assert found is None or values == found
+    assert len(values) > 1
+    known = {change.field: change for change in changes(waiting.demand, LINKS)}
+
+    def with_all(values: dict[str, int]) -> Job:
+        demand = waiting.demand
+        for field, value in values.items():
+            demand = known[field].changed(demand, value)
+        return replace(waiting, demand=demand)
+
+    [placement] = place(snapshot.copy(), with_all(values))
+    assert {(placement.cluster, placement.node)} == {(each.cluster, each.node) for each in remedies}
+    for field, value in values.items():
+        others = {name: each for name, each in values.items() if name != field}
+        assert not fits(snapshot, with_all(others))
+        if (at := list(known[field].values).index(value)) > 0:
+            assert not fits(snapshot, with_all({**others, field: known[field].values[at - 1]}))
+
+
+def test_nearest_is_nothing_where_no_figure_helps() -> None:
+    """A job that bears no taint of any node is told no figure that would do."""
+    snapshot = snapshot_of(node(gpu(), taints=(Taint("x"),)))
+    assert nearest(snapshot, job(gpus=2), PROFILE) == ()
 
 
 def test_job_that_fits_gets_no_remedy() -> None:
