@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from seaway import Client
 from seaway.bootstrap.settings import KINDS, SECTIONS, variable
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,6 +41,14 @@ def test_every_setting_is_written_down(section: str) -> None:
     text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     (part,) = re.findall(rf"^## \[{section}\]\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
     assert SETTING.findall(part) == there(section)
+
+
+def test_every_method_of_the_client_is_written_down() -> None:
+    """The page of the client names what a client can do, and nothing that it cannot."""
+    rows = re.findall(r"^\| [a-z ]+ \| (.*) \|$", (ROOT / "docs" / "client.md").read_text(encoding="utf-8"), re.M)
+    plumbing = {"close", "send", "body", "each", "listen"}
+    methods = {name for name in vars(Client) if not name.startswith("_")} - plumbing
+    assert {name for row in rows for name in re.findall(r"`(\w+)[(`]", row)} == methods
 
 
 def test_no_section_is_written_down_that_is_gone() -> None:

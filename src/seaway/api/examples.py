@@ -57,8 +57,8 @@ EXAMPLES: dict[str, Any] = {
     "JobOut": _JOB,
     "JobPage": {"jobs": [_JOB], "next": None},
     "JobCount": {"total": 15, "states": {"running": 12, "queued": 3}},
-    "PoolOut": {"name": "near", **_POOL},
-    "QueueOut": {"name": "batch", **_QUEUE},
-    "TenantOut": {"name": "vision", **_TENANT},
+    "PoolOut": {"name": "near", **_POOL, "version": "6e1b0b3c7f5d2a90"},
+    "QueueOut": {"name": "batch", **_QUEUE, "version": "0f4a9d27c81be653"},
+    "TenantOut": {"name": "vision", **_TENANT, "version": "b35c70d1e9842fa6"},
     "WhoOut": {"name": "ada", "role": "user", "tenant": "vision"},
 }

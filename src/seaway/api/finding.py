@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+from typing import Annotated
 
-from fastapi import Request
+import orjson
+from fastapi import Query, Request
 
 from seaway.api.desk import desk_of, who_of
 from seaway.application.access import Who
@@ -15,6 +17,9 @@ from seaway.domain import ids
 from seaway.domain.errors import RejectedError, UnknownError
 from seaway.domain.lifecycle import JobState
 from seaway.domain.tenancy import NAME
+
+After = Annotated[str, Query(max_length=100, description="What `next` of the page before said.")]
+NOT_OURS = "is not what 'next' of the page before said"
 
 
 async def find(request: Request, job: str) -> JobRecord:
@@ -63,8 +68,46 @@ def page_after(token: str) -> str:
         read = ""
     version, _, last = read.partition(":")
     if version != "1" or not last:
-        raise RejectedError("is not what 'next' of the page before said", where="after")
+        raise RejectedError(NOT_OURS, where="after")
     return last
+
+
+def number_after(token: str) -> int:
+    """Return the number that the page that `token` leads to comes after; 0 for the first page.
+
+    Raises
+    ------
+    RejectedError
+        When it is none of ours.
+    """
+    text = page_after(token) or "0"
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise RejectedError(NOT_OURS, where="after")
+    return int(text)
+
+
+def sample_token(at_ns: int, *names: str) -> str:
+    """Return what leads to the page after a sample of something that has names."""
+    return page_token(orjson.dumps([at_ns, *names]).decode())
+
+
+def sample_after(token: str, names: int) -> tuple[int, tuple[str, ...]] | None:
+    """Return the moment of the sample that a page comes after, and its `names` names; None for the first page.
+
+    Raises
+    ------
+    RejectedError
+        When the token is none of ours.
+    """
+    if not token:
+        return None
+    try:
+        at_ns, *read = orjson.loads(page_after(token))
+    except (orjson.JSONDecodeError, TypeError, ValueError):
+        at_ns, read = -1, []
+    if type(at_ns) is not int or not 0 <= at_ns < 2**63 or [type(each) for each in read] != [str] * names:
+        raise RejectedError(NOT_OURS, where="after")
+    return at_ns, tuple(read)
 
 
 def _find(store: Store, who: Who, job: str) -> JobRecord:

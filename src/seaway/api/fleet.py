@@ -9,14 +9,14 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Query, Request, Response
 
 from seaway.api.desk import desk_of, who_of
-from seaway.api.finding import page_after, page_token
+from seaway.api.finding import After, number_after, page_token, sample_after, sample_token
 from seaway.api.job_query import Moment, Word
 from seaway.api.replies import json_reply, nothing
 from seaway.api.routes import operation, router
-from seaway.application.ports.store import MOST_ROWS
+from seaway.application.ports.store import MOST_ROWS, Store
 from seaway.application.records import Role
 from seaway.application.views import ClusterView
-from seaway.domain.errors import RejectedError, UnknownError
+from seaway.domain.errors import UnknownError
 from seaway.wire.fleet import (
     ClusterHistory,
     ClusterList,
@@ -44,7 +44,7 @@ routes = router("fleet")
 
 InCluster = Annotated[Word, Query(description="Only in this cluster.")]
 OnNode = Annotated[Word, Query(description="Only on this node.")]
-After = Annotated[str, Query(max_length=100, description="What `next` of the page before said.")]
+AfterSample = Annotated[str, Query(max_length=2000, description="What `next` of the page before said.")]
 Limit = Annotated[int, Query(ge=1, le=MOST_ROWS, description="Entries on a page.")]
 Since = Annotated[Moment, Query(description="From this moment on, like 2026-11-21T10:00:00Z.")]
 
@@ -135,20 +135,29 @@ async def list_gateways(request: Request) -> Response:
 
 @operation(routes, "GET", "/fleet/history/clusters", Role.VIEWER, {200: ClusterHistory})
 async def list_cluster_samples(
-    request: Request, cluster: InCluster = "", since: Since = "", limit: Limit = MOST_ROWS
+    request: Request, cluster: InCluster = "", since: Since = "", after: AfterSample = "", limit: Limit = MOST_ROWS
 ) -> Response:
     """List how full clusters were, oldest first."""
-    rows = await _samples(request, lambda store: store.cluster_samples(cluster, _from(since), limit))
-    return json_reply({"samples": [cluster_sample_fields(row) for row in rows]})
+    from_ns, (name,) = sample_after(after, 1) or (_from(since), ("",))
+    rows = await _samples(request, lambda store: store.cluster_samples(cluster, from_ns, limit, name))
+    following = sample_token(rows[-1].at_ns, rows[-1].cluster) if len(rows) == limit else None
+    return json_reply({"samples": [cluster_sample_fields(row) for row in rows], "next": following})
 
 
 @operation(routes, "GET", "/fleet/history/links", Role.VIEWER, {200: LinkHistory})
 async def list_link_samples(
-    request: Request, source: Word = "", target: Word = "", since: Since = "", limit: Limit = MOST_ROWS
+    request: Request,
+    source: Word = "",
+    target: Word = "",
+    since: Since = "",
+    after: AfterSample = "",
+    limit: Limit = MOST_ROWS,
 ) -> Response:
     """List what was measured of links, oldest first."""
-    rows = await _samples(request, lambda store: store.link_samples(source, target, _from(since), limit))
-    return json_reply({"samples": [link_sample_fields(row) for row in rows]})
+    from_ns, (near, far) = sample_after(after, 2) or (_from(since), ("", ""))
+    rows = await _samples(request, lambda store: store.link_samples(source, target, from_ns, limit, (near, far)))
+    following = sample_token(rows[-1].at_ns, rows[-1].source, rows[-1].target) if len(rows) == limit else None
+    return json_reply({"samples": [link_sample_fields(row) for row in rows], "next": following})
 
 
 def _seen(request: Request, view: ClusterView) -> dict[str, Any]:
@@ -156,7 +165,7 @@ def _seen(request: Request, view: ClusterView) -> dict[str, Any]:
     return cluster_fields(replace(view, strays=()) if who_of(request).tenant else view)
 
 
-async def _samples(request: Request, read: Callable[[Any], Sequence[Thing]]) -> Sequence[Thing]:
+async def _samples(request: Request, read: Callable[[Store], Sequence[Thing]]) -> Sequence[Thing]:
     desk = desk_of(request)
     return await desk.threads.read(read, desk.plane.store)
 
@@ -167,9 +176,6 @@ def _from(since: str) -> int:
 
 def _page(rows: Sequence[Thing], after: str, limit: int) -> tuple[Sequence[Thing], str | None]:
     """Cut a page out of a list that keeps its order; returns what leads to the next one, if there is one."""
-    text = page_after(after) or "0"
-    if not text.isascii() or not text.isdigit() or len(text) > 12:
-        raise RejectedError("is not what 'next' of the page before said", where="after")
-    first = int(text)
+    first = number_after(after)
     following = page_token(str(first + limit)) if first + limit < len(rows) else None
     return rows[first : first + limit], following

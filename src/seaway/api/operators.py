@@ -9,9 +9,11 @@ from fastapi import Query, Request, Response
 
 from seaway.api.bodies import read
 from seaway.api.desk import desk_of, who_of
+from seaway.api.etags import IF_MEANT, meant_by, read_reply, tagged_reply
+from seaway.api.finding import After, number_after, page_token
 from seaway.api.job_query import Word
 from seaway.api.replies import json_reply, nothing
-from seaway.api.routes import operation, router
+from seaway.api.routes import IF_MATCH, IF_NONE_MATCH, operation, router
 from seaway.application.operations import Operations
 from seaway.application.ports.store import MOST_ROWS
 from seaway.application.records import Role
@@ -85,24 +87,29 @@ async def list_queues(request: Request) -> Response:
     return json_reply({"queues": [queue_fields(row) for row in rows if who.may_see(row.tenant)]})
 
 
-@operation(queues, "GET", "/queues/{name}", Role.VIEWER, {200: QueueOut}, errors=(404,))
+@operation(
+    queues, "GET", "/queues/{name}", Role.VIEWER, {200: QueueOut, 304: None}, errors=(404,), headers=(IF_NONE_MATCH,)
+)
 async def get_queue(request: Request, name: str) -> Response:
     """Look a queue up."""
     store = desk_of(request).plane.store
-    return json_reply(queue_fields(await _named(request, "queue", store.queues, name, lambda row: row.tenant)))
+    return read_reply(request, queue_fields(await _named(request, "queue", store.queues, name, lambda row: row.tenant)))
 
 
-@operation(queues, "PUT", "/queues/{name}", Role.OPERATOR, {200: QueueOut}, errors=(409,), body=QueueIn)
+@operation(
+    queues, "PUT", "/queues/{name}", Role.OPERATOR, {200: QueueOut}, errors=(409, 412), body=QueueIn, headers=IF_MEANT
+)
 async def put_queue(request: Request, name: str) -> Response:
     """Make or change a queue: whose jobs it takes, on which pool, by which policy."""
     given = await read(request, QueueIn)
-    return json_reply(queue_fields(await _do(request, Operations.put_queue, given.queue(name))))
+    meant = meant_by(request, queue_fields)
+    return tagged_reply(queue_fields(await _do(request, Operations.put_queue, given.queue(name), meant=meant)))
 
 
-@operation(queues, "DELETE", "/queues/{name}", Role.OPERATOR, {204: None}, errors=(404, 409))
+@operation(queues, "DELETE", "/queues/{name}", Role.OPERATOR, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
 async def delete_queue(request: Request, name: str) -> Response:
     """Remove a queue in which no job waits or runs."""
-    await _do(request, Operations.delete_queue, name)
+    await _do(request, Operations.delete_queue, name, meant=meant_by(request, queue_fields))
     return nothing()
 
 
@@ -113,24 +120,29 @@ async def list_pools(request: Request) -> Response:
     return json_reply({"pools": [pool_fields(row) for row in await desk.threads.read(desk.plane.store.pools)]})
 
 
-@operation(pools, "GET", "/pools/{name}", Role.VIEWER, {200: PoolOut}, errors=(404,))
+@operation(
+    pools, "GET", "/pools/{name}", Role.VIEWER, {200: PoolOut, 304: None}, errors=(404,), headers=(IF_NONE_MATCH,)
+)
 async def get_pool(request: Request, name: str) -> Response:
     """Look a pool up."""
     store = desk_of(request).plane.store
-    return json_reply(pool_fields(await _named(request, "pool", store.pools, name, lambda _: "")))
+    return read_reply(request, pool_fields(await _named(request, "pool", store.pools, name, lambda _: "")))
 
 
-@operation(pools, "PUT", "/pools/{name}", Role.OPERATOR, {200: PoolOut}, errors=(409,), body=PoolIn)
+@operation(
+    pools, "PUT", "/pools/{name}", Role.OPERATOR, {200: PoolOut}, errors=(409, 412), body=PoolIn, headers=IF_MEANT
+)
 async def put_pool(request: Request, name: str) -> Response:
     """Make or change a pool: which clusters its queues may use."""
     given = await read(request, PoolIn)
-    return json_reply(pool_fields(await _do(request, Operations.put_pool, given.pool(name))))
+    meant = meant_by(request, pool_fields)
+    return tagged_reply(pool_fields(await _do(request, Operations.put_pool, given.pool(name), meant=meant)))
 
 
-@operation(pools, "DELETE", "/pools/{name}", Role.OPERATOR, {204: None}, errors=(404, 409))
+@operation(pools, "DELETE", "/pools/{name}", Role.OPERATOR, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
 async def delete_pool(request: Request, name: str) -> Response:
     """Remove a pool that no queue uses."""
-    await _do(request, Operations.delete_pool, name)
+    await _do(request, Operations.delete_pool, name, meant=meant_by(request, pool_fields))
     return nothing()
 
 
@@ -142,24 +154,31 @@ async def list_tenants(request: Request) -> Response:
     return json_reply({"tenants": [tenant_fields(row) for row in rows if who.may_see(row.name)]})
 
 
-@operation(tenants, "GET", "/tenants/{name}", Role.VIEWER, {200: TenantOut}, errors=(404,))
+@operation(
+    tenants, "GET", "/tenants/{name}", Role.VIEWER, {200: TenantOut, 304: None}, errors=(404,), headers=(IF_NONE_MATCH,)
+)
 async def get_tenant(request: Request, name: str) -> Response:
     """Look a tenant up."""
     store = desk_of(request).plane.store
-    return json_reply(tenant_fields(await _named(request, "tenant", store.tenants, name, lambda row: row.name)))
+    return read_reply(
+        request, tenant_fields(await _named(request, "tenant", store.tenants, name, lambda row: row.name))
+    )
 
 
-@operation(tenants, "PUT", "/tenants/{name}", Role.ADMIN, {200: TenantOut}, errors=(409,), body=TenantIn)
+@operation(
+    tenants, "PUT", "/tenants/{name}", Role.ADMIN, {200: TenantOut}, errors=(409, 412), body=TenantIn, headers=IF_MEANT
+)
 async def put_tenant(request: Request, name: str) -> Response:
     """Make or change a tenant."""
     given = await read(request, TenantIn)
-    return json_reply(tenant_fields(await _do(request, Operations.put_tenant, given.tenant(name))))
+    meant = meant_by(request, tenant_fields)
+    return tagged_reply(tenant_fields(await _do(request, Operations.put_tenant, given.tenant(name), meant=meant)))
 
 
-@operation(tenants, "DELETE", "/tenants/{name}", Role.ADMIN, {204: None}, errors=(404, 409))
+@operation(tenants, "DELETE", "/tenants/{name}", Role.ADMIN, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
 async def delete_tenant(request: Request, name: str) -> Response:
     """Remove a tenant without queues and without jobs that are not over."""
-    await _do(request, Operations.delete_tenant, name)
+    await _do(request, Operations.delete_tenant, name, meant=meant_by(request, tenant_fields))
     return nothing()
 
 
@@ -173,18 +192,19 @@ async def list_policies(request: Request) -> Response:
 
 @operation(policies, "GET", "/shadows", Role.OPERATOR, {200: ShadowList})
 async def list_shadows(
-    request: Request, queue: Word = "", limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 100
+    request: Request, queue: Word = "", after: After = "", limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 100
 ) -> Response:
     """List how challengers decided where the live policies decided, new to old."""
     desk = desk_of(request)
-    rows = await desk.threads.read(desk.plane.store.shadows, queue, limit)
-    return json_reply({"shadows": [shadow_fields(row) for row in rows]})
+    rows = await desk.threads.read(desk.plane.store.shadows, queue, limit, number_after(after))
+    following = page_token(str(rows[-1].id)) if len(rows) == limit else None
+    return json_reply({"shadows": [shadow_fields(row) for row in rows], "next": following})
 
 
-async def _do(request: Request, act: Callable[..., Made], *given: object) -> Made:
+async def _do(request: Request, act: Callable[..., Made], *given: object, **more: object) -> Made:
     """Have something done in the name of who asks; `act` is one of the `Operations`."""
     desk = desk_of(request)
-    return await desk.threads.write(act, desk.plane.operations, *given, who_of(request).name)
+    return await desk.threads.write(act, desk.plane.operations, *given, who_of(request).name, **more)
 
 
 async def _named(

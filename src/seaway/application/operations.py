@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
@@ -13,12 +14,14 @@ from seaway.application.ports.store import MOST_ROWS, JobFilter, Store
 from seaway.application.records import Cordon, Event, JobRecord
 from seaway.application.writer import Writer
 from seaway.domain.deployment import Copy
-from seaway.domain.errors import ConflictError, RejectedError, UnknownError
+from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
 from seaway.domain.lifecycle import FINAL
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
 from seaway.scheduling.policies import make_profile
 
 Thing = TypeVar("Thing", Queue, Pool, Tenant)
+Meant = Callable[[Queue | Pool | Tenant | None], bool]
+"""Tells whether what there is, None for nothing, is what a change is meant for."""
 
 AT_ONCE = 200
 """Jobs that are removed in one step."""
@@ -38,6 +41,7 @@ class Operations:
         self._writer = writer
         self._controller = controller
         self._clock = clock
+        self._setting_up = threading.Lock()  # so that what there is stays so until it is changed
 
     # Clusters and nodes.
 
@@ -115,7 +119,7 @@ class Operations:
 
     # Queues, pools, tenants.
 
-    def put_queue(self, queue: Queue, actor: str) -> Queue:
+    def put_queue(self, queue: Queue, actor: str, meant: Meant | None = None) -> Queue:
         """Make or change a queue.
 
         Its policies are made ready before, which takes a while the first time. Where it takes too long, the queue is
@@ -125,6 +129,8 @@ class Operations:
         ------
         RejectedError
             When its policy, pool or tenant is not there.
+        StaleError
+            When the change is not `meant` for what there is.
         """
         for field in ("policy", "shadow"):
             name = getattr(queue, field)
@@ -137,37 +143,47 @@ class Operations:
         self._controller.scheduler.warmth.wait(queue.policy, queue.shadow)
         shadow = f" with {queue.shadow} in its shadow" if queue.shadow else ""
         text = f"queue {queue.name}: policy {queue.policy}{shadow}, pool {queue.pool}"
-        self._store_told(Change(put=[queue]), "queue", text, actor)
+        with self._setting_up:
+            _require_meant(meant, self._store.queues(), queue.name, "queue")
+            self._store_told(Change(put=[queue]), "queue", text, actor)
         return queue
 
-    def delete_queue(self, name: str, actor: str) -> None:
-        """Remove a queue in which no job is that is not over."""
-        queue = _named(self._store.queues(), name, "queue")
-        self._require_unused(JobFilter(queue=name), f"queue {name!r}")
-        _require_not_default(name, "queue")
-        self._store_told(Change(delete=[queue]), "queue", f"queue {name} removed", actor)
+    def delete_queue(self, name: str, actor: str, meant: Meant | None = None) -> None:
+        """Remove a queue in which no job is that is not over; raises as `put_queue` where it is another by now."""
+        with self._setting_up:
+            queue = _named(self._store.queues(), name, "queue")
+            _require_meant(meant, [queue], name, "queue")
+            self._require_unused(JobFilter(queue=name), f"queue {name!r}")
+            _require_not_default(name, "queue")
+            self._store_told(Change(delete=[queue]), "queue", f"queue {name} removed", actor)
 
-    def put_pool(self, pool: Pool, actor: str) -> Pool:
-        """Make or change a pool; its clusters need not have joined yet."""
+    def put_pool(self, pool: Pool, actor: str, meant: Meant | None = None) -> Pool:
+        """Make or change a pool; its clusters need not have joined yet. Raises as `put_queue` where it is another."""
         text = f"pool {pool.name}: {', '.join(sorted(pool.clusters)) or 'all clusters'}"
-        self._store_told(Change(put=[pool]), "pool", text, actor)
+        with self._setting_up:
+            _require_meant(meant, self._store.pools(), pool.name, "pool")
+            self._store_told(Change(put=[pool]), "pool", text, actor)
         return pool
 
-    def delete_pool(self, name: str, actor: str) -> None:
-        """Remove a pool that no queue uses."""
-        pool = _named(self._store.pools(), name, "pool")
-        _require_not_default(name, "pool")
-        users = [queue.name for queue in self._store.queues() if queue.pool == name]
-        if users:
-            raise ConflictError(f"pool {name!r} is used by queue {users[0]!r}")
-        self._store_told(Change(delete=[pool]), "pool", f"pool {name} removed", actor)
+    def delete_pool(self, name: str, actor: str, meant: Meant | None = None) -> None:
+        """Remove a pool that no queue uses; raises as `put_queue` where it is another by now."""
+        with self._setting_up:
+            pool = _named(self._store.pools(), name, "pool")
+            _require_meant(meant, [pool], name, "pool")
+            _require_not_default(name, "pool")
+            users = [queue.name for queue in self._store.queues() if queue.pool == name]
+            if users:
+                raise ConflictError(f"pool {name!r} is used by queue {users[0]!r}")
+            self._store_told(Change(delete=[pool]), "pool", f"pool {name} removed", actor)
 
-    def put_tenant(self, tenant: Tenant, actor: str) -> Tenant:
-        """Make or change a tenant."""
-        self._store_told(Change(put=[tenant]), "tenant", f"tenant {tenant.name}", actor)
+    def put_tenant(self, tenant: Tenant, actor: str, meant: Meant | None = None) -> Tenant:
+        """Make or change a tenant; raises as `put_queue` where it is another by now."""
+        with self._setting_up:
+            _require_meant(meant, self._store.tenants(), tenant.name, "tenant")
+            self._store_told(Change(put=[tenant]), "tenant", f"tenant {tenant.name}", actor)
         return tenant
 
-    def delete_tenant(self, name: str, actor: str) -> None:
+    def delete_tenant(self, name: str, actor: str, meant: Meant | None = None) -> None:
         """Remove a tenant that has no queue of its own and no job that is not over; its tokens hold no longer.
 
         Its jobs go with it, with all that is stored of them, so that nobody finds them who makes a tenant of that name
@@ -179,8 +195,11 @@ class Operations:
             When there is no such tenant.
         ConflictError
             When it is in use, or clusters are still removing what is left of its jobs.
+        StaleError
+            When this is not `meant` for what there is.
         """
         tenant = _named(self._store.tenants(), name, "tenant")
+        _require_meant(meant, [tenant], name, "tenant")
         _require_not_default(name, "tenant")
         owned = [queue.name for queue in self._store.queues() if queue.tenant == name]
         if owned:
@@ -255,6 +274,14 @@ def _named(things: list[Thing], name: str, kind: str) -> Thing:
         if thing.name == name:
             return thing
     raise UnknownError(f"there is no {kind} {name!r}")
+
+
+def _require_meant(meant: Meant | None, things: list[Thing], name: str, kind: str) -> None:
+    """Check that a change is meant for the thing of a name as it is, or for there being none."""
+    there = next((thing for thing in things if thing.name == name), None)
+    if meant and not meant(there):
+        what = "is not there" if there is None else "is another by now than the one that is meant"
+        raise StaleError(f"the {kind} {name!r} {what}; read it again")
 
 
 def _place(cluster: str, node: str) -> str:

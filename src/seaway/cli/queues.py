@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
 from seaway.cli import complete
 from seaway.cli.output import Output, OutputOption, show
-from seaway.cli.remote import connect
-from seaway.domain.errors import UnknownError
+from seaway.cli.remote import connect, whole
+from seaway.domain.errors import StaleError, UnknownError
 
 app = typer.Typer(rich_markup_mode="rich")
 
+TRIES = 3
 FIELDS = ("tenant", "pool", "policy", "shadow", "open", "description")
 Name = Annotated[str, typer.Argument(help="The queue.", autocompletion=complete.queues)]
+
+
+class Seen(NamedTuple):
+    """A queue as it was read."""
+
+    version: str
 
 
 @app.callback(invoke_without_command=True)
@@ -79,13 +86,20 @@ def set_queue(
         "description": description,
     }
     with connect(context) as client:
-        try:
-            there = client.body(queue(name))
-        except UnknownError:
-            there = {}
-        fields = {field: there[field] for field in FIELDS if field in there}
-        fields |= {field: value for field, value in given.items() if value is not None}
-        after = client.body(put_queue(name, **fields))
+        for left in reversed(range(TRIES)):
+            try:
+                there = client.body(queue(name))
+            except UnknownError:
+                there = {}
+            fields = {field: there[field] for field in FIELDS if field in there}
+            fields |= {field: value for field, value in given.items() if value is not None}
+            seen = Seen(there["version"]) if there else None
+            try:
+                after = client.body(put_queue(name, seen=seen, **fields))
+                break
+            except StaleError:  # somebody else changed it in between: what is not said stays as it is now
+                if not left:
+                    raise
     typer.echo(
         f"queue {name} is {'changed' if there else 'made'}: policy {after['policy']}, pool {after['pool']}"
         f"{', shadow ' + after['shadow'] if after['shadow'] else ''}{'' if after['open'] else ', closed'}"
@@ -115,7 +129,7 @@ def shadows(
     from seaway.client.calls.tenancy import shadows as call
 
     with connect(context) as client:
-        body = client.body(call(name, limit=limit))
+        body = whole(client, call(name, limit=limit))
     rows = body["shadows"]
     columns = (
         Column("AT", lambda each: day(each["at"]), drop=2),

@@ -230,25 +230,32 @@ class MemoryStore:
         found = _by_key(row for row in self._rows(AuditEntry) if not before or row.id < before)
         return found[::-1][: min(limit, MOST_ROWS)]
 
-    def cluster_samples(self, cluster: str, from_ns: int, limit: int) -> list[ClusterSample]:
+    def cluster_samples(self, cluster: str, from_ns: int, limit: int, after: str = "") -> list[ClusterSample]:
         """Return samples, oldest first."""
-        rows = self._rows(ClusterSample)
-        return _by_key(row for row in rows if row.at_ns >= from_ns and cluster in ("", row.cluster))[
-            : min(limit, MOST_ROWS)
-        ]
+        found = (
+            row
+            for row in self._rows(ClusterSample)
+            if (row.at_ns, row.cluster) > (from_ns, after) and cluster in ("", row.cluster)
+        )
+        return _by_key(found)[: min(limit, MOST_ROWS)]
 
-    def link_samples(self, source: str, target: str, from_ns: int, limit: int) -> list[LinkSample]:
+    def link_samples(
+        self, source: str, target: str, from_ns: int, limit: int, after: tuple[str, str] = ("", "")
+    ) -> list[LinkSample]:
         """Return samples, oldest first."""
         found = (
             row
             for row in self._rows(LinkSample)
-            if row.at_ns >= from_ns and source in ("", row.source) and target in ("", row.target)
+            if (row.at_ns, row.source, row.target) > (from_ns, *after)
+            and source in ("", row.source)
+            and target in ("", row.target)
         )
         return _by_key(found)[: min(limit, MOST_ROWS)]
 
-    def shadows(self, queue: str, limit: int) -> list[ShadowResult]:
+    def shadows(self, queue: str, limit: int, before: int = 0) -> list[ShadowResult]:
         """Return comparisons, new to old."""
-        found = _by_key(row for row in self._rows(ShadowResult) if queue in ("", row.queue))
+        rows = self._rows(ShadowResult)
+        found = _by_key(row for row in rows if queue in ("", row.queue) and (not before or row.id < before))
         return found[::-1][: min(limit, MOST_ROWS)]
 
     def prune(self, retention: Retention, now_ns: int) -> dict[str, int]:

@@ -180,9 +180,13 @@ def samples_are_read_from_a_moment_on(opening: Opening) -> None:
     assert store.link_samples("a", "", 3, 10) == links[4:]
     assert store.link_samples("", "c", 0, 10) == links[1::2]
     assert store.link_samples("a", "b", 0, 1) == links[:1]
+    assert store.cluster_samples("", 2, 2, "a") == clusters[3:5]
+    assert store.cluster_samples("a", 2, 2, "a") == clusters[4:5]
+    assert store.link_samples("", "", 2, 2, ("a", "b")) == links[3:5]
     assert store.audit(0, 2) == [audits[2], audits[1]]
     assert store.audit(2, 2) == [audits[0]]
     assert store.shadows("q", 9) == [shadows[2], shadows[0]]
+    assert store.shadows("q", 9, 3) == [shadows[0]]
 
 
 QUESTIONS: tuple[Case, ...] = (

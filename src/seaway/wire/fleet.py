@@ -216,6 +216,8 @@ class ClusterHistory(Shown):
     """Samples, oldest first."""
 
     samples: list[ClusterSampleOut]
+    next: str | None
+    """Give this as `after` to get the next page; null on the last one."""
 
 
 class LinkSampleOut(LinkOut):
@@ -228,6 +230,8 @@ class LinkHistory(Shown):
     """Samples, oldest first."""
 
     samples: list[LinkSampleOut]
+    next: str | None
+    """Give this as `after` to get the next page; null on the last one."""
 
 
 def amount_fields(amount: Amount) -> dict[str, int]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Container
 from typing import Any
+
+import orjson
 
 from seaway.application.records import ShadowResult
 from seaway.application.views import PolicyView
@@ -60,6 +63,8 @@ class TenantOut(Shown):
 
     name: str
     description: str
+    version: str
+    """What tells it from how it was and will be; its ETag."""
 
 
 class TenantList(Shown):
@@ -75,6 +80,8 @@ class PoolOut(Shown):
     clusters: list[str]
     """Empty means all."""
     description: str
+    version: str
+    """What tells it from how it was and will be; its ETag."""
 
 
 class PoolList(Shown):
@@ -93,6 +100,8 @@ class QueueOut(Shown):
     shadow: str
     open: bool
     description: str
+    version: str
+    """What tells it from how it was and will be; its ETag."""
 
 
 class QueueList(Shown):
@@ -136,21 +145,23 @@ class ShadowList(Shown):
     """Comparisons, new to old."""
 
     shadows: list[ShadowOut]
+    next: str | None
+    """Give this as `after` to get the next page; null on the last one."""
 
 
 def tenant_fields(tenant: Tenant) -> dict[str, Any]:
     """Show a tenant as the fields of `TenantOut`."""
-    return {"name": tenant.name, "description": tenant.description}
+    return _versioned({"name": tenant.name, "description": tenant.description})
 
 
 def pool_fields(pool: Pool) -> dict[str, Any]:
     """Show a pool as the fields of `PoolOut`."""
-    return {"name": pool.name, "clusters": sorted(pool.clusters), "description": pool.description}
+    return _versioned({"name": pool.name, "clusters": sorted(pool.clusters), "description": pool.description})
 
 
 def queue_fields(queue: Queue) -> dict[str, Any]:
     """Show a queue as the fields of `QueueOut`."""
-    return {
+    fields = {
         "name": queue.name,
         "tenant": queue.tenant,
         "pool": queue.pool,
@@ -159,6 +170,7 @@ def queue_fields(queue: Queue) -> dict[str, Any]:
         "open": queue.open,
         "description": queue.description,
     }
+    return _versioned(fields)
 
 
 def policy_fields(policy: PolicyView, seen: Container[str]) -> dict[str, Any]:
@@ -182,3 +194,8 @@ def shadow_fields(result: ShadowResult) -> dict[str, Any]:
         "live_fragmentation_milli": result.live_fragmentation_milli,
         "shadow_fragmentation_milli": result.shadow_fragmentation_milli,
     }
+
+
+def _versioned(fields: dict[str, Any]) -> dict[str, Any]:
+    """Add what stands for just these fields."""
+    return {**fields, "version": hashlib.sha256(orjson.dumps(fields)).hexdigest()[:16]}

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from seaway.api.finding import page_token
+from seaway.application.changes import Change, Record
+from seaway.testing.records import shadow_result
 from tests.unit.api.rig import Rig
 
 pytestmark = pytest.mark.anyio
@@ -37,6 +40,40 @@ async def test_history_begins_where_it_is_asked_to(rig: Rig) -> None:
         assert later.json()["samples"] == all_of_a[1:]
         links = (await client.get(f"{path}/links", params={"source": "site", "target": "gw-a"})).json()["samples"]
         assert links[0]["latency_ns"] == 1_000_000
+
+
+@pytest.mark.parametrize("kind", ["clusters", "links"])
+@pytest.mark.parametrize("limit", [1, 2, 3])
+async def test_history_comes_in_pages(rig: Rig, kind: str, limit: int) -> None:
+    """Page after page gives what one page has, though several samples are of one moment; the last leads nowhere."""
+    rig.step(60)
+    path = f"/api/v1/fleet/history/{kind}"
+    async with rig.client("viewer") as client:
+        whole = (await client.get(path)).json()
+        assert len({each["at"] for each in whole["samples"]}) < len(whole["samples"])
+        assert whole["next"] is None
+        found = []
+        after: str | None = ""
+        while after is not None:
+            page = (await client.get(path, params={"limit": limit, "after": after})).json()
+            assert len(page["samples"]) <= limit
+            found += page["samples"]
+            after = page["next"]
+        assert found == whole["samples"]
+        for wrong in ("x", page_token("7"), page_token("[7]"), page_token('[-1, "a"]'), page_token('["a", 7, 7]')):
+            assert (await client.get(path, params={"after": wrong})).status_code == 422
+
+
+async def test_comparisons_come_in_pages(rig: Rig) -> None:
+    """How challengers decided comes from new to old, of one queue or of all, as far back as it is kept."""
+    rows: list[Record] = [shadow_result(id=at, queue="q" if at % 2 else "r") for at in range(1, 7)]
+    rig.plane.writer.require(Change(insert=rows))
+    async with rig.client("operator") as client:
+        page = (await client.get("/api/v1/shadows", params={"queue": "q", "limit": 2})).json()
+        assert [each["id"] for each in page["shadows"]] == [5, 3]
+        page = (await client.get("/api/v1/shadows", params={"queue": "q", "limit": 2, "after": page["next"]})).json()
+        assert ([each["id"] for each in page["shadows"]], page["next"]) == ([1], None)
+        assert (await client.get("/api/v1/shadows", params={"after": page_token("x")})).status_code == 422
 
 
 async def test_a_cordon_keeps_new_work_away(rig: Rig) -> None:
@@ -77,6 +114,32 @@ async def test_queues_pools_and_tenants_come_and_go(rig: Rig) -> None:
             assert answer.json()["errors"][0]["field"] in wrong
 
 
+@pytest.mark.parametrize("kind", ["queues", "pools", "tenants"])
+async def test_a_change_counts_for_the_version_that_it_names(rig: Rig, kind: str) -> None:
+    """What was changed since somebody read it is not changed over it, nor removed; what was not is."""
+    path = f"/api/v1/{kind}/new"
+    async with rig.client("admin") as client:
+        first = await client.put(path, json={"description": "one"}, headers={"if-none-match": "*"})
+        assert (first.status_code, first.headers["etag"]) == (200, f'"{first.json()["version"]}"')
+        assert (await client.put(path, json={}, headers={"if-none-match": "*"})).status_code == 412
+        read = await client.get(path)
+        assert (read.json(), read.headers["etag"]) == (first.json(), first.headers["etag"])
+        known = await client.get(path, headers={"if-none-match": read.headers["etag"]})
+        assert (known.status_code, known.content) == (304, b"")
+        seen = {"if-match": read.headers["etag"]}
+        second = await client.put(path, json={"description": "two"}, headers=seen)
+        assert (second.status_code, second.json()["description"]) == (200, "two")
+        assert second.headers["etag"] != read.headers["etag"]
+        late = await client.put(path, json={"description": "three"}, headers=seen)
+        assert (late.status_code, "read it again" in late.json()["detail"]) == (412, True)
+        assert (await client.delete(path, headers=seen)).status_code == 412
+        assert (await client.get(path)).json() == second.json()
+        both = {"if-match": f'"other", {second.headers["etag"]}'}
+        assert (await client.delete(path, headers=both)).status_code == 204
+        assert (await client.put(path, json={}, headers={"if-match": "*"})).status_code == 412
+        assert (await client.get(path)).status_code == 404
+
+
 async def test_policies_can_be_chosen_from(rig: Rig) -> None:
     """Each policy says what it does and which queues have it, as far as who asks may know."""
     async with rig.client("user") as client:
@@ -84,7 +147,7 @@ async def test_policies_can_be_chosen_from(rig: Rig) -> None:
         assert policies["bestfit"]["queues"] == ["default"]
         assert policies["fgd"]["description"]
     async with rig.client("operator") as client:
-        assert (await client.get("/api/v1/shadows")).json() == {"shadows": []}
+        assert (await client.get("/api/v1/shadows")).json() == {"shadows": [], "next": None}
 
 
 async def test_what_left_the_fleet_is_forgotten_by_operators(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

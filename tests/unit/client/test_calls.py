@@ -205,6 +205,29 @@ def test_a_change_can_be_meant_for_one_version(ask: Asking) -> None:
     assert "if-match" not in stub.requests[1].headers
 
 
+QUEUE = {"name": "q", "tenant": "", "pool": "default", "policy": "fgd", "shadow": "", "open": True, "description": ""}
+
+
+def test_a_queue_can_be_set_as_it_was_seen(ask: Asking) -> None:
+    """Given the queue as it was read, setting it anew is refused when it is another; that is not sent a second time."""
+    stub = Stub([httpx.Response(200, json={**QUEUE, "version": "e1"}), httpx.ReadError("gone")])
+    seen = ask(stub, "queue", "q")
+    with pytest.raises(UnavailableError):
+        ask(stub, "put_queue", "q", seen=seen, policy="seaway")
+    assert [request.headers.get("if-match") for request in stub.requests] == [None, '"e1"']
+
+
+def test_history_is_gone_through_page_by_page(ask: Asking) -> None:
+    """What was measured comes to its end, or as far as is wanted."""
+    link = {"source": "a", "target": "b", "latency_ns": 1, "jitter_ns": 1, "loss_ppm": 0, "bandwidth_mbps": 1}
+    samples = [{**link, "used_mbps": 0, "at": f"2026-11-21T10:00:0{at}.000000Z"} for at in range(3)]
+    pages = [{"samples": samples[:2], "next": "x"}, {"samples": samples[2:], "next": None}]
+    stub = Stub([httpx.Response(200, json=page) for page in pages])
+    assert [each.at for each in ask(stub, "link_history", "a")] == [each["at"] for each in samples]
+    assert stub.requests[1].url.params["after"] == "x"
+    assert len(ask(Stub([httpx.Response(200, json=pages[0])]), "link_history", limit=1)) == 1
+
+
 @pytest.mark.parametrize("name", ["a?b", "..", "ä", "%2F"])
 def test_a_name_stays_one_part_of_the_path(ask: Asking, name: str) -> None:
     """Whatever a name holds, the request goes to that job and nowhere else."""

@@ -165,18 +165,24 @@ class SqlStore:
         question = select(AUDIT).order_by(AUDIT.c.id.desc()).limit(min(limit, MOST_ROWS))
         return self._read(_plain(AuditEntry), question.where(AUDIT.c.id < before) if before else question)
 
-    def cluster_samples(self, cluster: str, from_ns: int, limit: int) -> list[ClusterSample]:
+    def cluster_samples(self, cluster: str, from_ns: int, limit: int, after: str = "") -> list[ClusterSample]:
         """Return samples, oldest first."""
         table = CLUSTER_SAMPLES
         question = select(table).where(table.c.at_ns >= from_ns).order_by(table.c.at_ns, table.c.cluster)
+        if after:
+            question = question.where(_after([table.c.at_ns, table.c.cluster], (from_ns, after)))
         if cluster:
             question = question.where(table.c.cluster == cluster)
         return self._read(_plain(ClusterSample), question.limit(min(limit, MOST_ROWS)))
 
-    def link_samples(self, source: str, target: str, from_ns: int, limit: int) -> list[LinkSample]:
+    def link_samples(
+        self, source: str, target: str, from_ns: int, limit: int, after: tuple[str, str] = ("", "")
+    ) -> list[LinkSample]:
         """Return samples, oldest first."""
         table = LINK_SAMPLES
         question = select(table).where(table.c.at_ns >= from_ns)
+        if any(after):
+            question = question.where(_after([table.c.at_ns, table.c.source, table.c.target], (from_ns, *after)))
         if source:
             question = question.where(table.c.source == source)
         if target:
@@ -184,9 +190,10 @@ class SqlStore:
         ordered = question.order_by(table.c.at_ns, table.c.source, table.c.target)
         return self._read(_plain(LinkSample), ordered.limit(min(limit, MOST_ROWS)))
 
-    def shadows(self, queue: str, limit: int) -> list[ShadowResult]:
+    def shadows(self, queue: str, limit: int, before: int = 0) -> list[ShadowResult]:
         """Return comparisons, new to old."""
         question = select(SHADOWS).order_by(SHADOWS.c.id.desc()).limit(min(limit, MOST_ROWS))
+        question = question.where(SHADOWS.c.id < before) if before else question
         return self._read(_plain(ShadowResult), question.where(SHADOWS.c.queue == queue) if queue else question)
 
     def prune(self, retention: Retention, now_ns: int) -> dict[str, int]:

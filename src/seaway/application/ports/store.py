@@ -156,14 +156,22 @@ class Store(Protocol):
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
         """Return audit entries with an id below `before` (0 for the latest), new to old."""
 
-    def cluster_samples(self, cluster: str, from_ns: int, limit: int) -> list[ClusterSample]:
-        """Return samples of a cluster (all for an empty name) from a moment on, oldest first."""
+    def cluster_samples(self, cluster: str, from_ns: int, limit: int, after: str = "") -> list[ClusterSample]:
+        """Return samples of a cluster (all for an empty name) from a moment on, oldest first and by cluster.
 
-    def link_samples(self, source: str, target: str, from_ns: int, limit: int) -> list[LinkSample]:
-        """Return samples of a link (any end for an empty name) from a moment on, oldest first."""
+        Of that first moment, only those of clusters whose names come behind `after`.
+        """
 
-    def shadows(self, queue: str, limit: int) -> list[ShadowResult]:
-        """Return comparisons of a queue (all for an empty name), new to old."""
+    def link_samples(
+        self, source: str, target: str, from_ns: int, limit: int, after: tuple[str, str] = ("", "")
+    ) -> list[LinkSample]:
+        """Return samples of a link (any end for an empty name) from a moment on, oldest first and by its ends.
+
+        Of that first moment, only those of links whose ends come behind `after`.
+        """
+
+    def shadows(self, queue: str, limit: int, before: int = 0) -> list[ShadowResult]:
+        """Return comparisons of a queue (all for an empty name), new to old, with an id below `before` (0 for all)."""
 
     def prune(self, retention: Retention, now_ns: int) -> dict[str, int]:
         """Remove what is older than `retention` allows, in small transactions; return rows by table.

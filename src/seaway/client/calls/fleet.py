@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         ClusterHistory,
         ClusterList,
         ClusterOut,
+        ClusterSampleOut,
         CordonList,
         CordonOut,
         DeviceOut,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         GatewayList,
         LinkHistory,
         LinkList,
+        LinkSampleOut,
         NodeOut,
         NodePage,
         SliceHeld,
@@ -88,15 +90,18 @@ def gateways() -> Call[GatewayList]:
     return get("/fleet/gateways", GATEWAYS)
 
 
-def cluster_history(cluster: str = "", *, since: str = "") -> Call[ClusterHistory]:
+def cluster_history(cluster: str = "", *, since: str = "", limit: int | None = None) -> Paged[ClusterSampleOut]:
     """List how full clusters were, oldest first, from the moment `since` on."""
-    return get("/fleet/history/clusters", CLUSTER_HISTORY, {"cluster": cluster or None, "since": since or None})
+    query = {"cluster": cluster or None, "since": since or None, "limit": _size(limit)}
+    return Paged(get("/fleet/history/clusters", CLUSTER_HISTORY, query), "samples", limit=limit)
 
 
-def link_history(source: str = "", target: str = "", *, since: str = "") -> Call[LinkHistory]:
+def link_history(
+    source: str = "", target: str = "", *, since: str = "", limit: int | None = None
+) -> Paged[LinkSampleOut]:
     """List what was measured of links, oldest first, from the moment `since` on."""
-    query = {"source": source or None, "target": target or None, "since": since or None}
-    return get("/fleet/history/links", LINK_HISTORY, query)
+    query = {"source": source or None, "target": target or None, "since": since or None, "limit": _size(limit)}
+    return Paged(get("/fleet/history/links", LINK_HISTORY, query), "samples", limit=limit)
 
 
 def cordons() -> Call[CordonList]:
@@ -125,5 +130,9 @@ def _cordon(cluster: str, node: str, reason: str, *, drain: bool) -> Call[Cordon
 
 
 def _page(limit: int | None, cluster: str, node: str = "") -> dict[str, str | int | None]:
-    size = PAGE if limit is None else max(1, min(limit, PAGE))
-    return {"cluster": cluster or None, "node": node or None, "limit": size}
+    return {"cluster": cluster or None, "node": node or None, "limit": _size(limit)}
+
+
+def _size(limit: int | None) -> int:
+    """Return how many entries to ask for at once."""
+    return PAGE if limit is None else max(1, min(limit, PAGE))

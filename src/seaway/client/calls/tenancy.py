@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol, TypedDict, TypeVar, Unpack
 
-from seaway.client.call import Answer, Call, Model, Nothing, get, part, send
+from seaway.client.call import Answer, Call, Model, Nothing, Paged, get, part, send
 
 if TYPE_CHECKING:
     from seaway.wire.tenancy import (
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
         QueueList,
         QueueOut,
         ShadowList,
+        ShadowOut,
         TenantList,
         TenantOut,
     )
@@ -29,6 +31,18 @@ TENANT: Answer[TenantOut] = Model(_WIRE, "TenantOut")
 TENANTS: Answer[TenantList] = Model(_WIRE, "TenantList")
 POLICIES: Answer[PolicyList] = Model(_WIRE, "PolicyList")
 SHADOWS: Answer[ShadowList] = Model(_WIRE, "ShadowList")
+
+PAGE = 500
+
+Shown = TypeVar("Shown")
+
+
+class Seen(Protocol):
+    """A queue, pool or tenant as it was read."""
+
+    @property
+    def version(self) -> str:
+        """What tells it from how it was and will be."""
 
 
 class QueueFields(TypedDict, total=False):
@@ -52,9 +66,16 @@ def queue(name: str) -> Call[QueueOut]:
     return get(f"/queues/{part(name)}", QUEUE)
 
 
-def put_queue(name: str, **given: Unpack[QueueFields]) -> Call[QueueOut]:
-    """Make a queue, or set one anew: what is left out is as it is by default."""
-    return send("PUT", f"/queues/{part(name)}", QUEUE, given)
+def put_queue(name: str, *, seen: Seen | None = None, **given: Unpack[QueueFields]) -> Call[QueueOut]:
+    """Make a queue, or set one anew: what is left out is as it is by default.
+
+    Parameters
+    ----------
+    seen
+        The queue as it was when the change was thought of: refused with `StaleError` if it is another by now.
+        None makes or changes whichever there is.
+    """
+    return _put(f"/queues/{part(name)}", QUEUE, given, seen)
 
 
 def delete_queue(name: str) -> Call[None]:
@@ -67,9 +88,16 @@ def pools() -> Call[PoolList]:
     return get("/pools", POOLS)
 
 
-def put_pool(name: str, clusters: Sequence[str] = (), description: str = "") -> Call[PoolOut]:
-    """Make or change a pool: which clusters its queues may use; none stands for all."""
-    return send("PUT", f"/pools/{part(name)}", POOL, {"clusters": list(clusters), "description": description})
+def pool(name: str) -> Call[PoolOut]:
+    """Look a pool up."""
+    return get(f"/pools/{part(name)}", POOL)
+
+
+def put_pool(
+    name: str, clusters: Sequence[str] = (), description: str = "", *, seen: Seen | None = None
+) -> Call[PoolOut]:
+    """Make or change a pool: which clusters its queues may use; none stands for all. `seen` is as in `put_queue`."""
+    return _put(f"/pools/{part(name)}", POOL, {"clusters": list(clusters), "description": description}, seen)
 
 
 def delete_pool(name: str) -> Call[None]:
@@ -82,9 +110,14 @@ def tenants() -> Call[TenantList]:
     return get("/tenants", TENANTS)
 
 
-def put_tenant(name: str, description: str = "") -> Call[TenantOut]:
-    """Make or change a tenant."""
-    return send("PUT", f"/tenants/{part(name)}", TENANT, {"description": description})
+def tenant(name: str) -> Call[TenantOut]:
+    """Look a tenant up."""
+    return get(f"/tenants/{part(name)}", TENANT)
+
+
+def put_tenant(name: str, description: str = "", *, seen: Seen | None = None) -> Call[TenantOut]:
+    """Make or change a tenant; `seen` is as in `put_queue`."""
+    return _put(f"/tenants/{part(name)}", TENANT, {"description": description}, seen)
 
 
 def delete_tenant(name: str) -> Call[None]:
@@ -97,6 +130,13 @@ def policies() -> Call[PolicyList]:
     return get("/policies", POLICIES)
 
 
-def shadows(queue: str = "", *, limit: int = 100) -> Call[ShadowList]:
+def shadows(queue: str = "", *, limit: int | None = 100) -> Paged[ShadowOut]:
     """List how challengers decided where the live policies decided, new to old."""
-    return get("/shadows", SHADOWS, {"queue": queue or None, "limit": limit})
+    size = PAGE if limit is None else max(1, min(limit, PAGE))
+    return Paged(get("/shadows", SHADOWS, {"queue": queue or None, "limit": size}), "shadows", limit=limit)
+
+
+def _put(path: str, answer: Answer[Shown], fields: Mapping[str, object], seen: Seen | None) -> Call[Shown]:
+    """Describe a call that sets something anew."""
+    call = send("PUT", path, answer, fields, repeatable=seen is None)
+    return call if seen is None else replace(call, headers={**call.headers, "If-Match": f'"{seen.version}"'})
