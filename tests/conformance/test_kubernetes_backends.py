@@ -83,6 +83,7 @@ class Under:
             self.vanish,
             self.overrun,
             self.finish,
+            self.vanish_part,
             refuses_overbooking=False,
         )
 
@@ -106,10 +107,15 @@ class Under:
             server.faults.clear()
         wait(self.heard, "the cluster again")
 
-    def vanish(self, job_id: str, attempt: int) -> None:
-        """Delete a workload as somebody with kubectl would."""
-        for each in self.commands.list(JOBS, "seaway", f"seaway.io/job={job_id},seaway.io/attempt={attempt}"):
+    def vanish(self, job_id: str, attempt: int, most: int | None = None) -> None:
+        """Delete workloads as somebody with kubectl would."""
+        found = self.commands.list(JOBS, "seaway", f"seaway.io/job={job_id},seaway.io/attempt={attempt}")
+        for each in found[:most]:
             self.commands.delete(JOBS, "seaway", each["metadata"]["name"], propagation="Background")
+
+    def vanish_part(self, job_id: str, attempt: int) -> None:
+        """Delete one of a copy's workloads."""
+        self.vanish(job_id, attempt, 1)
 
     def finish(self, job_id: str, attempt: int) -> None:
         """Have the pods of a copy exit with 0."""

@@ -54,6 +54,8 @@ class BackendUnderTest:
         Have a node fail, and come back; with its name.
     vanish
         Removes a copy behind Seaway's back; with its job and attempt.
+    vanish_part
+        Removes one of its replicas so; None where a copy is there as a whole or not at all.
     overrun
         Has so much happen that a cursor taken before is too old.
     finish
@@ -76,6 +78,7 @@ class BackendUnderTest:
     vanish: Callable[[str, int], None] | None = None
     overrun: Callable[[], None] | None = None
     finish: Callable[[str, int], None] | None = None
+    vanish_part: Callable[[str, int], None] | None = None
     timeout_s: float = 30
     refuses_overbooking: bool = True
     tells_devices: bool = True
@@ -356,6 +359,23 @@ class BackendSuite:
         assert send(under, deployment)[0].done
         watch.until_phase(deployment, CopyPhase.RUNNING)
 
+    def test_a_part_that_somebody_else_removed_is_told(self, under: BackendUnderTest) -> None:
+        """A copy lists the replicas that are there; one that vanishes is not among them until it is made again."""
+        vanish_part = have(under.vanish_part)
+        watch, deployment = Watch(under), deploy(under, replicas=2)
+        key = (deployment.job_id, deployment.attempt)
+        send(under, deployment)
+
+        def listed() -> int:
+            return len(watch.copies[key].replicas) if key in watch.copies else 0
+
+        watch.until(lambda: listed() == 2, "both replicas")
+        vanish_part(*key)
+        watch.until(lambda: listed() == 1, "that one vanished")
+        assert send(under, deployment)[0].done
+        watch.until(lambda: listed() == 2, "both replicas again")
+        watch.until_phase(deployment, CopyPhase.RUNNING)
+
     def test_what_ended_makes_room(self, under: BackendUnderTest) -> None:
         """The devices of a copy that ended can be taken by another, though it is still listed."""
         if not under.refuses_overbooking:
@@ -402,8 +422,9 @@ def deploy(
     cpu_milli: int = 100,
     runs_s: int | None = None,
     whole: bool = False,
+    replicas: int = 1,
 ) -> Deployment:
-    """Make a deployment of one replica on the cluster's first device.
+    """Make a deployment on the cluster's first device.
 
     Parameters
     ----------
@@ -411,19 +432,22 @@ def deploy(
         Its name; the id is made of it.
     whole
         Whether it takes the whole device, rather than a tenth.
+    replicas
+        How many; no two of them take the same.
     """
     inventory = under.backend.changes("", 0).inventory
     assert inventory is not None, "a complete answer has the cluster's nodes and devices"
     node = next(each for each in inventory.nodes if each.devices)
     device = node.devices[0]
     part = 1 if whole else 10
-    taken = DeviceSlice(device.uuid, device.memory_mib // part, device.core_milli // part)
+    memory_mib, core_milli = device.memory_mib // part, device.core_milli // part
+    taken = [DeviceSlice(device.uuid, memory_mib - number, core_milli) for number in range(replicas)]
     job_id = ids.encode(int.from_bytes(job.encode().ljust(7)[:7]))
-    request = ResourceRequest(cpu_milli, 64, 1, taken.memory_mib, 0, taken.core_milli)
+    request = ResourceRequest(cpu_milli, 64, 1, memory_mib, 0, core_milli)
     run = Run("busybox:1", ("sleep", "1000"))
-    spec = JobSpec(job, Demand(request), run=run, runs_s=runs_s)
-    place = Placement(job_id, 0, inventory.name, node.name, (taken,))
-    return Deployment(job_id, attempt, inventory.name, spec, (place,))
+    spec = JobSpec(job, Demand(request), replicas, run=run, runs_s=runs_s)
+    places = [Placement(job_id, number, inventory.name, node.name, (each,)) for number, each in enumerate(taken)]
+    return Deployment(job_id, attempt, inventory.name, spec, tuple(places))
 
 
 def removal(deployment: Deployment) -> Removal:

@@ -9,6 +9,7 @@ from seaway.application.changes import Change
 from seaway.application.control.deadlines import Due
 from seaway.application.control.fleet import Key
 from seaway.application.control.live import NEVER_REFUSED, Live, Refusals
+from seaway.application.control.parts import lacking, lost, phase_of, what_is_gone, with_what_ended
 from seaway.application.control.reports import Answered, Heard, Report, Silent
 from seaway.application.control.strays import Known, Strays
 from seaway.application.ports.store import Store
@@ -132,7 +133,7 @@ class Observer:
         if report.changes.occupants or report.changes.complete:
             self._live.fleet.occupy(live.name, report.changes.occupants, complete=report.changes.complete)
         for copy in report.changes.copies:
-            self._saw(copy, news, known)
+            self._saw(copy, news, known, complete=report.changes.complete)
 
     def _find_missing(self, report: Heard, news: dict[Key, _News]) -> None:
         """Find attempts that a complete listing should have, but has not."""
@@ -148,12 +149,12 @@ class Observer:
         if not self._live.attempts[key].state.live or (copy and copy.phase is CopyPhase.SUCCEEDED):
             return
         if (*key, cluster) in self._live.outgoing:  # it is made again if the cluster says only now that it made it
-            self._live.seen[key].pop(cluster, None)
             self._live.gone.add((*key, cluster))
         else:
             _of(news, key).missing.add(cluster)
+        self._live.seen[key].pop(cluster, None)
 
-    def _saw(self, copy: Copy, news: dict[Key, _News], known: Known) -> None:
+    def _saw(self, copy: Copy, news: dict[Key, _News], known: Known, *, complete: bool) -> None:
         key = (copy.job_id, copy.attempt)
         attempt = self._live.attempts.get(key)
         if (
@@ -165,9 +166,26 @@ class Observer:
         elif copy.phase is CopyPhase.GONE:
             self._miss(key, copy.cluster, news)
         else:
-            self._live.gone.discard((*key, copy.cluster))
-            self._live.seen[key][copy.cluster] = copy
-            _of(news, key)
+            self._take(copy, attempt, _of(news, key), complete=complete)
+
+    def _take(self, copy: Copy, attempt: Attempt, news: _News, *, complete: bool) -> None:
+        """Take a copy of a live attempt as it is now; what was there of it, and is not any more, is missing.
+
+        Who sees it for the first time, in all that there is, and has told nobody to make it, knows that it was made.
+        """
+        key = (copy.job_id, copy.attempt)
+        place = (*key, copy.cluster)
+        before = self._live.seen[key].get(copy.cluster)
+        copy = with_what_ended(copy, before, attempt)
+        self._live.seen[key][copy.cluster] = copy
+        first = complete and not before and place not in self._live.told_ns and place not in self._live.outgoing
+        if lacking(copy, attempt) if first else lost(copy, before, attempt):
+            if place in self._live.outgoing:  # made, and gone before the answer came
+                self._live.gone.add(place)
+            else:
+                news.missing.add(copy.cluster)
+        elif not before or not lacking(copy, attempt):
+            self._live.gone.discard(place)
 
     def remove(self, job_id: str, attempt: int, cluster: str) -> None:
         """Have a cluster remove a copy that nothing is kept for."""
@@ -183,7 +201,7 @@ class Observer:
         if news.refused:
             return self._refused(job, attempt, news.refused, news.unfit)
         copies = self._live.seen[key]
-        phases = [copies[cluster].phase if cluster in copies else None for cluster in attempt.clusters]
+        phases = [phase_of(copies.get(cluster), attempt) for cluster in attempt.clusters]
         if CopyPhase.FAILED in phases:
             return self._failed(job, attempt, copies)
         if all(phase is CopyPhase.SUCCEEDED for phase in phases):
@@ -303,13 +321,14 @@ class Observer:
         now_ns, key = self._live.clock.now_ns(), (job.id, attempt.number)
         self._live.made_again[key] += 1
         times = self._live.made_again[key]
+        left = self._live.seen[key]
+        what = " and ".join(what_is_gone(cluster, left.get(cluster), attempt) for cluster in sorted(missing))
         if times > MOST_MADE_AGAIN:
-            text = f"what ran in {_listed(sorted(missing))} is gone for the {times}th time"
+            text = f"{what} for the {times}th time"
             return sent_back(job, attempt, text, ACTOR, now_ns, pause_s=self.pause_s(attempt.number))
-        reason = f"what ran in {_listed(sorted(missing))} is gone; it is made again"
+        reason = f"{what}; it is made again"
         change = Change()
         for cluster in sorted(missing):
-            self._live.seen[key].pop(cluster, None)
             self._live.gone.discard((*key, cluster))
             change.put.append(Outgoing(job.id, attempt.number, cluster, Verb.CREATE, now_ns))
         if job.state is JobState.RUNNING:

@@ -1,0 +1,114 @@
+"""Copies of which a part is gone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from seaway.application.changes import Change
+from seaway.application.control.reports import Answered, Heard
+from seaway.application.ports.backend import Answer, Changes
+from seaway.application.records import Event, JobRecord, Outgoing, Verb
+from seaway.domain.deployment import Copy, CopyPhase
+from tests.unit.application.scene import Scene, scene, spec
+
+
+def two() -> tuple[Scene, Copy]:
+    """Make a scene in which two replicas run in one cluster; return their copy, too."""
+    made = scene()
+    job_id = made.submit(replicas=2, gang=True, clusters=("alpha",))
+    made.plane.run(5)
+    assert made.state(job_id) == "running"
+    copy = made.plane.controller.live.seen[job_id, 1]["alpha"]
+    assert [each.replica for each in copy.replicas] == [0, 1]
+    return made, copy
+
+
+def hear(made: Scene, *copies: Copy, complete: bool = False) -> list[Change]:
+    """Have a cluster tell of copies; return what follows, taken over."""
+    observer, live = made.plane.controller.observer, made.plane.controller.live
+    told = Heard("alpha", Changes("x", complete=complete, copies=copies), made.clock.monotonic_ns())
+    changes = observer.changes([told])
+    live.apply(changes)
+    return changes
+
+
+def part(copy: Copy, *replicas: int) -> Copy:
+    """Return a copy with these of its replicas."""
+    return replace(copy, replicas=tuple(each for each in copy.replicas if each.replica in replicas))
+
+
+def made_again(changes: list[Change]) -> list[Verb]:
+    """Return what clusters are to be told."""
+    return [each.verb for change in changes for each in change.put if isinstance(each, Outgoing)]
+
+
+def test_a_replica_that_vanishes_is_made_again() -> None:
+    """Somebody deletes one of several workloads: the job does not run any more, and that is told with how many."""
+    made, copy = two()
+    changes = hear(made, part(copy, 1))
+    assert made_again(changes) == [Verb.CREATE]
+    (job,) = [each for change in changes for each in change.update if isinstance(each, JobRecord)]
+    assert (job.state.value, job.reason) == ("deploying", "1 of the 2 replicas in alpha is gone; it is made again")
+    assert "drift" in [each.kind for change in changes for each in change.insert if isinstance(each, Event)]
+    outgoing = made.plane.controller.live.outgoing[copy.job_id, 1, "alpha"]
+    made.plane.controller.live.apply(made.plane.controller.observer.changes([Answered(outgoing, Answer(done=True))]))
+    assert not hear(made, part(copy, 1))  # it is still on its way
+    assert made.plane.controller.live.jobs[copy.job_id].state.value == "deploying"
+    hear(made, copy)
+    assert made.plane.controller.live.jobs[copy.job_id].state.value == "running"
+
+
+def test_a_copy_runs_and_ends_only_as_a_whole() -> None:
+    """While some replicas are not there yet, those that run, or have ended, are not all of it; nothing is missing."""
+    made, copy = two()
+    job_id = made.plane.submit(spec(replicas=2, gang=True, clusters=("beta",)))[0]
+    made.plane.controller.step()
+    for phase in (CopyPhase.RUNNING, CopyPhase.SUCCEEDED):
+        first = replace(part(copy, 0), job_id=job_id, cluster="beta", phase=phase)
+        told = Heard("beta", Changes("x", complete=False, copies=(first,)), 0)
+        assert not made.plane.controller.observer.changes([told])
+
+
+def test_a_replica_that_ended_well_may_go() -> None:
+    """It is remembered to have done its part: nothing is made again, and the job is over when the other is."""
+    made, copy = two()
+    ended = replace(copy.replicas[0], phase=CopyPhase.SUCCEEDED)
+    assert not hear(made, replace(copy, replicas=(ended, copy.replicas[1])))
+    assert not hear(made, part(copy, 1))
+    last = replace(copy.replicas[1], phase=CopyPhase.SUCCEEDED)
+    changes = hear(made, replace(copy, phase=CopyPhase.SUCCEEDED, replicas=(last,)))
+    assert [each.state.value for change in changes for each in change.update if isinstance(each, JobRecord)] == [
+        "completed"
+    ]
+
+
+def test_a_replica_that_vanished_meanwhile_is_made_again() -> None:
+    """After a restart the cluster tells everything: what is not there of a copy that was made, is gone."""
+    made, copy = two()
+    made.cluster("alpha").disconnect()
+    made.plane.restart()
+    made.plane.controller.step()
+    assert made_again(hear(made, part(copy, 0), complete=True)) == [Verb.CREATE]
+
+
+def test_a_replica_that_vanishes_before_its_making_is_confirmed_is_made_again() -> None:
+    """As the whole of a copy is: the answer that it was made comes later than the news that it is gone."""
+    made, copy = two()
+    live = made.plane.controller.live
+    outgoing = Outgoing(copy.job_id, 1, "alpha", Verb.CREATE, made.clock.now_ns())
+    live.apply([Change(put=[outgoing])])
+    assert not made_again(hear(made, part(copy, 1)))
+    assert made_again(made.plane.controller.observer.changes([Answered(outgoing, Answer(done=True))])) == [Verb.CREATE]
+
+
+def test_the_whole_going_after_a_part_is_told_as_that() -> None:
+    """What is left goes, too: nothing of it counts any more."""
+    made, copy = two()
+    hear(made, part(copy, 1))
+    live = made.plane.controller.live
+    outgoing = live.outgoing[copy.job_id, 1, "alpha"]
+    live.apply(made.plane.controller.observer.changes([Answered(outgoing, Answer(done=True))]))
+    hear(made, part(copy, 1))
+    changes = hear(made, Copy(copy.job_id, 1, "alpha", CopyPhase.GONE))
+    (job,) = [each for change in changes for each in change.update if isinstance(each, JobRecord)]
+    assert job.reason == "what ran in alpha is gone; it is made again"
