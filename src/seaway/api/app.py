@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.exceptions import HTTPException
@@ -24,7 +24,6 @@ from seaway.api.replies import json_reply
 from seaway.bootstrap.plane import Plane
 from seaway.domain.errors import SeawayError
 
-PREFIX = "/api/v1"
 NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False}
 """Seaway has metrics of its own, and the framework's cost more than a submit may."""
 
@@ -64,7 +63,6 @@ def make_app(plane: Plane) -> FastAPI:
     app.state.hub = Hub(plane.feed, plane.store, plane.access, desk.threads)
     for kind in (HTTPException, RequestValidationError, SeawayError):
         app.add_exception_handler(kind, answer_http)
-    versioned = APIRouter(prefix=PREFIX)
     for each in (
         jobs.routes,
         job_views.routes,
@@ -80,11 +78,10 @@ def make_app(plane: Plane) -> FastAPI:
         operators.policies,
         tokens.routes,
         whatif.routes,
+        health.open_routes,
+        metrics.text_routes,
     ):
-        versioned.include_router(each)
-    app.include_router(versioned)
-    app.include_router(health.open_routes)
-    app.include_router(metrics.text_routes)
+        app.router.routes.extend(each.routes)  # to include a router would make each of its routes once more
     app.add_api_route("/", _home, include_in_schema=False)
     app.add_api_route("/docs", _docs, include_in_schema=False)
     app.add_api_route("/openapi.json", _description, include_in_schema=False)

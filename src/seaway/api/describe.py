@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
+from seaway.api.field_texts import explain_fields
 from seaway.api.routes import MESSAGES, ROLE
 
 TAGS = [
@@ -41,6 +42,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
     )
     components = described.setdefault("components", {})
     components.setdefault("schemas", {}).update(definitions["$defs"])
+    explain_fields(components["schemas"])
     for unused in ("HTTPValidationError", "ValidationError"):
         components["schemas"].pop(unused, None)
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}

@@ -17,7 +17,7 @@ from seaway.application.records import Role
 from seaway.application.views import DeviceUse
 from seaway.wire.metrics import METRICS, Metric, MetricsOut, as_json, metrics_named, prometheus, require_among
 
-text_routes, routes = router("metrics"), router("metrics")
+text_routes, routes = router("metrics", prefix=""), router("metrics")
 
 OfName = Annotated[Word, Query(description=f"Only this metric: {', '.join(METRICS)}.")]
 OfCluster = Annotated[Word, Query(description="Only of this cluster.")]

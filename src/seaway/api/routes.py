@@ -58,6 +58,9 @@ SAYS = {
 MESSAGES: set[type[BaseModel]] = {Problem}
 """Messages that descriptions of operations name by themselves."""
 
+PREFIX = "/api/v1"
+"""Where operations are, but for those that other programs expect elsewhere."""
+
 ALWAYS = (400, 401, 403, 422, 429, 500, 503)
 WITH_BODY = (413, 415)
 ROLE = "x-role"
@@ -97,9 +100,9 @@ def _unknown(names: Sequence[str], known: Sequence[str]) -> RejectedError:
     return RejectedError(errors[0].message, where=errors[0].where, also=tuple(errors[1:]))
 
 
-def router(tag: str) -> APIRouter:
+def router(tag: str, prefix: str = PREFIX) -> APIRouter:
     """Make a router of operations that the description puts together."""
-    return APIRouter(route_class=Received, tags=[tag])
+    return APIRouter(prefix=prefix, route_class=Received, tags=[tag])
 
 
 def operation(  # noqa: PLR0913  # what the description tells of an operation

@@ -15,7 +15,6 @@ class Incoming(BaseModel):
         frozen=True,
         strict=True,
         allow_inf_nan=False,
-        use_attribute_docstrings=True,
         ser_json_inf_nan="null",
     )
 
@@ -27,4 +26,4 @@ class Incoming(BaseModel):
 class Shown(BaseModel):
     """Goes out. A reader passes over fields that it does not know, so that a newer server may add some."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)

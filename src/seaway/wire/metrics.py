@@ -34,7 +34,7 @@ PLACES = 4
 class MetricSeries(BaseModel):
     """One series: its labels, and its value now. Series of vGPUs have `namespace`, `pod` and `container` besides."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="allow", frozen=True)
 
     cluster: str
     value: float

@@ -44,6 +44,21 @@ def test_every_body_has_an_example(rig: Rig) -> None:
     assert answers > 10
 
 
+@pytest.mark.parametrize(
+    ("message", "field", "says"),
+    [
+        ("JobIn", "run", "What each replica runs."),
+        ("RequestOut", "cpu_milli", "CPU of the node, thousandths of a core."),
+        ("JobIn", "priority", "Higher goes first."),
+        ("MetricsOut", "data", "Series by the metric's name."),
+    ],
+)
+def test_what_stands_below_a_field_is_told_of_it(rig: Rig, message: str, field: str, says: str) -> None:
+    """The text below a field of a message is its description."""
+    schema = describe(rig.app)["components"]["schemas"][message]
+    assert schema["properties"][field]["description"].startswith(says)
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("query", "field", "says"),
