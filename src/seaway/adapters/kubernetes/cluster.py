@@ -24,6 +24,13 @@ from seaway.domain.errors import RejectedError
 
 LOGS_S = 20.0
 MOST_LINES = 10_000
+MOST_LOG_BYTES = 4 << 20
+"""Of a log, from its end, are kept and shown."""
+
+LARGEST_LOG_BYTES = 64 << 20
+"""Of the lines that are asked for, from their start, a server is to send. Kubelets keep 10 MiB of a log, if not told
+otherwise, so this ends what would never."""
+
 CLOSE_S = 5.0
 
 LINGERS = Answer(done=False, reason="its pods have not ended yet")
@@ -97,13 +104,15 @@ class KubernetesCluster:
         if pod is None:
             raise RejectedError(f"copy {copy!r} has no pod for replica {replica} in {self.cluster}")
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/log"
-        params = {"tailLines": str(max(0, min(tail, MOST_LINES)))}
+        params = {"tailLines": str(max(0, min(tail, MOST_LINES))), "limitBytes": str(LARGEST_LOG_BYTES)}
         if pod.containers:
             params["container"] = pod.containers[0].name
         try:
-            said = self._reactor.run(self._api.get(path, params), LOGS_S)
+            said = self._reactor.run(self._api.tail(path, params, MOST_LOG_BYTES), LOGS_S)
         except ApiError as error:
             raise RejectedError(f"{self.cluster}: {error}") from None
+        if len(said) == MOST_LOG_BYTES:
+            said = said.partition(b"\n")[2] or said  # the first line has lost its start
         return iter(said.decode("utf-8", "replace").splitlines())
 
     def _lingers(self, removal: Removal) -> bool:

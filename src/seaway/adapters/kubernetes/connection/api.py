@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -15,7 +16,7 @@ import aiohttp
 import msgspec
 
 from seaway.adapters.kubernetes.connection.credentials import Credentials
-from seaway.adapters.kubernetes.connection.errors import refusal
+from seaway.adapters.kubernetes.connection.errors import ApiError, refusal
 from seaway.adapters.kubernetes.connection.line import Line
 from seaway.adapters.kubernetes.connection.threads import in_thread
 from seaway.domain.errors import RejectedError, UnavailableError
@@ -160,6 +161,30 @@ class Api:
         silence_s
             After how long without a byte the server is given up.
         """
+        async with self._opened(path, params, silence_s) as answer:
+            yield _lines(answer)
+
+    async def tail(self, path: str, params: Mapping[str, str], most_bytes: int) -> bytes:
+        """Read an answer, however long it is, and return its last bytes; raises as `call`.
+
+        It may take longer than a call, for as long as it goes on.
+        """
+        try:
+            return await self._tail(path, params, most_bytes)
+        except ApiError as error:
+            if error.status != HTTPStatus.UNAUTHORIZED:
+                raise
+        return await self._tail(path, params, most_bytes)  # as whom the kubeconfig says now
+
+    async def _tail(self, path: str, params: Mapping[str, str], most_bytes: int) -> bytes:
+        async with self._opened(path, params, self.call_s) as answer:
+            return await _last(answer, most_bytes)
+
+    @asynccontextmanager
+    async def _opened(
+        self, path: str, params: Mapping[str, str], silence_s: float
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Ask for an answer that is read bit by bit."""
         async with self._answering("GET", path):
             line = await self._connected(anew=False)
             asked = line.ask("GET", self._prefix + path, params, await self._who(), silence_s=silence_s)
@@ -172,7 +197,7 @@ class Api:
                     if answer.status == HTTPStatus.UNAUTHORIZED:
                         await self._connected(anew=True)  # for who tries again
                     raise self._error(answer, said)
-                yield _lines(answer)
+                yield answer
 
     async def page(self, path: str, most_bytes: int) -> bytes:
         """Read what somebody behind the server's proxy says: whatever that is, it ends; raises as `call`.
@@ -309,6 +334,18 @@ async def _at_most(answer: aiohttp.ClientResponse, most_bytes: int) -> bytes:
         if len(said) > most_bytes:
             raise RejectedError(f"it answers more than {most_bytes} bytes")
     return bytes(said)
+
+
+async def _last(answer: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+    """Read an answer to its end and return its last bytes."""
+    pieces: deque[bytes] = deque()
+    size = 0
+    async for piece in answer.content.iter_any():
+        pieces.append(piece)
+        size += len(piece)
+        while size - len(pieces[0]) >= most_bytes:
+            size -= len(pieces.popleft())
+    return b"".join(pieces)[-most_bytes:]
 
 
 async def _lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:

@@ -169,6 +169,20 @@ def test_a_token_file_is_read_anew_when_the_server_knows_the_old_token_no_more(
     assert [headers["authorization"] for _, _, headers, _ in server.asked] == ["Bearer old", "Bearer old", "Bearer new"]
 
 
+def test_of_a_long_answer_the_end_is_kept(server: Server, reactor: Reactor, connect: Connect, tmp_path: Path) -> None:
+    """Its last bytes come back, also when the server has to be told anew who asks; a short one comes whole."""
+    token = tmp_path / "token"
+    token.write_text("old", encoding="utf-8")
+    api = connect(kubeconfig(tmp_path, server.url, {"tokenFile": str(token)}))
+    assert reactor.run(api.tail("/a", {}, 100), 10) == b"{}"
+    token.write_text("new", encoding="utf-8")
+    said = "x" * 1_000_000 + "end"
+    server.answering = lambda request: reply(
+        request, 200 if request.headers["authorization"] == "Bearer new" else 401, said
+    )
+    assert reactor.run(api.tail("/b", {}, 5), 10) == b'xend"'
+
+
 def test_a_token_that_is_never_known_is_a_refusal(
     server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
 ) -> None:
