@@ -21,6 +21,7 @@ from seaway.adapters.kubernetes.connection.reactor import Reactor
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
 from seaway.adapters.kubernetes.leadership import Candidate, Terms
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN
+from seaway.adapters.kubernetes.templates.safety import KINDS
 from seaway.adapters.kubernetes.usage.exporters import Exporters
 from seaway.adapters.kubernetes.usage.scraping import Scraping
 from seaway.adapters.kubernetes.wishes import Wishes
@@ -30,6 +31,7 @@ from seaway.testing.kubernetes import ApiServer, KarmadaWorld
 from seaway.testing.kubernetes.exchange import Answer, Request
 from seaway.testing.kubernetes.kinds import PODS
 from tests.conformance.test_kubernetes_backends import furnish, wait
+from tests.conformance.test_own_templates import WITH
 from tests.unit.adapters.kubernetes.templates.sample import deployment, share
 
 MANIFESTS = Path(__file__).parents[2] / "deploy" / "kubernetes"
@@ -49,6 +51,19 @@ UNSEEN = {
     for verb in ("create", "patch", "delete")
 }
 """What is allowed although this test does not see it: by namespace, verb and resource, and why."""
+
+
+IRREGULAR = {"Ingress": "ingresses", "NetworkPolicy": "networkpolicies"}
+
+
+def plural_of(kind: str) -> str:
+    """Return what rights call a kind, like ``jobs.batch`` for ``Job.batch``."""
+    name, dot, group = kind.partition(".")
+    return IRREGULAR.get(name, f"{name.lower()}s") + dot + group
+
+
+OWN_KINDS = {plural_of(each) for each in KINDS}
+"""What templates of people's own may write."""
 
 
 class Right(NamedTuple):
@@ -130,10 +145,18 @@ def covering(right: Right) -> set[Right]:
     return {right._replace(namespace=where, name=name) for where in ("", right.namespace) for name in ("", right.name)}
 
 
+def is_tried(right: Right) -> bool:
+    """Tell whether something is asked for once at the start, and done without where that is not allowed.
+
+    What templates left that are not there any more is looked for so.
+    """
+    return (right.namespace, right.verb) == ("seaway", "list") and right.resource in OWN_KINDS
+
+
 def prove(asked: set[Right], *files: str) -> None:
     """Check that all that was asked is allowed, and all that is allowed was asked or is known to be needed."""
     rights = allowed(*files)
-    assert sorted(each for each in asked if not covering(each) & rights) == []
+    assert sorted(each for each in asked if not covering(each) & rights and not is_tried(each)) == []
     used = {right for each in asked for right in covering(each)}
     assert sorted(each for each in rights - used if each[:3] not in UNSEEN) == []
 
@@ -188,6 +211,34 @@ def test_a_cluster_that_is_driven_directly() -> None:
     assert over_all(asked.rights) == {"nodes", "pods", *DEVICES}
 
 
+def test_a_cluster_with_templates_of_your_own() -> None:
+    """Beside a member's rights they take those of what they write, which is watched as well."""
+    asked = Asked(set())
+    with ApiServer("alpha") as server, _folder() as folder:
+        furnish(server)
+        server.app.before.append(asked)
+        server.kubeconfig(folder / "alpha")
+        backends = KubernetesBackends(folder, Wishes(templates=WITH), seed=1)
+        try:
+            drive(backends.clusters()[0], server, WITH)
+        finally:
+            backends.close()
+    rights = allowed("templates.yaml")
+    beside = rights | allowed("member.yaml", "namespaces.yaml")
+    assert [each for each in asked.rights if not covering(each) & beside] == []
+    written = {each for each in rights if each.resource in {"configmaps", "statefulsets.apps"}}
+    assert written <= {each._replace(name="") for each in asked.rights}
+
+
+def test_templates_may_write_what_has_rights() -> None:
+    """There are rights for all kinds that templates may write, as for those of the test before, and no others."""
+    rights, built_in = allowed("templates.yaml"), {each.resource for each in allowed("member.yaml")}
+    assert {each.resource for each in rights} == OWN_KINDS - built_in
+    verbs = {"list", "watch", "create", "patch", "delete"}
+    assert {each[:3] for each in rights} == {("seaway", verb, each) for verb in verbs for each in OWN_KINDS - built_in}
+    assert allowed("karmada-member-templates.yaml") == {each for each in rights if each.verb in {"list", "watch"}}
+
+
 def test_karmada_and_a_member_behind_its_proxy() -> None:
     """In Karmada Seaway may write, and in members only look."""
     control, behind = Asked(set()), Asked(set())
@@ -236,7 +287,7 @@ def test_reading_real_use() -> None:
     assert more in asked.rights
     assert allowed("usage.yaml") == {Right("", "get", "pods/proxy")}
     beside = allowed("member.yaml", "usage.yaml")
-    assert [each for each in asked.rights if not covering(each) & beside] == []
+    assert [each for each in asked.rights if not covering(each) & beside and not is_tried(each)] == []
 
 
 def test_where_seaway_itself_runs() -> None:

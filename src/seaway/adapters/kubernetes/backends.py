@@ -9,8 +9,9 @@ from random import Random
 from threading import Lock
 
 from seaway.adapters.kubernetes.cluster import KubernetesCluster
-from seaway.adapters.kubernetes.collect.follow import SOURCES
+from seaway.adapters.kubernetes.collect.follow import sources
 from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.kinds import kinds_of
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.contexts import Context, find
@@ -99,7 +100,7 @@ class KubernetesBackends:
         """Begin to follow a cluster."""
         wishes = self._wishes
         api = Api(context.name, Credentials(context.file, context.context), call_s=wishes.call_s)
-        health = Health(SOURCES)
+        health = Health(sources(kinds_of(wishes.templates)))
         view = ClusterView(wishes.described(context.name), health, self._reactor.later, wishes.limits, wishes.namespace)
         deployer = Direct(Objects(api, wishes.namespace), view, wishes.options(view), wishes.templates)
         return KubernetesCluster(self._reactor, api, view, health, deployer, self._random, wishes.scraping)

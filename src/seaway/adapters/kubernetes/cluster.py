@@ -36,6 +36,9 @@ CLOSE_S = 5.0
 LINGERS = Answer(done=False, reason="its pods have not ended yet")
 """The answer to a removal whose objects are deleted while pods of it still run, and hold devices."""
 
+UNHEARD = Answer(done=False, reason="it is not known yet what there is of it")
+"""The answer to a removal from a cluster that was not listed yet: who started a moment ago knows of nothing there."""
+
 
 class KubernetesCluster:
     """A `Backend`: a view that is kept told, and a deployer.
@@ -63,9 +66,10 @@ class KubernetesCluster:
         self._reactor = reactor
         self._api = api
         self._view = view
+        self._health = health
         self._deployer = deployer
         self._measured = Measured(view.name, scraping.stale_s) if scraping.every_s else None
-        self._running = [reactor.keep(view.name, follow(api, view, health, random))]
+        self._running = [reactor.keep(view.name, follow(api, view, health, random, deployer.kinds))]
         if self._measured:
             scraper = Scraper(api.behind(view.name, ""), scraping, self._measured, random)
             self._running.append(reactor.keep(f"the real use of {view.name}", scraper.run()))
@@ -90,7 +94,11 @@ class KubernetesCluster:
 
     async def _carry_out(self, command: Command) -> Answer:
         answer = await self._deployer.carry_out(command)
-        return LINGERS if answer.done and isinstance(command, Removal) and self._lingers(command) else answer
+        if not (answer.done and isinstance(command, Removal)):
+            return answer
+        if not self._health.complete:
+            return UNHEARD
+        return self._lingering() if self._lingers(command) else answer
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
         """Return the objects that a deployment becomes, pins and all."""
@@ -115,6 +123,13 @@ class KubernetesCluster:
             said = said.partition(b"\n")[2] or said  # the first line has lost its start
         return iter(said.decode("utf-8", "replace").splitlines())
 
+    def _lingering(self) -> Answer:
+        """Say what a removal waits for, and what may be why that takes so long."""
+        unseen = sorted(self._health.not_seen())
+        if not unseen:
+            return LINGERS
+        return replace(LINGERS, reason=f"{LINGERS.reason}; Seaway may not list {', '.join(unseen)} there")
+
     def _lingers(self, removal: Removal) -> bool:
         """Tell whether pods of an attempt still run: they may be ending, or Karmada may not reach their cluster.
 
@@ -126,7 +141,8 @@ class KubernetesCluster:
     def collector_state(self) -> CollectorState:
         """Return how collecting goes."""
         state = self._view.collector_state()
-        return replace(state, scrapes=self._measured.counts()) if self._measured else state
+        troubles = state.troubles | {"forbidden": len(self._health.not_seen())}
+        return replace(state, troubles=troubles, scrapes=self._measured.counts() if self._measured else {})
 
     def usage(self) -> Mapping[str, NodeUsage]:
         """Return what is really used, by node; nothing where that is not read."""

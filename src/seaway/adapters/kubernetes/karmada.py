@@ -11,15 +11,16 @@ from time import monotonic, sleep
 
 from seaway.adapters.kubernetes.cluster import CLOSE_S, KubernetesCluster
 from seaway.adapters.kubernetes.collect.denials import Attempt, Denial
-from seaway.adapters.kubernetes.collect.follow import PINGS, SERVICES, SOURCES
+from seaway.adapters.kubernetes.collect.follow import PINGS, sources
+from seaway.adapters.kubernetes.collect.follow_kinds import KindsFollower, Listener, kind_sources
 from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.kinds import PLAIN, kinds_of
 from seaway.adapters.kubernetes.collect.members import MEMBERS, Members, proxy
 from seaway.adapters.kubernetes.collect.ours import SELECTOR
 from seaway.adapters.kubernetes.collect.owned import Key, Owned, OwnedSink
 from seaway.adapters.kubernetes.collect.ping import SOURCE, ping
 from seaway.adapters.kubernetes.collect.reflect import Source, reflect
 from seaway.adapters.kubernetes.collect.view import ClusterView
-from seaway.adapters.kubernetes.collect.workloads import KINDS
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff, Bell
 from seaway.adapters.kubernetes.connection.contexts import current_context
@@ -29,6 +30,7 @@ from seaway.adapters.kubernetes.deploy.bindings import BINDINGS, BindingObject, 
 from seaway.adapters.kubernetes.deploy.karmada import Karmada
 from seaway.adapters.kubernetes.deploy.writing import Objects
 from seaway.adapters.kubernetes.objects.meta import Item
+from seaway.adapters.kubernetes.templates.registry import KindName
 from seaway.adapters.kubernetes.wishes import Wishes
 from seaway.domain.errors import UnavailableError
 from seaway.domain.network import Gateway, Link
@@ -39,15 +41,11 @@ FIRST_S = 5.0
 LOOK_S = 0.02
 
 BOUND = Source(BINDINGS, BindingObject)
-OWN = (
-    *(Source(path, Item, SELECTOR, optional=True) for path in KINDS),
-    Source(SERVICES.path, Item, SELECTOR),
-    Source("/api/v1/configmaps", Item, SELECTOR),
-    Source("/apis/resource.k8s.io/v1/resourceclaimtemplates", Item, SELECTOR, optional=True),
+POLICIES = (
     Source("/apis/policy.karmada.io/v1alpha1/propagationpolicies", Item, SELECTOR),
     Source("/apis/policy.karmada.io/v1alpha1/overridepolicies", Item, SELECTOR),
 )
-"""Where Seaway's objects are in Karmada's control plane."""
+"""What of Seaway's own objects is in Karmada's control plane only."""
 
 
 class KarmadaBackends:
@@ -78,7 +76,9 @@ class KarmadaBackends:
         self._bindings = Bindings(self._api, self)
         self._owned = Owned(self._wishes.namespace, self._miss)
         self._members = Members()
-        self._health = Health([SOURCE, MEMBERS.path, BOUND.path, *(each.path for each in OWN)])
+        self._kinds = kinds_of(self._wishes.templates)
+        policies = (each.path for each in POLICIES)
+        self._health = Health([SOURCE, MEMBERS.path, BOUND.path, *policies, *kind_sources(self._kinds)])
         self._clusters: dict[str, KubernetesCluster] = {}
         self._following = self._reactor.keep("Karmada", self._follow())
 
@@ -123,7 +123,7 @@ class KarmadaBackends:
     def _join(self, name: str, region: str) -> KubernetesCluster:
         """Begin to follow a member."""
         api = self._api.behind(name, proxy(name))
-        health = Health(SOURCES)
+        health = Health(sources(self._kinds))
         view = ClusterView(
             self._wishes.described(name, region),
             health,
@@ -131,9 +131,8 @@ class KarmadaBackends:
             self._wishes.limits,
             self._wishes.namespace,
         )
-        deployer = Karmada(
-            self._objects, self._bindings, self._owned, self._wishes.options(view), self._wishes.templates
-        )
+        options = self._wishes.options(view)
+        deployer = Karmada(self._objects, self._bindings, self._owned, self._health, options, self._wishes.templates)
         return KubernetesCluster(self._reactor, api, view, health, deployer, self._random, self._wishes.scraping)
 
     def _miss(self, key: Key) -> None:
@@ -172,6 +171,11 @@ class KarmadaBackends:
             tasks.create_task(ping(self._api, self._health, self._random, every_s, bell))
             tasks.create_task(reflect(self._api, MEMBERS, self._members, self._health, tried()))
             tasks.create_task(reflect(self._api, bound, self._bindings, self._health, tried()))
-            for source in OWN:
+            for source in POLICIES:
                 sink = OwnedSink(self._owned, source.path)
                 tasks.create_task(reflect(self._api, source.within(namespace), sink, self._health, tried()))
+            own = KindsFollower(self._api, namespace, self._health, tried, self._listener)
+            tasks.create_task(own.run(self._kinds))
+
+    def _listener(self, kind: KindName, path: str) -> Listener:
+        return Listener(Item, OwnedSink(self._owned, path, runs=kind.qualified not in PLAIN))

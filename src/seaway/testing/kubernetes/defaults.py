@@ -14,6 +14,7 @@ from seaway.testing.kubernetes.kinds import (
     POLICIES,
     REPLICA_SETS,
     SERVICES,
+    STATEFUL_SETS,
     Json,
     Kind,
 )
@@ -185,6 +186,7 @@ _FILLED: dict[Kind, Callable[[Json], None]] = {
     PODS: fill_pod,
     DEPLOYMENTS: _fill_deployment,
     REPLICA_SETS: _fill_replica_set,
+    STATEFUL_SETS: _fill_replica_set,
     JOBS: _fill_job,
     SERVICES: _fill_service,
     NAMESPACES: _fill_namespace,

@@ -117,6 +117,7 @@ SECRETS = Kind("", "v1", "Secret", "secrets", generation=False, fields=("type",)
 SERVICE_ACCOUNTS = Kind("", "v1", "ServiceAccount", "serviceaccounts", generation=False, short=("sa",))
 DEPLOYMENTS = Kind("apps", "v1", "Deployment", "deployments", status=True, scale=True, short=("deploy",))
 REPLICA_SETS = Kind("apps", "v1", "ReplicaSet", "replicasets", status=True, scale=True, short=("rs",))
+STATEFUL_SETS = Kind("apps", "v1", "StatefulSet", "statefulsets", status=True, scale=True, short=("sts",))
 JOBS = Kind("batch", "v1", "Job", "jobs", status=True)
 LEASES = Kind("coordination.k8s.io", "v1", "Lease", "leases", generation=False)
 RESOURCE_SLICES = Kind(
@@ -144,7 +145,7 @@ WORKS = _custom("work.karmada.io", "v1alpha1", "Work", "works", short=("wk",))
 
 KUBERNETES: tuple[Kind, ...] = (
     *(NODES, PODS, NAMESPACES, SERVICES, EVENTS, CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS),
-    *(DEPLOYMENTS, REPLICA_SETS, JOBS, LEASES),
+    *(DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, JOBS, LEASES),
     *(RESOURCE_SLICES, RESOURCE_CLAIMS, DEVICE_CLASSES, CLAIM_TEMPLATES),
 )
 """What every Kubernetes has."""

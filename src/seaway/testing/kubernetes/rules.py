@@ -18,6 +18,7 @@ from seaway.testing.kubernetes.kinds import (
     POLICIES,
     REPLICA_SETS,
     SERVICES,
+    STATEFUL_SETS,
     Json,
     Kind,
 )
@@ -195,6 +196,7 @@ _CHECKED: dict[Kind, Callable[[Json, Causes], None]] = {
     PODS: _check_pod,
     DEPLOYMENTS: _check_workload,
     REPLICA_SETS: _check_workload,
+    STATEFUL_SETS: _check_workload,
     JOBS: _check_job,
     SERVICES: _check_service,
     EVENTS: _check_event,
@@ -226,6 +228,7 @@ _IMMUTABLE = "field is immutable"
 _FIXED: dict[Kind, tuple[tuple[str, ...], ...]] = {
     DEPLOYMENTS: (("selector",),),
     REPLICA_SETS: (("selector",),),
+    STATEFUL_SETS: (("selector",), ("serviceName",), ("podManagementPolicy",), ("volumeClaimTemplates",)),
     JOBS: (("selector",), ("completionMode",), ("template",)),
 }
 _MAY_CHANGE = ("image",)

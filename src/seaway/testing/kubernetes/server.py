@@ -19,6 +19,7 @@ from seaway.testing.kubernetes.controllers.kubelet import Kubelets, Pace
 from seaway.testing.kubernetes.controllers.nodes import NodeLife
 from seaway.testing.kubernetes.controllers.scheduler import Scheduler
 from seaway.testing.kubernetes.controllers.staff import Controller, Staff
+from seaway.testing.kubernetes.controllers.stateful_sets import StatefulSets
 from seaway.testing.kubernetes.failures import FailureError, denied, forbidden
 from seaway.testing.kubernetes.faults import Fault, FaultList
 from seaway.testing.kubernetes.hall import HALL, met, settled
@@ -34,7 +35,9 @@ from seaway.testing.kubernetes.verbs import Verbs, stamp
 from seaway.testing.kubernetes.watching import Watcher, Watches
 
 T = TypeVar("T")
-CONTROLLERS = ("garbage", "namespaces", "deployments", "replicasets", "jobs", "scheduler", "kubelet", "nodes")
+CONTROLLERS = (
+    *("garbage", "namespaces", "deployments", "replicasets", "statefulsets", "jobs", "scheduler", "kubelet", "nodes"),
+)
 """Who can work at a server."""
 FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
@@ -408,6 +411,7 @@ class ApiServer:
             "namespaces": lambda: Namespaces(self.staff),
             "deployments": lambda: Deployments(self.staff),
             "replicasets": lambda: ReplicaSets(self.staff),
+            "statefulsets": lambda: StatefulSets(self.staff),
             "jobs": lambda: Jobs(self.staff),
             "scheduler": lambda: Scheduler(self.staff),
             "kubelet": lambda: self._kubelets,

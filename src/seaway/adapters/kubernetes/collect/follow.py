@@ -9,36 +9,40 @@ from random import Random
 from typing import Generic, TypeVar
 
 from seaway.adapters.kubernetes.collect.events import EVENTS, Denied
+from seaway.adapters.kubernetes.collect.follow_kinds import KindsFollower, Listener, kind_sources
 from seaway.adapters.kubernetes.collect.health import Aside, Health
-from seaway.adapters.kubernetes.collect.ours import SELECTOR, attempt_of
+from seaway.adapters.kubernetes.collect.kinds import PLAIN, SERVICE, is_made_by_another
+from seaway.adapters.kubernetes.collect.ours import attempt_of
 from seaway.adapters.kubernetes.collect.ping import SOURCE, ping
 from seaway.adapters.kubernetes.collect.reflect import Source, reflect
 from seaway.adapters.kubernetes.collect.services import ServiceObject, address
 from seaway.adapters.kubernetes.collect.view import ClusterView
-from seaway.adapters.kubernetes.collect.workloads import KINDS, WorkloadObject
+from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff, Bell
 from seaway.adapters.kubernetes.objects.claim import ResourceClaim
-from seaway.adapters.kubernetes.objects.meta import Meta
+from seaway.adapters.kubernetes.objects.meta import Item, Meta
 from seaway.adapters.kubernetes.objects.node import NodeObject
 from seaway.adapters.kubernetes.objects.page import Broken
 from seaway.adapters.kubernetes.objects.part import Part
 from seaway.adapters.kubernetes.objects.pod import PodObject
 from seaway.adapters.kubernetes.objects.slice import ResourceSlice
+from seaway.adapters.kubernetes.templates.registry import KindName
 
 NODES = Source("/api/v1/nodes", NodeObject)
 PODS = Source("/api/v1/pods", PodObject)
 SLICES = Source("/apis/resource.k8s.io/v1/resourceslices", ResourceSlice, optional=True)
 CLAIMS = Source("/apis/resource.k8s.io/v1/resourceclaims", ResourceClaim, optional=True)
-SERVICES = Source("/api/v1/services", ServiceObject, SELECTOR)
-WORKLOADS = tuple(Source(path, WorkloadObject, SELECTOR, optional) for path, optional in KINDS.items())
-SOURCES = (SOURCE, NODES.path, PODS.path, SLICES.path, CLAIMS.path, SERVICES.path, *KINDS)
-"""What has to be heard before a cluster's view can be relied on."""
 
 PINGS = 4
 """How often a cluster is asked whether it is there before its silence counts."""
 
 T = TypeVar("T", bound=Part)
+
+
+def sources(kinds: Sequence[KindName]) -> tuple[str, ...]:
+    """Return what has to be heard before a cluster's view can be relied on; `kinds` are those that templates write."""
+    return (SOURCE, NODES.path, PODS.path, SLICES.path, CLAIMS.path, *kind_sources(kinds))
 
 
 @dataclass(frozen=True)
@@ -56,10 +60,10 @@ class _Sink(Generic[T]):
         self.said(self.what, what)
 
 
-async def follow(api: Api, view: ClusterView, health: Health, random: Random) -> None:
+async def follow(api: Api, view: ClusterView, health: Health, random: Random, kinds: tuple[KindName, ...]) -> None:
     """Keep a cluster's view told, until cancelled; pods after nodes, which say what pods' annotations mean.
 
-    Pods are followed everywhere, for those of others hold devices too; workloads and services in Seaway's namespace.
+    Pods are followed everywhere, for those of others hold devices too; what templates write in Seaway's namespace.
     """
     nodes = _Sink[NodeObject](
         "node", view.replace_nodes, view.put_node, lambda each: view.drop_node(each.metadata.name), view.broken
@@ -94,43 +98,68 @@ async def follow(api: Api, view: ClusterView, health: Health, random: Random) ->
         tasks.create_task(reflect(api, NODES, nodes, health, tried()))
         tasks.create_task(reflect(api, SLICES, slices, health, tried()))
         tasks.create_task(reflect(api, CLAIMS, claims, health, tried()))
-        tasks.create_task(reflect(api, SERVICES.within(view.namespace), _services(view), health, tried()))
         aside = Aside(f"{view.name}: events of workloads")
         tasks.create_task(reflect(api, EVENTS.within(view.namespace), Denied(view), aside, tried()))
-        for source in WORKLOADS:
-            tasks.create_task(
-                reflect(api, source.within(view.namespace), _workloads(view, source.path), health, tried())
-            )
+        own = KindsFollower(api, view.namespace, health, tried, lambda kind, path: _listener(view, kind, path))
+        tasks.create_task(own.run(kinds))
         while not health.has(NODES.path):
             await asyncio.sleep(0.01)
         tasks.create_task(reflect(api, PODS, pods, health, tried()))
 
 
-def _workloads(view: ClusterView, kind: str) -> _Sink[WorkloadObject]:
+def _listener(view: ClusterView, kind: KindName, path: str) -> Listener:
+    """Say who is told of a kind."""
+    if kind == SERVICE:
+        return Listener(ServiceObject, _services(view, path))
+    if kind.qualified in PLAIN:
+        return Listener(Item, _plain(view, path))
+    return Listener(WorkloadObject, _workloads(view, path))
+
+
+def _workloads(view: ClusterView, path: str) -> _Sink[WorkloadObject]:
+    def put(workload: WorkloadObject) -> None:
+        if not is_made_by_another(workload.metadata):
+            view.put_workload(path, workload)
+
     return _Sink[WorkloadObject](
         "workload",
-        lambda items: view.replace_workloads(kind, items),
-        lambda each: view.put_workload(kind, each),
-        lambda each: view.drop_workload(kind, _full_name(each.metadata)),
+        lambda items: view.replace_workloads(path, [each for each in items if not is_made_by_another(each.metadata)]),
+        put,
+        lambda each: view.drop_workload(path, _full_name(each.metadata)),
         view.broken,
     )
 
 
-def _services(view: ClusterView) -> _Sink[ServiceObject]:
-    kind = SERVICES.path
+def _plain(view: ClusterView, path: str) -> _Sink[Item]:
+    """Tell of objects that run nothing, and only have to be removed."""
 
+    def put(item: Item) -> None:
+        if not is_made_by_another(item.metadata):
+            view.put_object(path, item.metadata)
+
+    def replace(items: Sequence[Item]) -> None:
+        view.replace_workloads(path, ())
+        for each in items:
+            put(each)
+
+    return _Sink[Item](
+        "object", replace, put, lambda each: view.drop_workload(path, _full_name(each.metadata)), view.broken
+    )
+
+
+def _services(view: ClusterView, path: str) -> _Sink[ServiceObject]:
     def put(service: ServiceObject) -> None:
-        view.put_object(kind, service.metadata)
+        view.put_object(path, service.metadata)
         if (key := attempt_of(service.metadata, view.namespace)) and (where := address(service)):
             view.put_address(key, where)
 
     def drop(service: ServiceObject) -> None:
-        view.drop_workload(kind, _full_name(service.metadata))
+        view.drop_workload(path, _full_name(service.metadata))
         if (key := attempt_of(service.metadata, view.namespace)) and address(service):
             view.put_address(key, "")
 
     def replace(items: Sequence[ServiceObject]) -> None:
-        view.replace_workloads(kind, ())
+        view.replace_workloads(path, ())
         for key in view.addressed() - {attempt_of(each.metadata, view.namespace) for each in items}:
             view.put_address(key, "")
         for each in items:

@@ -32,17 +32,37 @@ class Health:
         self._sources = tuple(sources)
         self._missing = set(self._sources)
         self._failing: dict[str, tuple[float, str]] = {}
+        self._forbidden: dict[str, str] = {}
         self.on_complete: Callable[[], None] = lambda: None
 
     def heard(self, source: str) -> None:
         """Note that a source answered; also that it said there is nothing of its kind."""
-        if source in self._failing or source in self._missing:
+        if source in self._failing or source in self._missing or source in self._forbidden:
             with self._lock:
+                self._forbidden.pop(source, None)
                 completes = self._missing == {source}
                 self._missing.discard(source)
                 self._failing.pop(source, None)
             if completes:
                 self.on_complete()
+
+    def forbidden(self, source: str, why: str) -> None:
+        """Note that Seaway may not see a source that a view can be relied on without; that is said once."""
+        known = self._forbidden.get(source)
+        self.heard(source)
+        with self._lock:
+            self._forbidden[source] = why
+        if known is None:
+            log.warning(
+                "%s. What jobs have of that kind is not found again after a restart, and then not removed, "
+                "until Seaway may list and watch it",
+                why,
+            )
+
+    def not_seen(self) -> dict[str, str]:
+        """Return the sources that Seaway may not see, and why."""
+        with self._lock:
+            return dict(self._forbidden)
 
     def failed(self, source: str, why: str) -> None:
         """Note that a source failed; what was heard of it before stands for a while."""

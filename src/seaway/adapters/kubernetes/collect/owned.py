@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from seaway.adapters.kubernetes.collect.ours import attempt_of
-from seaway.adapters.kubernetes.collect.workloads import KINDS
 from seaway.adapters.kubernetes.objects.meta import Item, Meta
 from seaway.adapters.kubernetes.objects.page import Broken
 from seaway.adapters.kubernetes.templates.labels import CLUSTER
@@ -47,30 +46,39 @@ class Owned:
             self._keys[place] = key = (*owner, meta.annotations.get(CLUSTER, ""))
             self._places[key].add(place)
 
-    def drop(self, kind: str, full_name: str) -> None:
-        """Note that an object is gone."""
+    def drop(self, kind: str, full_name: str, *, runs: bool) -> None:
+        """Note that an object is gone; `runs` says whether it is of a kind of workloads."""
         place = (kind, full_name)
         key = self._keys.pop(place, None)
         if key:
             self._places[key].discard(place)
             if not self._places[key]:
                 del self._places[key]
-            if kind in KINDS:
+            if runs:
                 self._missed(key)
 
 
 class OwnedSink:
-    """Tells of all objects of one kind."""
+    """Tells of all objects of one kind.
 
-    def __init__(self, owned: Owned, kind: str) -> None:
+    Parameters
+    ----------
+    kind
+        The path of all of its objects.
+    runs
+        Whether it is one of workloads.
+    """
+
+    def __init__(self, owned: Owned, kind: str, *, runs: bool = False) -> None:
         self._owned = owned
         self._kind = kind
+        self._runs = runs
         self._names: set[str] = set()
 
     def replace(self, items: Sequence[Item]) -> None:
         """Take these for all there are."""
         for name in self._names - {_full_name(each.metadata) for each in items}:
-            self._owned.drop(self._kind, name)
+            self._owned.drop(self._kind, name, runs=self._runs)
         self._names.clear()
         for each in items:
             self.put(each)
@@ -83,7 +91,7 @@ class OwnedSink:
     def drop(self, item: Item) -> None:
         """Note that an object is gone."""
         self._names.discard(_full_name(item.metadata))
-        self._owned.drop(self._kind, _full_name(item.metadata))
+        self._owned.drop(self._kind, _full_name(item.metadata), runs=self._runs)
 
     def broken(self, what: Broken) -> None:
         """Do nothing: metadata that cannot be read names no attempt."""

@@ -62,6 +62,10 @@ class Source(Generic[T]):
         Where they are looked for; empty for everywhere.
     fields
         Only objects with these fields; empty for all.
+    label
+        What a cluster's health calls them; their path when empty.
+    spared
+        Whether Seaway can do without the right to see them.
     """
 
     path: str
@@ -70,6 +74,8 @@ class Source(Generic[T]):
     optional: bool = False
     namespace: str = ""
     fields: str = ""
+    label: str = ""
+    spared: bool = False
 
     def within(self, namespace: str) -> Source[T]:
         """Return the same, looked for in one namespace only."""
@@ -80,6 +86,11 @@ class Source(Generic[T]):
         """What narrows lists and watches down, as parameters."""
         named = {"labelSelector": self.selector, "fieldSelector": self.fields}
         return {name: text for name, text in named.items() if text}
+
+    @property
+    def name(self) -> str:
+        """What a cluster's health calls them."""
+        return self.label or self.path
 
     @property
     def address(self) -> str:
@@ -125,7 +136,7 @@ async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, ba
         try:
             if not told.version:
                 told.version = await _list(api, source, sink)
-                health.heard(source.path)
+                health.heard(source.name)
             began_s = asyncio.get_running_loop().time()
             await _watch(api, source, sink, told, health, backoff)
             if asyncio.get_running_loop().time() - began_s < BRIEF_S:
@@ -135,31 +146,51 @@ async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, ba
             await backoff.pause()
         except ApiError as error:
             told.version = ""
-            if source.optional and error.missing:
-                sink.replace(())
-                health.heard(source.path)
+            if _does_without(error, api, source, sink, health):
                 await asyncio.sleep(ABSENT_S)
             else:
-                health.failed(source.path, str(error))
+                health.failed(source.name, str(error))
                 await backoff.pause()
         except UnavailableError as error:
-            health.failed(source.path, str(error))
+            health.failed(source.name, str(error))
             await backoff.pause(error.retry_after_s if error.retry_after_s > SOON_S else 0)
         except UndecodableError as error:
             told.version = ""
-            health.failed(source.path, f"{api.name} answers what is no Kubernetes: {error}")
+            health.failed(source.name, f"{api.name} answers what is no Kubernetes: {error}")
             await backoff.pause()
         except Exception as error:  # a mistake of ours must not end the view of a cluster for ever
             told.version = ""
             log.exception("%s: following %s failed", api.name, source.path)
-            health.failed(source.path, str(error) or type(error).__name__)
+            health.failed(source.name, str(error) or type(error).__name__)
             await backoff.pause()
 
 
+def _does_without(error: ApiError, api: Api, source: Source[T], sink: Sink[T], health: Health) -> bool:
+    """Tell whether a view can be relied on without what is not there, or may not be seen; then note that."""
+    if source.optional and error.missing:
+        sink.replace(())
+        health.heard(source.name)
+        return True
+    if source.spared and error.forbidden:
+        health.forbidden(source.name, f"{api.name}: {error}")
+        return True
+    return False
+
+
 async def _list(api: Api, source: Source[T], sink: Sink[T]) -> str:
-    """List everything, page by page; return the version that it is of."""
+    """List everything; return the version that it is of."""
+    items, broken, version = await read_all(api, source)
+    for each in broken:
+        sink.broken(each)
+    sink.replace(items)
+    return version
+
+
+async def read_all(api: Api, source: Source[T]) -> tuple[list[T], list[Broken], str]:
+    """Read all objects, page by page; return them, those that cannot be read, and the version that this is of."""
     params = {"limit": str(PAGE), **source.selectors}
     items: list[T] = []
+    broken: list[Broken] = []
     while True:
         try:
             page = read_page(await api.get(source.address, params), source.kind)
@@ -167,17 +198,16 @@ async def _list(api: Api, source: Source[T], sink: Sink[T]) -> str:
             if error.gone and "continue" in params:  # it took too long: from the start
                 del params["continue"]
                 items.clear()
+                broken.clear()
                 continue
             raise
         items += page.items
-        for each in page.broken:
-            sink.broken(each)
+        broken += page.broken
         if not page.metadata.next_page:
             break
         params["continue"] = page.metadata.next_page
         await asyncio.sleep(0)  # others want to be heard too
-    sink.replace(items)
-    return page.metadata.resource_version
+    return items, broken, page.metadata.resource_version
 
 
 async def _watch(  # what is followed, and the three who keep how it goes
@@ -196,11 +226,11 @@ async def _watch(  # what is followed, and the three who keep how it goes
     }
     try:
         async with api.stream(source.address, params, SILENCE_S) as lines:
-            health.heard(source.path)
+            health.heard(source.name)
             async for line in lines:
                 event = read_event(line)
                 told.version = _hand_on(event, source, sink) or told.version
-                health.heard(source.path)
+                health.heard(source.name)
                 backoff.worked()
     except ApiError as error:
         raise (_OverrunError if error.gone else error) from None

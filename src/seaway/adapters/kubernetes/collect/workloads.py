@@ -4,11 +4,12 @@ References
 ----------
 Kubernetes documentation, "Jobs": conditions, and pods that are deleted, which count as failed. ray.io/v1 RayJob
 (KubeRay 1.x): ``jobStatus``, which is Ray's word, and ``jobDeploymentStatus``, which is KubeRay's.
+batch.volcano.sh/v1alpha1 Job: ``state.phase``. jobset.x-k8s.io/v1alpha2 JobSet: conditions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from seaway.adapters.kubernetes.collect.feedback import Verdict
 from seaway.adapters.kubernetes.collect.ours import attempt_of
@@ -19,10 +20,22 @@ from seaway.adapters.kubernetes.templates.names import numbers_of
 from seaway.domain.deployment import Cause, CopyPhase
 
 
+class VolcanoState(Part, frozen=True):
+    """How a Job of Volcano's does."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+
+
 class WorkloadStatus(Part, frozen=True):
-    """What is seen of a workload; all but the conditions is a RayJob's."""
+    """What is seen of a workload; all but the conditions and the state is a RayJob's.
+
+    The state is a word of RayClusters, which Seaway does not read, and more of Volcano's Jobs.
+    """
 
     conditions: tuple[Condition, ...] = ()
+    state: VolcanoState | str = ""
     job_status: str = ""
     job_deployment_status: str = ""
     reason: str = ""
@@ -36,21 +49,11 @@ class WorkloadObject(Part, frozen=True):
     status: WorkloadStatus = WorkloadStatus()
 
 
-KINDS = {
-    "/apis/apps/v1/deployments": False,
-    "/apis/batch/v1/jobs": False,
-    "/apis/kubeflow.org/v1/pytorchjobs": True,
-    "/apis/ray.io/v1/rayclusters": True,
-    "/apis/ray.io/v1/rayjobs": True,
-    "/apis/batch.volcano.sh/v1alpha1/jobs": True,
-}
-"""Where the workloads of templates are, and whether a cluster may do without."""
-
 FAILURES = frozenset({"ReplicaFailure", "Failed"})
 """Conditions that say that pods could not be made, or that no more will be."""
 
-SUCCESS = frozenset({"Complete", "Succeeded"})
-"""Conditions that say that all of a workload ended well, of Kubernetes' Jobs and of Kubeflow's."""
+SUCCESS = frozenset({"Complete", "Succeeded", "Completed"})
+"""Conditions that say that all of a workload ended well, of Kubernetes' Jobs, of Kubeflow's, and of JobSets."""
 
 END = frozenset({"Failed", "FailureTarget"})
 """Conditions that say that a workload failed for good; a Job has the second while its pods are still leaving."""
@@ -60,6 +63,15 @@ LOST = "BackoffLimitExceeded"
 
 RAY_ENDS = {"FAILED": "its Ray job failed", "STOPPED": "its Ray job was stopped"}
 """How a Ray job ends that does not end well."""
+
+
+VOLCANO_ENDS = {
+    "Completed": Verdict(CopyPhase.SUCCEEDED),
+    "Failed": Verdict(CopyPhase.FAILED, "Volcano gave its job up"),
+    "Terminated": Verdict(CopyPhase.FAILED, "Volcano ended its job, of which a pod is gone", Cause.INFRASTRUCTURE),
+    "Aborted": Verdict(CopyPhase.FAILED, "its job was aborted in Volcano", Cause.INFRASTRUCTURE),
+}
+"""How a Job of Volcano's ends. Seaway has it ended when a pod failed, which says so itself, or was evicted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +115,7 @@ def read_workload(written: WorkloadObject, namespace: str) -> Workload | None:
         return None
     meta, conditions = written.metadata, written.status.conditions
     by_ray = _ended_by_ray(written.status)
-    ended, decides = by_ray or _ended(conditions), by_ray is not None
+    ended, decides = by_ray or _ended_by_volcano(written.status) or _ended(conditions), by_ray is not None
     return Workload(*owner, meta.labels.get(PART, ""), replicas, _trouble(conditions), meta.uid, ended, decides)
 
 
@@ -135,6 +147,16 @@ def _ended_by_ray(status: WorkloadStatus) -> Verdict | None:
         return None
     said = " ".join(status.message.split())[:500]
     return Verdict(CopyPhase.FAILED, f"{how}: {said}" if said else how)
+
+
+def _ended_by_volcano(status: WorkloadStatus) -> Verdict | None:
+    """Say how a Job of Volcano's ended; None for one that goes on, and for other kinds."""
+    state = status.state
+    end = VOLCANO_ENDS.get(state.phase) if isinstance(state, VolcanoState) else None
+    if end is None or end.phase is CopyPhase.SUCCEEDED or isinstance(state, str):
+        return end
+    said = " ".join((state.message or state.reason).split())[:500]
+    return replace(end, reason=f"{end.reason}: {said}") if said else end
 
 
 def _said(condition: Condition) -> str:

@@ -28,11 +28,14 @@ class Kind:
     plural: str
     namespaced: bool
 
+    @property
+    def path(self) -> str:
+        """Path of its objects in all namespaces."""
+        return f"{self.prefix}/{self.plural}"
+
     def collection(self, namespace: str) -> str:
         """Return the path of its objects in a namespace, or of all when they are in none."""
-        return (
-            f"{self.prefix}/namespaces/{namespace}/{self.plural}" if self.namespaced else f"{self.prefix}/{self.plural}"
-        )
+        return f"{self.prefix}/namespaces/{namespace}/{self.plural}" if self.namespaced else self.path
 
 
 class _Resource(Part, frozen=True):
@@ -43,6 +46,14 @@ class _Resource(Part, frozen=True):
 
 class _Resources(Part, frozen=True):
     resources: tuple[_Resource, ...] = ()
+
+
+class _Version(Part, frozen=True):
+    group_version: str = ""
+
+
+class _Group(Part, frozen=True):
+    preferred_version: _Version = _Version()
 
 
 class Discovery:
@@ -69,6 +80,23 @@ class Discovery:
         if (version, name) not in self._kinds:
             await self._ask(version)
         return self._kinds.get((version, name))
+
+    async def version(self, group: str) -> str:
+        """Return the ``apiVersion`` that a server prefers of a group; empty when it does not have that.
+
+        Raises
+        ------
+        UnavailableError
+            When the server does not answer.
+        """
+        if not group:
+            return "v1"
+        try:
+            return read_body(await self._api.get(f"/apis/{group}"), _Group).preferred_version.group_version
+        except ApiError as error:
+            if error.missing:
+                return ""
+            raise
 
     async def _ask(self, version: str) -> None:
         prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"

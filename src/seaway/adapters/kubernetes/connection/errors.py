@@ -41,6 +41,11 @@ class ApiError(SeawayError):
         return self.status == HTTPStatus.NOT_FOUND
 
     @property
+    def forbidden(self) -> bool:
+        """Whether Seaway lacks the right to it."""
+        return self.status == HTTPStatus.FORBIDDEN
+
+    @property
     def gone(self) -> bool:
         """Whether the version that was asked for is too old."""
         return self.status == HTTPStatus.GONE or self.reason == "Expired"

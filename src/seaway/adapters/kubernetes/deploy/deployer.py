@@ -6,11 +6,12 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 
+from seaway.adapters.kubernetes.collect.kinds import kinds_of
 from seaway.adapters.kubernetes.deploy.writing import Objects
 from seaway.adapters.kubernetes.deploy.written import Written
 from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.adapters.kubernetes.templates.options import Options
-from seaway.adapters.kubernetes.templates.registry import Templates
+from seaway.adapters.kubernetes.templates.registry import KindName, Templates
 from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
@@ -39,6 +40,11 @@ class Deployer(ABC):
         self._templates = templates
         self._written = Written()
         self._free = asyncio.Semaphore(AT_ONCE)
+
+    @property
+    def kinds(self) -> tuple[KindName, ...]:
+        """What it may write."""
+        return kinds_of(self._templates)
 
     @abstractmethod
     def manifests(self, deployment: Deployment) -> list[Manifest]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.owned import Owned
 from seaway.adapters.kubernetes.deploy.bindings import Bindings
 from seaway.adapters.kubernetes.deploy.deployer import Deployer
@@ -14,6 +15,7 @@ from seaway.adapters.kubernetes.templates.options import Options
 from seaway.adapters.kubernetes.templates.registry import Templates, render
 from seaway.application.ports.backend import Removal
 from seaway.domain.deployment import Deployment
+from seaway.domain.errors import UnavailableError
 
 BIND_S = 10.0
 """How long Karmada may take to make a binding of what it was given."""
@@ -30,14 +32,23 @@ class Karmada(Deployer):
         Its bindings.
     owned
         What is there of each attempt.
+    health
+        Whether all of that was heard.
     """
 
-    def __init__(
-        self, objects: Objects, bindings: Bindings, owned: Owned, options: Options, templates: Templates
+    def __init__(  # what it works with, and how
+        self,
+        objects: Objects,
+        bindings: Bindings,
+        owned: Owned,
+        health: Health,
+        options: Options,
+        templates: Templates,
     ) -> None:
         super().__init__(objects, options, templates)
         self._bindings = bindings
         self._owned = owned
+        self._health = health
 
     def manifests(self, deployment: Deployment) -> list[Manifest]:
         """Return what a deployment becomes in Karmada; raises `RejectedError` when it cannot."""
@@ -58,7 +69,15 @@ class Karmada(Deployer):
         await self._bindings.bound(awaited, BIND_S)
 
     async def remove(self, removal: Removal) -> None:
-        """Delete workloads with their policies: deleting a policy alone leaves what it sent."""
+        """Delete workloads with their policies: deleting a policy alone leaves what it sent.
+
+        Raises
+        ------
+        UnavailableError
+            When Karmada was not listed yet: who started a moment ago knows of nothing there.
+        """
+        if not self._health.complete:
+            raise UnavailableError(f"Karmada: {self._health.silence(0)}")
         key = (removal.job_id, removal.attempt, removal.cluster)
         places = self._owned.of(key) | self._written.of(key)
         policies = {each for each in places if each[0].startswith("/apis/policy.karmada.io/")}

@@ -53,7 +53,7 @@ class Objects:
                 await self._put(collection, name, body, create_only=create_only)
             except ApiError as again:
                 raise _refused(again) from None
-        return kind.collection("") if not kind.namespaced else f"{kind.prefix}/{kind.plural}"
+        return kind.path
 
     async def delete(self, places: Iterable[tuple[str, str]]) -> None:
         """Delete objects, all at once; one that is not there is passed over.

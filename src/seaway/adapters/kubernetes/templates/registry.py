@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from seaway.adapters.kubernetes.templates import (
     deployment,
@@ -23,6 +24,22 @@ from seaway.adapters.kubernetes.templates.pods import tolerations
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import JobSpec
+
+
+class KindName(NamedTuple):
+    """A kind of objects, as a manifest names it."""
+
+    version: str
+    """Its ``apiVersion``, like ``apps/v1``."""
+
+    kind: str
+    """Its ``kind``."""
+
+    @property
+    def qualified(self) -> str:
+        """The kind and its group, as in ``Job.batch``."""
+        group = self.version.rpartition("/")[0]
+        return f"{self.kind}.{group}" if group else self.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +63,8 @@ class Template:
     straight
         Whether it has to go straight into its cluster: somebody there changes what was written, and Karmada would
         undo that.
+    writes
+        Which kinds of objects, besides services and claims of devices, which any may.
     """
 
     name: str
@@ -56,24 +75,33 @@ class Template:
     together: bool = False
     comes_back: bool = False
     straight: bool = False
+    writes: tuple[KindName, ...] = ()
 
 
 Templates = Mapping[str, Template]
 
 _FULL = ("run.image", "run.command")
+_JOB = (KindName("batch/v1", "Job"),)
 
 BUILT_IN: Templates = {
     each.name: each
     for each in (
-        Template("job", "work that ends by itself", job.render),
-        Template("deployment", "a service that runs until it is stopped", deployment.render, comes_back=True),
-        Template("torchrun", "distributed PyTorch, without an operator", torchrun.render, _FULL),
+        Template("job", "work that ends by itself", job.render, writes=_JOB),
+        Template(
+            "deployment",
+            "a service that runs until it is stopped",
+            deployment.render,
+            comes_back=True,
+            writes=(KindName("apps/v1", "Deployment"),),
+        ),
+        Template("torchrun", "distributed PyTorch, without an operator", torchrun.render, _FULL, writes=_JOB),
         Template(
             "pytorchjob",
             "distributed PyTorch by Kubeflow's training operator",
             pytorchjob.render,
             needs=("PyTorchJob.kubeflow.org",),
             together=True,
+            writes=(KindName("kubeflow.org/v1", "PyTorchJob"),),
         ),
         Template(
             "raycluster",
@@ -82,13 +110,23 @@ BUILT_IN: Templates = {
             needs=("RayCluster.ray.io",),
             together=True,
             comes_back=True,
+            writes=(KindName("ray.io/v1", "RayCluster"),),
         ),
-        Template("rayjob", "a Ray cluster for one job", rayjob.render, _FULL, needs=("RayJob.ray.io",), together=True),
+        Template(
+            "rayjob",
+            "a Ray cluster for one job",
+            rayjob.render,
+            _FULL,
+            needs=("RayJob.ray.io",),
+            together=True,
+            writes=(KindName("ray.io/v1", "RayJob"),),
+        ),
         Template(
             "volcanojob",
             "work whose replicas Volcano starts together",
             volcanojob.render,
             needs=("Job.batch.volcano.sh",),
+            writes=(KindName("batch.volcano.sh/v1alpha1", "Job"),),
         ),
         Template(
             "kueue",
@@ -96,6 +134,7 @@ BUILT_IN: Templates = {
             kueue.render,
             needs=("Workload.kueue.x-k8s.io",),
             straight=True,
+            writes=_JOB,
         ),
     )
 }

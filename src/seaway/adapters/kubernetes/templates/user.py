@@ -16,11 +16,12 @@ from typing import Any, NoReturn
 from seaway.adapters.kubernetes.templates.context import Context
 from seaway.adapters.kubernetes.templates.documents import read_manifests
 from seaway.adapters.kubernetes.templates.graft import graft
+from seaway.adapters.kubernetes.templates.labels import REPLICAS
 from seaway.adapters.kubernetes.templates.manifest import Manifest, Path, Pin, find
 from seaway.adapters.kubernetes.templates.names import LONGEST
 from seaway.adapters.kubernetes.templates.parts import Group
 from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDERS, Sort, fill, used, values
-from seaway.adapters.kubernetes.templates.registry import Template
+from seaway.adapters.kubernetes.templates.registry import KindName, Template
 from seaway.adapters.kubernetes.templates.safety import COMES_BACK, POINTER, SAYS, TOGETHER, Rules, dangers, kind_of
 from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import require_name
@@ -101,6 +102,7 @@ class UserTemplate:
         template = graft(body, self.pods, context, group) if place == self.workload else None
         body["metadata"] = _marked(body["metadata"], context, group if of_part else None)
         if template is None:
+            del body["metadata"]["annotations"][REPLICAS]  # none of them runs in it
             yield Manifest(body)
             return
         yield from template.claims
@@ -140,7 +142,8 @@ def read_template(name: str, text: str, rules: Rules) -> Template:
     needs = tuple(dict.fromkeys(kind for kind in map(kind_of, manifests) if kind.partition(".")[2] not in _EVERYWHERE))
     says = found.manifests[workload]
     comes_back, together = _says(says, COMES_BACK, otherwise=kind_of(says) in _STAYS), _says(says, TOGETHER)
-    return Template(name, purpose[:200], found.render, requires, needs, together, comes_back)
+    writes = tuple(dict.fromkeys(KindName(str(each["apiVersion"]), str(each["kind"])) for each in manifests))
+    return Template(name, purpose[:200], found.render, requires, needs, together, comes_back, writes=writes)
 
 
 # ---------------------------------------------------------------- checking

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from zlib import crc32
 
-from seaway.testing.kubernetes.kinds import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, SERVICES, Json, Kind
+from seaway.testing.kubernetes.kinds import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, SERVICES, STATEFUL_SETS, Json, Kind
 
 BINDING_ID = "resourcebinding.karmada.io/permanent-id"
 BINDING_NAME = "resourcebinding.karmada.io/name"
@@ -31,6 +31,7 @@ SPACE = "karmada-es-"
 REPLICAS: Mapping[Kind, tuple[str, ...]] = {
     DEPLOYMENTS: ("spec", "replicas"),
     REPLICA_SETS: ("spec", "replicas"),
+    STATEFUL_SETS: ("spec", "replicas"),
     JOBS: ("spec", "parallelism"),
 }
 """Where the kinds that can be divided among clusters say how many replicas they have."""

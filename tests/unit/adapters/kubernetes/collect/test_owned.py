@@ -20,7 +20,7 @@ def test_a_workload_that_goes_is_missed_once() -> None:
     """Whether it was seen to go or a new list has it no more; policies that go take nothing along."""
     missed: list[Key] = []
     owned = Owned("seaway", missed.append)
-    jobs, policies = OwnedSink(owned, JOBS), OwnedSink(owned, POLICIES)
+    jobs, policies = OwnedSink(owned, JOBS, runs=True), OwnedSink(owned, POLICIES)
     policies.put(item("sw"))
     jobs.replace([item("sw-a"), item("sw-b")])
     jobs.replace([item("sw-b")])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from seaway.adapters.kubernetes.collect.feedback import Verdict
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject, read_workload
@@ -35,6 +36,7 @@ def job(**condition: str) -> WorkloadObject:
     [
         ({"type": "Complete"}, CopyPhase.SUCCEEDED, Cause.WORKLOAD),
         ({"type": "Succeeded"}, CopyPhase.SUCCEEDED, Cause.WORKLOAD),
+        ({"type": "Completed"}, CopyPhase.SUCCEEDED, Cause.WORKLOAD),
         ({"type": "Failed", "reason": "BackoffLimitExceeded"}, CopyPhase.FAILED, Cause.INFRASTRUCTURE),
         ({"type": "FailureTarget", "reason": "BackoffLimitExceeded"}, CopyPhase.FAILED, Cause.INFRASTRUCTURE),
         ({"type": "Failed", "reason": "DeadlineExceeded"}, CopyPhase.FAILED, Cause.WORKLOAD),
@@ -86,6 +88,48 @@ def test_a_rayjob_goes_on_until_ray_says_otherwise(status: str) -> None:
     read = read_workload(ray(jobStatus=status, jobDeploymentStatus="Running"), "seaway")
     assert read is not None
     assert (read.ended, read.decides) == (None, False)
+
+
+def volcano(phase: str, message: str = "") -> WorkloadObject:
+    """Write the Job of Volcano's of an attempt."""
+    meta = {"name": "sw", "namespace": "seaway", "uid": "w", "labels": copy().metadata.labels}
+    past = [{"status": "Pending", "lastTransitionTime": "2026-11-21T09:15:27Z"}]
+    state = {"phase": phase, "message": message, "lastTransitionTime": "2026-11-21T09:16:27Z"}
+    return decoded({"metadata": meta, "status": {"state": state, "conditions": past}}, WorkloadObject)
+
+
+@pytest.mark.parametrize(
+    ("phase", "message", "ended", "cause", "reason"),
+    [
+        ("Completed", "all done", CopyPhase.SUCCEEDED, Cause.WORKLOAD, ""),
+        ("Failed", "too often", CopyPhase.FAILED, Cause.WORKLOAD, "Volcano gave its job up: too often"),
+        ("Terminated", "", CopyPhase.FAILED, Cause.INFRASTRUCTURE, "Volcano ended its job, of which a pod is gone"),
+        ("Aborted", "", CopyPhase.FAILED, Cause.INFRASTRUCTURE, "its job was aborted in Volcano"),
+    ],
+)
+def test_a_job_of_volcanos_ends_by_its_state(
+    phase: str, message: str, ended: CopyPhase, cause: Cause, reason: str
+) -> None:
+    """Its word counts where its pods are gone; what was aborted or evicted is no fault of what ran."""
+    read = read_workload(volcano(phase, message), "seaway")
+    assert read is not None
+    assert read.ended == Verdict(ended, reason, cause)
+    assert not read.decides
+
+
+@pytest.mark.parametrize("phase", ["", "Pending", "Running", "Aborting", "Terminating", "Completing", "Restarting"])
+def test_a_job_of_volcanos_goes_on_until_it_has_ended(phase: str) -> None:
+    """While it ends its pods still hold something."""
+    read = read_workload(volcano(phase), "seaway")
+    assert read is not None
+    assert read.ended is None
+
+
+def test_the_state_of_a_raycluster_is_no_end() -> None:
+    """There it is a plain word, which does not spoil the object."""
+    read = read_workload(ray(state="Failed"), "seaway")
+    assert read is not None
+    assert read.ended is None
 
 
 @pytest.mark.parametrize("condition", [{"type": "Complete", "status": "False"}, {"type": "ReplicaFailure"}])

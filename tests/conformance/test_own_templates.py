@@ -1,0 +1,201 @@
+"""What people's own templates write is found again after a restart, and removed, whichever way a cluster is told."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.cluster import KubernetesCluster
+from seaway.adapters.kubernetes.karmada import KarmadaBackends
+from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Templates
+from seaway.adapters.kubernetes.templates.safety import Rules
+from seaway.adapters.kubernetes.templates.user import read_template
+from seaway.application.ports.backend import Answer, Command
+from seaway.domain.deployment import CopyPhase, Deployment
+from seaway.domain.errors import UnavailableError
+from seaway.testing.backends import BackendUnderTest, deploy, removal
+from seaway.testing.kubernetes import ApiServer, KarmadaWorld
+from seaway.testing.kubernetes.kinds import CONFIG_MAPS, OVERRIDES, PODS, POLICIES, STATEFUL_SETS
+from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
+
+WAIT_S = 10.0
+OWN = """\
+# a service of numbered replicas, with its settings
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: ${deployment_name}-settings
+data:
+  total: ${total_replicas}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata:
+  name: ${name}
+spec:
+  replicas: ${replicas}
+  serviceName: none
+  selector:
+    matchLabels: {app: '${name}'}
+  template:
+    metadata:
+      labels: {app: '${name}'}
+    spec:
+      containers: [{name: main, image: 'main:1'}]
+"""
+WITH = {**BUILT_IN, "own": read_template("own", OWN, Rules())}
+
+
+@dataclass
+class Way:
+    """A cluster, and how it is told."""
+
+    folder: Path
+    member: ApiServer
+    commands: ApiServer
+    """Where objects are written."""
+
+    karmada: Path | None = None
+    """The kubeconfig of its control plane."""
+
+    @contextmanager
+    def joined(self, templates: Templates) -> Iterator[KubernetesCluster]:
+        """Run a process with these templates."""
+        wishes = replace(WISHES, templates=templates)
+        backends = (
+            KarmadaBackends(self.karmada, wishes, seed=1)
+            if self.karmada
+            else KubernetesBackends(self.folder, wishes, seed=1)
+        )
+        try:
+            yield backends.clusters()[0]
+        finally:
+            backends.close()
+
+    def left(self) -> list[str]:
+        """Return the names of all objects that Seaway wrote, and of what came of them."""
+        marked = "app.kubernetes.io/managed-by=seaway"
+        kinds = (CONFIG_MAPS, STATEFUL_SETS, *((POLICIES, OVERRIDES) if self.karmada else ()))
+        found = [each for kind in kinds for each in self.commands.list(kind, "seaway", marked)]
+        found += [
+            each for kind in (CONFIG_MAPS, STATEFUL_SETS, PODS) for each in self.member.list(kind, "seaway", marked)
+        ]
+        return [each["metadata"]["name"] for each in found]
+
+
+@pytest.fixture(params=["directly", "through Karmada"])
+def way(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Way]:
+    """Start servers."""
+    folder = tmp_path / "kubeconfigs"
+    folder.mkdir()
+    if request.param == "directly":
+        with ApiServer("alpha") as server:
+            furnish(server)
+            server.kubeconfig(folder / "alpha")
+            yield Way(folder, server, server)
+    else:
+        with KarmadaWorld(["alpha"]) as world:
+            furnish(world.members["alpha"])
+            yield Way(folder, world.members["alpha"], world.control, world.kubeconfig(tmp_path / "karmada"))
+
+
+def answer(cluster: KubernetesCluster, command: Command) -> Answer:
+    """Send a command, and wait for what comes of it."""
+    (sent,) = cluster.send([command])
+    assert isinstance(sent, Future)
+    try:
+        return sent.result(WAIT_S)
+    except UnavailableError as error:  # Karmada was not listed yet
+        return Answer(done=False, reason=str(error))
+
+
+def under(way: Way, cluster: KubernetesCluster) -> BackendUnderTest:
+    """Wait until a cluster was listed."""
+    return Under(way.member, cluster, lambda: None, way.commands).made()
+
+
+def phases(cluster: KubernetesCluster) -> list[CopyPhase]:
+    """Return how all copies there do."""
+    return [copy.phase for copy in cluster.changes("", 0).copies]
+
+
+def runs(way: Way) -> Deployment:
+    """Have a process run a job of the template, and end."""
+    with way.joined(WITH) as cluster:
+        one = deploy(under(way, cluster))
+        one = replace(one, spec=replace(one.spec, template="own"))
+        assert answer(cluster, one).done
+        wait(lambda: phases(cluster) == [CopyPhase.RUNNING], "the job running")
+    return one
+
+
+@pytest.mark.parametrize("templates", [WITH, BUILT_IN], ids=["as it was", "without the template"])
+def test_a_removal_ends_after_a_restart(way: Way, templates: Templates) -> None:
+    """Another process knows of nothing that was written; it finds it, though the template may be gone meanwhile."""
+    one = runs(way)
+    assert way.left()
+    with way.joined(templates) as cluster:
+        wait(lambda: answer(cluster, removal(one)).done, "the removal done")
+        wait(lambda: not way.left(), "nothing left")
+
+
+def test_what_nobody_runs_any_more_is_removed_after_a_restart(way: Way) -> None:
+    """Somebody deleted the workload meanwhile: the settings beside it are no copy, but go with the removal."""
+    one = runs(way)
+    for each in way.commands.list(STATEFUL_SETS, "seaway"):
+        way.commands.delete(STATEFUL_SETS, "seaway", each["metadata"]["name"], propagation="Background")
+    wait(lambda: not way.member.list(PODS, "seaway"), "no pods")
+    assert way.left()
+    with way.joined(WITH) as cluster:
+        wait(lambda: answer(cluster, removal(one)).done, "the removal done")
+        wait(lambda: not way.left(), "nothing left")
+
+
+def test_a_workload_that_vanishes_is_told(way: Way) -> None:
+    """Also of a kind that only a template of people's own writes, and that was there before the process was."""
+    runs(way)
+    with way.joined(WITH) as cluster:
+        under(way, cluster)
+        cursor = cluster.changes("", 0).cursor
+        for each in way.commands.list(STATEFUL_SETS, "seaway"):
+            way.commands.delete(STATEFUL_SETS, "seaway", each["metadata"]["name"], propagation="Background")
+        wait(lambda: [each.phase for each in cluster.changes(cursor, 0).copies] == [CopyPhase.GONE], "that it is gone")
+
+
+def test_a_kind_that_may_not_be_listed_stops_nothing(way: Way, caplog: pytest.LogCaptureFixture) -> None:
+    """It is said once what right is missing, and counted; jobs run, and are removed by who wrote them."""
+    faults = [way.member.faults, *([way.commands.faults] if way.karmada else [])]
+    for each in faults:
+        each.error(403, "*/statefulsets", "GET")
+    with caplog.at_level(logging.WARNING), way.joined(WITH) as cluster:
+        under(way, cluster)
+        state = cluster.collector_state()
+        assert state.troubles["forbidden"] == 1
+        assert not any(state.failing_s.values())
+        one = deploy(under(way, cluster))
+        one = replace(one, spec=replace(one.spec, template="own"))
+        assert answer(cluster, one).done
+        wait(lambda: phases(cluster) == [CopyPhase.RUNNING], "the job running")
+        wait(lambda: answer(cluster, removal(one)).done, "the removal done")
+        wait(lambda: not way.left(), "nothing left")
+    said = [each.getMessage() for each in caplog.records if "until Seaway may list and watch it" in each.getMessage()]
+    assert len(said) == len(faults)
+
+
+def test_a_removal_says_what_may_not_be_listed(way: Way) -> None:
+    """After a restart such a workload is not found: its pods go on, and the removal says what it lacks."""
+    one = runs(way)
+    for each in (way.member.faults, way.commands.faults):
+        each.error(403, "*/statefulsets", "GET")
+    with way.joined(WITH) as cluster:
+        under(way, cluster)
+        said = answer(cluster, removal(one))
+        assert not said.done
+        assert "Seaway may not list apps/v1/StatefulSet there" in said.reason

@@ -1,0 +1,40 @@
+"""Which kinds of objects are watched follows from what templates write."""
+
+from __future__ import annotations
+
+import pytest
+
+from seaway.adapters.kubernetes.collect.kinds import ANY, PLAIN, kinds_of, left_by_others
+from seaway.adapters.kubernetes.templates.registry import BUILT_IN, KindName, render
+from seaway.adapters.kubernetes.templates.safety import KINDS, Rules
+from seaway.adapters.kubernetes.templates.user import read_template
+from tests.unit.adapters.kubernetes.templates.sample import HAMI, NVIDIA_DRA, deployment, options
+from tests.unit.adapters.kubernetes.templates.test_user import SERVE
+
+
+@pytest.mark.parametrize("template", BUILT_IN)
+def test_built_in_templates_write_what_they_say(template: str) -> None:
+    """Every object that becomes of a job is of a kind that is watched, and all kinds that are named are written."""
+    written = {
+        KindName(each.body["apiVersion"], each.kind)
+        for terms in (HAMI, NVIDIA_DRA)
+        for each in render(deployment(template, gang=True), options(terms))
+    }
+    assert set(BUILT_IN[template].writes) <= written <= {*BUILT_IN[template].writes, *ANY}
+
+
+def test_templates_of_people_bring_their_kinds() -> None:
+    """All manifests of a file count; what they do not write may be left of files that are gone."""
+    own = read_template("own", SERVE.replace("kind: Deployment", "kind: StatefulSet"), Rules())
+    assert own.writes == (KindName("v1", "ConfigMap"), KindName("apps/v1", "StatefulSet"))
+    kinds = kinds_of({**BUILT_IN, "own": own})
+    assert {*own.writes, *ANY} <= set(kinds)
+    assert len(set(kinds)) == len(kinds)
+    left = left_by_others(kinds)
+    assert not {"ConfigMap", "StatefulSet.apps", "Job.batch", "Service"} & set(left)
+    assert {"PersistentVolumeClaim", "JobSet.jobset.x-k8s.io"} <= set(left) <= KINDS
+
+
+def test_kinds_that_run_nothing_are_no_workloads() -> None:
+    """What a template may have as its workload is none of them."""
+    assert not {kind.qualified for kind in kinds_of(BUILT_IN)} & PLAIN - {each.qualified for each in ANY}
