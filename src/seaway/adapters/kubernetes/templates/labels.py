@@ -27,6 +27,9 @@ MANAGER = "seaway"
 REPLICAS = "seaway.io/replicas"
 """Annotation: numbers of the replicas, like ``0-3,7``. In Indexed Jobs they are in the order of the indices."""
 
+DEVICES = "seaway.io/devices"
+"""Annotation: ids of the devices that were booked, where the cluster gives devices out by number alone."""
+
 CLUSTER = "seaway.io/cluster"
 """Annotation: for which cluster, as objects of one attempt for several meet in Karmada."""
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from seaway.adapters.kubernetes.dialects.views import Access, CoreUnit, Dialect, Terms
+from seaway.adapters.kubernetes.templates.labels import DEVICES
 from seaway.adapters.kubernetes.templates.manifest import Path, Pin
 from seaway.adapters.kubernetes.templates.parts import Group
 from seaway.domain.device import MILLI_PER_PERCENT_POINT, WHOLE_DEVICE_MILLI, DeviceMode
@@ -138,15 +139,17 @@ def node_pin(group: Group, hostname: Callable[[str], str], labels: dict[str, str
 
 
 def device_pins(devices: Devices, annotations: Path) -> tuple[Pin, ...]:
-    """Tie a pod template to its devices by annotations, where anybody heeds them.
+    """Tie a pod template to its devices by annotations, where anybody heeds them; else note there which were booked.
 
     Parameters
     ----------
     annotations
         Where the pod template's annotations are.
     """
+    if devices.terms.dialect is Dialect.NVIDIA_PLUGIN:
+        return (Pin((*annotations, DEVICES), ",".join(sorted({access.uuid for _, access in devices.all}))),)
     pin = devices.terms.pin or (VOLCANO_PIN if devices.terms.dialect is Dialect.VOLCANO else "")
-    if not pin or devices.terms.dialect in (Dialect.DRA, Dialect.NVIDIA_PLUGIN):
+    if not pin or devices.terms.dialect is Dialect.DRA:
         return ()
     ids = sorted({access.native or access.uuid for _, access in devices.all})
     pins = [Pin((*annotations, pin), ",".join(ids))]

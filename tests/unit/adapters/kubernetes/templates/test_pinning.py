@@ -98,10 +98,12 @@ def test_volcano_has_words_of_its_own() -> None:
 
 
 def test_a_device_plugin_counts_and_no_more() -> None:
-    """NVIDIA's plugin without HAMi is asked for numbers, of cards or of each MIG profile."""
+    """NVIDIA's plugin without HAMi is asked for numbers, of cards or of each MIG profile; what was booked is noted."""
     job = first_job(options(sample.PLUGIN), share("cluster/node-0/0"), share("cluster/node-0/1"))
     assert limits(job) == {"nvidia.com/gpu": "2"}
     assert chosen(job) == {}
+    notes = job["spec"]["template"]["metadata"]["annotations"]
+    assert notes["seaway.io/devices"] == "cluster/node-0/0,cluster/node-0/1"
     small = Terms(sample.PLUGIN.dialect, "NVIDIA", "nvidia.com/mig-1g.5gb")
     mixed = Options(lambda node, uuid: sample.speak(small if uuid == "s" else sample.PLUGIN)(node, uuid))
     assert limits(first_job(mixed, share("s"), share("w"))) == {"nvidia.com/mig-1g.5gb": "1", "nvidia.com/gpu": "1"}
