@@ -122,7 +122,7 @@ def _workloads(view: ClusterView, path: str) -> _Sink[WorkloadObject]:
             view.put_workload(path, workload)
 
     return _Sink[WorkloadObject](
-        "workload",
+        path,
         lambda items: view.replace_workloads(path, [each for each in items if not is_made_by_another(each.metadata)]),
         put,
         lambda each: view.drop_workload(path, _full_name(each.metadata)),
@@ -143,7 +143,7 @@ def _plain(view: ClusterView, path: str) -> _Sink[Item]:
             put(each)
 
     return _Sink[Item](
-        "object", replace, put, lambda each: view.drop_workload(path, _full_name(each.metadata)), view.broken
+        path, replace, put, lambda each: view.drop_workload(path, _full_name(each.metadata)), view.broken
     )
 
 
@@ -165,7 +165,7 @@ def _services(view: ClusterView, path: str) -> _Sink[ServiceObject]:
         for each in items:
             put(each)
 
-    return _Sink[ServiceObject]("service", replace, put, drop, view.broken)
+    return _Sink[ServiceObject](path, replace, put, drop, view.broken)
 
 
 async def _stir(view: ClusterView) -> None:

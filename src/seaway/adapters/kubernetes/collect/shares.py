@@ -2,80 +2,76 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from seaway.adapters.kubernetes.collect.claims import Claims
+from seaway.adapters.kubernetes.collect.counted import Counted
+from seaway.adapters.kubernetes.collect.kept import Kept
+from seaway.adapters.kubernetes.collect.ours import booked_for
 from seaway.adapters.kubernetes.dialects.pods import read_pod
-from seaway.adapters.kubernetes.dialects.settle import settle
-from seaway.adapters.kubernetes.dialects.views import Held, NodeView, PodView
+from seaway.adapters.kubernetes.dialects.views import NodeView, PodView
 from seaway.adapters.kubernetes.objects.claim import ResourceClaim
 from seaway.adapters.kubernetes.objects.pod import PodObject
 
 
 class Shares:
-    """Reads what pods hold, and remembers what it takes to go on doing so."""
+    """Reads what pods hold, and remembers what it takes to go on doing so: pods are named ``namespace/name``.
 
-    def __init__(self) -> None:
-        self._claims: dict[str, ResourceClaim] = {}
-        self._claiming: dict[str, PodObject] = {}
-        self._numbered: defaultdict[str, dict[str, tuple[Held, ...]]] = defaultdict(dict)
-        self._named: dict[str, tuple[str, ...]] = {}
+    Parameters
+    ----------
+    namespace
+        Where Seaway's own pods are.
+    """
 
-    def read(self, pod: PodObject, view: NodeView | None) -> PodView:
-        """Read a pod; shares known by number alone get devices, and keep them while they are held."""
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+        self._claims = Claims()
+        self._counted = Counted()
+        self._kept = Kept()
+
+    def read(self, pod: PodObject, view: NodeView | None) -> tuple[PodView, list[str]]:
+        """Read a pod; shares known by number alone get devices, and keep them while they are held.
+
+        Returns
+        -------
+        view, again
+            What it takes of its node, and the pods that have to be read again for that.
+        """
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        claims = [claim for each in _claims_of(pod) if (claim := self._claims.get(each))]
-        if pod.spec.resource_claims:
-            self._claiming[name] = pod
-        found = read_pod(pod, view, claims)
+        found = read_pod(pod, view, self._claims.used_by(name, pod))
+        if found.final:
+            self._kept.drop(name)
+        else:
+            self._kept.keep(name, pod)
         if view is None or not found.alive or all(each.uuid for each in found.held):
-            self._unnumber(name)
-            return found
-        there = self._numbered[found.node]
-        there[name] = found.held
-        held = settle(view, there, self._named)[name]
-        self._named[name] = tuple(each.uuid for each in held if each.uuid)
-        return replace(found, held=held)
+            return found, self._counted.drop(name)
+        held, again = self._counted.put(name, found.held, view, booked_for(pod.metadata, self._namespace))
+        return replace(found, held=held), again
 
-    def forget(self, name: str) -> None:
-        """Forget a pod, ``namespace/name``, that is gone."""
-        self._claiming.pop(name, None)
-        self._unnumber(name)
+    def forget(self, name: str) -> list[str]:
+        """Forget a pod that is gone; return those that have to be read again for that."""
+        self._claims.forget(name)
+        self._kept.drop(name)
+        return self._counted.drop(name)
 
-    def put_claim(self, claim: ResourceClaim) -> list[PodObject]:
+    def put_claim(self, claim: ResourceClaim) -> list[str]:
         """Take a claim as it is now; return the pods that have to be read again."""
-        meta = claim.metadata
-        name = f"{meta.namespace}/{meta.name}"
-        self._claims[name] = claim
-        return self._users(name)
+        return self._claims.put(claim)
 
-    def drop_claim(self, name: str) -> list[PodObject]:
+    def drop_claim(self, name: str) -> list[str]:
         """Note that a claim, ``namespace/name``, is gone; return the pods that have to be read again."""
-        self._claims.pop(name, None)
-        return self._users(name)
+        return self._claims.drop(name)
 
     @property
     def claims(self) -> set[str]:
         """Names of all claims."""
-        return set(self._claims)
+        return self._claims.names
 
-    def _users(self, claim: str) -> list[PodObject]:
-        return [pod for pod in self._claiming.values() if claim in _claims_of(pod)]
+    def on(self, node: str) -> list[str]:
+        """Return the pods that have to be read again when the devices of a node change."""
+        return self._kept.on(node)
 
-    def _unnumber(self, name: str) -> None:
-        if self._named.pop(name, None) is not None:
-            for node in [node for node, pods in self._numbered.items() if name in pods]:
-                del self._numbered[node][name]
-                if not self._numbered[node]:
-                    del self._numbered[node]
-
-
-def _claims_of(pod: PodObject) -> Iterator[str]:
-    """Yield the full names of the claims that a pod uses."""
-    for each in pod.spec.resource_claims:
-        if each.resource_claim_name:
-            yield f"{pod.metadata.namespace}/{each.resource_claim_name}"
-    for made in pod.status.resource_claim_statuses:
-        if made.resource_claim_name:
-            yield f"{pod.metadata.namespace}/{made.resource_claim_name}"
+    def pods(self, names: Iterable[str]) -> Iterator[PodObject]:
+        """Yield pods that have to be read again, as they were last heard."""
+        return self._kept.read(names)

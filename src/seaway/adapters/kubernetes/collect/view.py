@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Condition
 from time import monotonic
 
@@ -15,13 +14,14 @@ from seaway.adapters.kubernetes.collect.denials import Denial, Denials, Pauses, 
 from seaway.adapters.kubernetes.collect.feedback import Wait
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.lasting import Lasting
-from seaway.adapters.kubernetes.collect.ours import attempt_of
+from seaway.adapters.kubernetes.collect.nodes import NODE, SLICE, Nodes, Step
+from seaway.adapters.kubernetes.collect.ours import attempt_of, marks_broken
 from seaway.adapters.kubernetes.collect.pods import HOSTNAME, Seen, see
 from seaway.adapters.kubernetes.collect.shares import Shares
+from seaway.adapters.kubernetes.collect.troubles import Troubles
 from seaway.adapters.kubernetes.collect.workloads import Workload, WorkloadObject, read_workload
-from seaway.adapters.kubernetes.dialects.nodes import read_node
 from seaway.adapters.kubernetes.dialects.pods import node_of
-from seaway.adapters.kubernetes.dialects.views import NodeView, Trouble, TroubleKind
+from seaway.adapters.kubernetes.dialects.views import NodeView, Trouble
 from seaway.adapters.kubernetes.objects.claim import ResourceClaim
 from seaway.adapters.kubernetes.objects.meta import Meta
 from seaway.adapters.kubernetes.objects.node import NodeObject
@@ -34,9 +34,11 @@ from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Cause, Copy, CopyPhase, Occupant
 from seaway.domain.errors import UnavailableError
 
-log = logging.getLogger(__name__)
-
 Attempt = tuple[str, int]
+
+POD = "pod"
+CLAIM = "resource claim"
+
 
 RECOUNT_S = 1.0
 """How long after a list everything is told: other kinds are listed then, too, and watches have told what came since."""
@@ -106,10 +108,9 @@ class ClusterView:
         self._gathers = False
         self._log: ChangeLog[Attempt | str | None] = ChangeLog(self._limits.kept)
         """Attempts by their key, other pods by their name, None for the nodes."""
-        self._written: dict[str, NodeObject] = {}
-        self._slices: dict[str, ResourceSlice] = {}
-        self._nodes: dict[str, NodeView] = {}
-        self._shares = Shares()
+        self._troubles = Troubles(described.name)
+        self._nodes = Nodes(described, self._troubles)
+        self._shares = Shares(namespace)
         self._pods: dict[str, Seen] = {}
         self._pods_of: defaultdict[Attempt, dict[str, Seen]] = defaultdict(dict)
         self._workloads: dict[tuple[str, str], Workload] = {}
@@ -121,8 +122,6 @@ class ClusterView:
         pauses = Pauses(self._limits.refused_s, self._limits.stuck_s)
         self._denials = Denials(self.name, self._soon, self._note_denied, pauses)
         self._lost: set[str] = set()
-        self._cluster: Cluster | None = None
-        self._troubles: dict[str, tuple[Trouble, ...]] = {}
         health.on_complete = self.stir
 
     @property
@@ -184,15 +183,14 @@ class ClusterView:
             return set(self._workloads_of[attempt]) if attempt in self._workloads_of else set()
 
     def troubles(self) -> dict[str, tuple[Trouble, ...]]:
-        """Return what is wrong with nodes and pods, by ``node/NAME`` and ``pod/NAMESPACE/NAME``."""
+        """Return what is wrong with objects, by what they are and their name, like ``pod/NAMESPACE/NAME``."""
         with self._changed:
-            return dict(self._troubles)
+            return self._troubles.all()
 
     def collector_state(self) -> CollectorState:
         """Return how collecting goes."""
         with self._changed:
-            found = Counter(each.kind for troubles in self._troubles.values() for each in troubles)
-        return CollectorState({kind.value: found[kind] for kind in TroubleKind}, self._health.failing())
+            return CollectorState(self._troubles.counts(), self._health.failing())
 
     def close(self) -> None:
         """Let waiting calls return."""
@@ -210,20 +208,14 @@ class ClusterView:
             keys = [*self._pods_of.keys() | self._workloads_of.keys() | self._denials.wholes]
             copies = [copy for key in keys if (copy := self._copy(key))]
             occupants = [_occupant(pod) for pod in self._pods.values() if pod.mine is None and pod.holds]
-            return Changes(self._log.cursor, True, tuple(copies), self._inventory(), tuple(occupants))
-        inventory = self._inventory() if None in found else None
+            return Changes(self._log.cursor, True, tuple(copies), self._nodes.inventory(), tuple(occupants))
+        inventory = self._nodes.inventory() if None in found else None
         attempts = [key for key in found if isinstance(key, tuple)]
         names = [key for key in found if isinstance(key, str)]
         copies = [self._copy(key) or Copy(*key, self.name, CopyPhase.GONE) for key in attempts]
         return Changes(
             self._log.cursor, False, tuple(copies), inventory, tuple(self._occupant_named(name) for name in names)
         )
-
-    def _inventory(self) -> Cluster:
-        if self._cluster is None:
-            nodes = tuple(self._nodes[name].node for name in sorted(self._nodes))
-            self._cluster = replace(self._described, nodes=nodes)
-        return self._cluster
 
     def _copy(self, key: Attempt) -> Copy | None:
         workloads = self._workloads_of.get(key, {})
@@ -239,7 +231,7 @@ class ClusterView:
         """Say what it comes from that a pod waits; no node may take it as its own is down, which nobody decided."""
         if pod.verdict and pod.verdict.wait is not Wait.NODE:
             return pod.verdict.cause
-        pinned = [view.node for view in self._nodes.values() if view.node.labels.get(HOSTNAME) == pod.wants]
+        pinned = [view.node for view in self._nodes if view.node.labels.get(HOSTNAME) == pod.wants]
         return Cause.REFUSED if not pod.wants or any(node.ready for node in pinned) else Cause.INFRASTRUCTURE
 
     def _occupant_named(self, name: str) -> Occupant:
@@ -250,95 +242,86 @@ class ClusterView:
 
     def put_node(self, written: NodeObject) -> None:
         """Take a node as it is now."""
-        name = written.metadata.name
         with self._changed:
-            self._written[name] = written
-            slices = [each for each in self._slices.values() if each.spec.node_name == name] if self._slices else ()
-            view = read_node(self.name, written, slices)
-            if self._nodes.get(name) != view:
-                self._nodes[name] = view
-                self._cluster = None
-                self._trouble(f"node/{name}", view.troubles)
-                self._note(None)
-
-    def put_slices(self, changed: Iterable[ResourceSlice], gone: Collection[str] = ()) -> None:
-        """Take resource slices as they are now, and note which, by name, are gone."""
-        with self._changed:
-            left = [each for name in gone if (each := self._slices.pop(name, None))]
-            fresh = list(changed)
-            for name in (*gone, *(each.metadata.name for each in fresh)):
-                self._trouble(f"resource slice/{name}", ())
-            self._slices |= {each.metadata.name: each for each in fresh}
-            for node in {each.spec.node_name for each in (*left, *fresh)} & self._written.keys():
-                self.put_node(self._written[node])
-
-    def replace_slices(self, written: Sequence[ResourceSlice]) -> None:
-        """Take these for all resource slices."""
-        self.put_slices(written, self._slices.keys() - {each.metadata.name for each in written})
-
-    def put_claim(self, claim: ResourceClaim) -> None:
-        """Take a resource claim as it is now."""
-        with self._changed:
-            self._trouble(f"resource claim/{claim.metadata.namespace}/{claim.metadata.name}", ())
-            for pod in self._shares.put_claim(claim):
-                self.put_pod(pod)
-
-    def drop_claim(self, name: str) -> None:
-        """Note that a resource claim is gone."""
-        with self._changed:
-            self._trouble(f"resource claim/{name}", ())
-            for pod in self._shares.drop_claim(name):
-                self.put_pod(pod)
-
-    def replace_claims(self, written: Sequence[ResourceClaim]) -> None:
-        """Take these for all resource claims."""
-        for name in self._shares.claims - {f"{each.metadata.namespace}/{each.metadata.name}" for each in written}:
-            self.drop_claim(name)
-        for each in written:
-            self.put_claim(each)
+            self._stepped(written.metadata.name, self._nodes.put(written))
 
     def drop_node(self, name: str) -> None:
         """Note that a node is gone."""
         with self._changed:
-            self._written.pop(name, None)
-            self._trouble(f"node/{name}", ())
-            if self._nodes.pop(name, None):
-                self._cluster = None
-                self._note(None)
+            self._troubles.note(NODE, name)
+            self._stepped(name, self._nodes.drop(name))
 
     def replace_nodes(self, written: Sequence[NodeObject]) -> None:
         """Take these for all nodes."""
         with self._gathering():
-            for name in self._written.keys() - {each.metadata.name for each in written}:
+            for name in self._nodes.names - {each.metadata.name for each in written}:
                 self.drop_node(name)
             for each in written:
                 self.put_node(each)
+            self._listed_all(NODE)
+
+    def put_slices(self, changed: Iterable[ResourceSlice], gone: Collection[str] = ()) -> None:
+        """Take resource slices as they are now, and note which, by name, are gone."""
+        with self._changed:
+            for name in gone:
+                self._troubles.note(SLICE, name)
+            for node, step in self._nodes.put_slices(changed, gone).items():
+                self._stepped(node, step)
+
+    def replace_slices(self, written: Sequence[ResourceSlice]) -> None:
+        """Take these for all resource slices."""
+        with self._gathering():
+            self.put_slices(written, self._nodes.slices - {each.metadata.name for each in written})
+            self._listed_all(SLICE)
+
+    def put_claim(self, claim: ResourceClaim) -> None:
+        """Take a resource claim as it is now."""
+        with self._changed:
+            self._troubles.note(CLAIM, f"{claim.metadata.namespace}/{claim.metadata.name}")
+            self._read_again(self._shares.put_claim(claim))
+
+    def drop_claim(self, name: str) -> None:
+        """Note that a resource claim is gone."""
+        with self._changed:
+            self._troubles.note(CLAIM, name)
+            self._read_again(self._shares.drop_claim(name))
+
+    def replace_claims(self, written: Sequence[ResourceClaim]) -> None:
+        """Take these for all resource claims."""
+        with self._gathering():
+            for name in self._shares.claims - {f"{each.metadata.namespace}/{each.metadata.name}" for each in written}:
+                self.drop_claim(name)
+            for each in written:
+                self.put_claim(each)
+            self._listed_all(CLAIM)
 
     def put_pod(self, written: PodObject) -> None:
         """Take a pod as it is now."""
         with self._changed:
-            view = self._shares.read(written, self._nodes.get(node_of(written)))
+            view, again = self._shares.read(written, self._nodes.get(node_of(written)))
             seen = see(written, view, self.namespace)
+            self._troubles.note(POD, seen.full_name, view.troubles + marks_broken(written.metadata, self.namespace))
             before = self._pods.get(seen.full_name)
             if before != seen:
                 self._forget(before)
                 self._pods[seen.full_name] = seen
-                self._trouble(f"pod/{seen.full_name}", view.troubles)
                 if seen.mine:
                     self._pods_of[seen.mine][seen.full_name] = seen
                     self._watch_wait(seen)
                 self._note_pods(before, seen)
+            if again:
+                self._read_again(again)
 
     def drop_pod(self, full_name: str) -> None:
         """Note that a pod is gone."""
         with self._changed:
             before = self._pods.pop(full_name, None)
-            self._shares.forget(full_name)
-            self._trouble(f"pod/{full_name}", ())
+            self._troubles.note(POD, full_name)
             if before:
                 self._forget(before)
                 self._waits.end(before.uid)
                 self._note_pods(before)
+            self._read_again(self._shares.forget(full_name))
 
     def replace_pods(self, written: Sequence[PodObject]) -> None:
         """Take these for all pods."""
@@ -348,20 +331,24 @@ class ClusterView:
                 self.drop_pod(name)
             for each in written:
                 self.put_pod(each)
+            self._listed_all(POD)
 
     def put_object(self, kind: str, meta: Meta) -> None:
         """Take an object of an attempt that runs nothing, as it is now."""
-        if key := attempt_of(meta, self.namespace):
-            self._set_workload((kind, f"{meta.namespace}/{meta.name}"), Workload(*key, "", ()))
+        key, name = attempt_of(meta, self.namespace), f"{meta.namespace}/{meta.name}"
+        self._set_workload((kind, name), Workload(*key, "", ()) if key else None)
+        self._weigh_marks(kind, name, meta)
 
     def put_workload(self, kind: str, written: WorkloadObject) -> None:
         """Take a workload as it is now."""
-        place = (kind, f"{written.metadata.namespace}/{written.metadata.name}")
-        self._set_workload(place, read_workload(written, self.namespace))
+        name = f"{written.metadata.namespace}/{written.metadata.name}"
+        self._set_workload((kind, name), read_workload(written, self.namespace))
+        self._weigh_marks(kind, name, written.metadata)
 
     def drop_workload(self, kind: str, full_name: str) -> None:
         """Note that a workload is gone."""
         self._set_workload((kind, full_name), None)
+        self._weigh_marks(kind, full_name)
 
     def replace_workloads(self, kind: str, written: Sequence[WorkloadObject]) -> None:
         """Take these for all workloads of a kind.
@@ -369,11 +356,12 @@ class ClusterView:
         Any but the first list may pass over some that came and went since the last: no view ever had them, and whoever
         waits for them is told before long all that there is.
         """
-        there = {f"{each.metadata.namespace}/{each.metadata.name}" for each in written}
-        for place in [each for each in self._workloads if each[0] == kind and each[1] not in there]:
-            self._set_workload(place, None)
+        there = {f"{each.metadata.namespace}/{each.metadata.name}" for each in written} | self._troubles.met(kind)
+        for _, name in [each for each in self._workloads if each[0] == kind and each[1] not in there]:
+            self.drop_workload(kind, name)
         for each in written:
             self.put_workload(kind, each)
+        self._listed_all(kind)
         if kind not in self._listed:
             self._listed.add(kind)
         elif not self._recounts:
@@ -411,22 +399,25 @@ class ClusterView:
             self._denials.allow(source)
 
     def broken(self, what: str, found: Broken) -> None:
-        """Forget what was known of an object that cannot be read; say so once, and count it while that lasts."""
+        """Forget what was known of an object that cannot be read; say so once, and count it while that lasts.
+
+        An object of an attempt stays what it was last known for: it is there, and has to be removed one day.
+
+        Parameters
+        ----------
+        what
+            What it is; of an object of an attempt the path of all of its kind.
+        """
         name = f"{found.namespace}/{found.name}" if found.namespace else found.name
         drops: dict[str, Callable[[], None]] = {
-            "node": lambda: self.drop_node(name),
-            "pod": lambda: self.drop_pod(name),
-            "resource slice": lambda: self.put_slices((), (name,)),
-            "resource claim": lambda: self.drop_claim(name),
+            NODE: lambda: self.drop_node(name),
+            POD: lambda: self.drop_pod(name),
+            SLICE: lambda: self.put_slices((), (name,)),
+            CLAIM: lambda: self.drop_claim(name),
         }
-        if not found.name or what not in drops:
-            log.warning("%s: %s %s cannot be read: %s", self.name, what, name or "without a name", found.text)
-            return
-        with self._changed:
-            said = self._troubles.get(f"{what}/{name}", ())
-            drops[what]()
-            self._troubles[f"{what}/{name}"] = said
-            self._trouble(f"{what}/{name}", (Trouble(TroubleKind.BROKEN, "object", f"cannot be read: {found.text}"),))
+        with self._changed, self._troubles.unreadable(what, name, found.text):
+            if found.name and what in drops:
+                drops[what]()
 
     # Keeping the books.
 
@@ -503,14 +494,26 @@ class ClusterView:
                 self._lost.add(uid)
                 self._note((now.job_id, now.attempt))
 
-    def _trouble(self, where: str, troubles: tuple[Trouble, ...]) -> None:
-        """Note what is wrong with something, and say what was not said before."""
-        before = self._troubles.pop(where, ())
-        if troubles:
-            self._troubles[where] = troubles
-        for each in troubles:
-            if each not in before:
-                log.warning("%s: %s, %s: %s", self.name, where, each.where, each.text)
+    def _stepped(self, node: str, step: Step) -> None:
+        """Tell of what came of something that was told of a node."""
+        if step is not Step.NONE:
+            self._note(None)
+        if step is Step.DEVICES:
+            self._read_again(self._shares.on(node))
+
+    def _read_again(self, pods: Iterable[str]) -> None:
+        """Read pods again of which more, or something else, is known than when they were last heard."""
+        for pod in self._shares.pods(pods):
+            self.put_pod(pod)
+
+    def _listed_all(self, what: str) -> None:
+        with self._changed:
+            self._troubles.listed(what)
+
+    def _weigh_marks(self, kind: str, full_name: str, meta: Meta | None = None) -> None:
+        """Note what is wrong with an object's marks; nothing with one that is gone."""
+        with self._changed:
+            self._troubles.note(kind, full_name, marks_broken(meta, self.namespace) if meta else ())
 
     def _note_pods(self, *pods: Seen | None) -> None:
         for each in pods:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from seaway.adapters.kubernetes.dialects import requests
 from seaway.adapters.kubernetes.dialects.books import held_by_records
 from seaway.adapters.kubernetes.dialects.claims import read_claim
-from seaway.adapters.kubernetes.dialects.records import HAMI_NODE, VOLCANO_NODE, records
+from seaway.adapters.kubernetes.dialects.records import (
+    HAMI_NODE,
+    MIG_RECORD,
+    NVIDIA_RECORD,
+    VOLCANO_NODE,
+    Record,
+    records,
+)
 from seaway.adapters.kubernetes.dialects.views import Dialect, Held, NodeView, PodView, Trouble
 from seaway.adapters.kubernetes.objects.claim import ResourceClaim
 from seaway.adapters.kubernetes.objects.pod import PodObject
@@ -58,6 +65,24 @@ def read_pod(pod: PodObject, view: NodeView | None, claims: Iterable[ResourceCla
         requests.cpu_milli(pod.spec, troubles),
         requests.memory_mib(pod.spec, troubles),
         tuple(dict.fromkeys(troubles)),
+        _final(pod, found),
+    )
+
+
+def _final(pod: PodObject, found: Sequence[Record]) -> bool:
+    """Tell whether what was read stands whatever else is heard of the pod's node and claims.
+
+    So do records of NVIDIA's cards under HAMi, which have the same ids and units as their node's register, but for
+    MIG instances; and so does a pod that asks for nothing but what every node has.
+    """
+    if pod.spec.resource_claims or pod.metadata.annotations.get(MIG_RECORD):
+        return False
+    if found or not pod.spec.node_name:
+        return all(each.key == NVIDIA_RECORD for each in found)
+    return not any(
+        "/" in name
+        for container in (*pod.spec.init_containers, *pod.spec.containers)
+        for name in (*container.resources.limits, *container.resources.requests)
     )
 
 

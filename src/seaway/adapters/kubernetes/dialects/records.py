@@ -20,6 +20,7 @@ HAMI_NODE = "hami.io/vgpu-node"
 VOLCANO_NODE = "volcano.sh/vgpu-node"
 VOLCANO_RECORD = "volcano.sh/vgpu-ids-new"
 MIG_RECORD = "hami.io/vgpu-mig-allocations"
+NVIDIA_RECORD = "hami.io/vgpu-devices-allocated"
 
 _HAMI_RECORD = re.compile(r"hami\.io/.+-devices-allocated|hami\.io/kunlun-allocated")
 

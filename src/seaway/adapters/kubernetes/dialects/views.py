@@ -253,6 +253,8 @@ class PodView:
         Devices that it holds, or held before it ended.
     cpu_milli, memory_mib
         What it takes besides, thousandths of a core and MiB.
+    final
+        Whether the pod need not be read again when more, or something else, is known of its node and its claims.
     """
 
     node: str
@@ -261,6 +263,7 @@ class PodView:
     cpu_milli: int = 0
     memory_mib: int = 0
     troubles: tuple[Trouble, ...] = ()
+    final: bool = True
 
     @property
     def holding(self) -> tuple[Held, ...]:

@@ -12,5 +12,5 @@ Quantity = str | int | float
 """An amount as it stands in JSON; `quantities` reads it."""
 
 
-class Part(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class Part(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """What all structs here are: frozen, spelt as in JSON, and passed over by the garbage collector (no cycles)."""

@@ -1,0 +1,118 @@
+"""The nodes of one cluster, with the resource slices that say what devices they have."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, KeysView
+from dataclasses import replace
+from enum import Enum, auto
+
+from seaway.adapters.kubernetes.collect.troubles import Troubles
+from seaway.adapters.kubernetes.dialects.nodes import read_node
+from seaway.adapters.kubernetes.dialects.views import NodeView
+from seaway.adapters.kubernetes.objects.node import NodeObject
+from seaway.adapters.kubernetes.objects.slice import ResourceSlice
+from seaway.domain.cluster import Cluster
+
+NODE = "node"
+SLICE = "resource slice"
+
+
+class Step(Enum):
+    """What came of something that was told of a node."""
+
+    NONE = auto()
+    """The same as before, as with a heartbeat."""
+    OTHER = auto()
+    """Something changed, but no device: what its pods hold is read as before."""
+    DEVICES = auto()
+    """Its devices are others, or others' terms, or it came or went: what its pods hold has to be read again."""
+
+
+class Nodes:
+    """Keeps nodes as they were written, and as they read.
+
+    Parameters
+    ----------
+    described
+        The cluster without its nodes.
+    troubles
+        Told what is wrong with nodes and slices.
+    """
+
+    def __init__(self, described: Cluster, troubles: Troubles) -> None:
+        self._described = described
+        self._troubles = troubles
+        self._written: dict[str, NodeObject] = {}
+        self._slices: dict[str, ResourceSlice] = {}
+        self._slices_of: defaultdict[str, dict[str, ResourceSlice]] = defaultdict(dict)
+        self._views: dict[str, NodeView] = {}
+        self._cluster: Cluster | None = None
+
+    def __iter__(self) -> Iterator[NodeView]:
+        return iter(self._views.values())
+
+    @property
+    def names(self) -> KeysView[str]:
+        """The nodes that can be read."""
+        return self._written.keys()
+
+    @property
+    def slices(self) -> KeysView[str]:
+        """Names of the slices that can be read."""
+        return self._slices.keys()
+
+    def get(self, name: str) -> NodeView | None:
+        """Return a node; None when it is not there."""
+        return self._views.get(name)
+
+    def inventory(self) -> Cluster:
+        """Return the cluster with its nodes."""
+        if self._cluster is None:
+            self._cluster = replace(
+                self._described, nodes=tuple(self._views[name].node for name in sorted(self._views))
+            )
+        return self._cluster
+
+    def put(self, written: NodeObject) -> Step:
+        """Take a node as it is now."""
+        name = written.metadata.name
+        self._written[name] = written
+        slices = self._slices_of[name].values() if name in self._slices_of else ()
+        before, view = self._views.get(name), read_node(self._described.name, written, slices)
+        if before == view:
+            return Step.NONE
+        self._views[name] = view
+        self._cluster = None
+        self._troubles.note(NODE, name, view.troubles)
+        same = before is not None and before.accesses == view.accesses and before.node.devices == view.node.devices
+        return Step.OTHER if same else Step.DEVICES
+
+    def drop(self, name: str) -> Step:
+        """Note that a node is gone, or cannot be read."""
+        self._written.pop(name, None)
+        if self._views.pop(name, None) is None:
+            return Step.NONE
+        self._cluster = None
+        return Step.DEVICES
+
+    def put_slices(self, changed: Iterable[ResourceSlice], gone: Iterable[str] = ()) -> dict[str, Step]:
+        """Take slices as they are now, and note which are gone; return what came of it for which nodes."""
+        touched = [self._take_slice(name) for name in gone]
+        for each in changed:
+            name, node = each.metadata.name, each.spec.node_name
+            touched += [self._take_slice(name), node]
+            self._slices[name] = self._slices_of[node][name] = each
+            self._troubles.note(SLICE, name)
+        return {node: self.put(self._written[node]) for node in dict.fromkeys(touched) if node in self._written}
+
+    def _take_slice(self, name: str) -> str:
+        """Take out a slice; return the node that it was of."""
+        before = self._slices.pop(name, None)
+        if before is None:
+            return ""
+        there = self._slices_of[before.spec.node_name]
+        del there[name]
+        if not there:
+            del self._slices_of[before.spec.node_name]
+        return before.spec.node_name

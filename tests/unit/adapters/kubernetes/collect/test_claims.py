@@ -1,0 +1,52 @@
+"""Claims and the pods that use them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seaway.adapters.kubernetes.collect.claims import Claims
+from seaway.adapters.kubernetes.objects.claim import ResourceClaim
+from seaway.adapters.kubernetes.objects.pod import PodObject
+from tests.unit.adapters.kubernetes.dialects.samples import decoded
+
+
+def claim(name: str, **status: Any) -> ResourceClaim:  # noqa: ANN401  # fields of a status
+    """Write a claim."""
+    return decoded({"metadata": {"name": name, "namespace": "ns"}, "status": status}, ResourceClaim)
+
+
+def pod(*claims: str, made: str = "") -> PodObject:
+    """Write a pod that uses claims, one of them made from a template."""
+    named = [{"name": f"c{at}", "resourceClaimName": name} for at, name in enumerate(claims)]
+    template = [{"name": "t", "resourceClaimTemplateName": "any"}] if made else []
+    statuses = [{"name": "t", "resourceClaimName": made}] if made else []
+    body = {"spec": {"resourceClaims": named + template}, "status": {"resourceClaimStatuses": statuses}}
+    return decoded({"metadata": {"name": "p", "namespace": "ns"}, **body}, PodObject)
+
+
+def test_a_claim_concerns_the_pods_that_use_it() -> None:
+    """Those that name it and those that had it made, whichever is heard of first; and no more once they use another."""
+    claims = Claims()
+    assert claims.used_by("ns/p", pod("shared")) == []
+    assert claims.used_by("ns/q", pod("shared", "shared", made="made")) == []
+    assert claims.put(claim("shared")) == ["ns/p", "ns/q"]
+    assert claims.put(claim("made")) == ["ns/q"]
+    assert claims.put(claim("other")) == []
+    assert claims.used_by("ns/q", pod("shared", "shared", made="made")) == [claim("shared"), claim("made")]
+    assert claims.used_by("ns/q", pod("other")) == [claim("other")]
+    assert claims.drop("ns/shared") == ["ns/p"]
+    claims.forget("ns/q")
+    assert claims.drop("ns/other") == []
+    assert claims.names == {"ns/made"}
+
+
+def test_a_claim_that_says_nothing_new_concerns_nobody() -> None:
+    """As when all are listed once more."""
+    claims = Claims()
+    claims.used_by("ns/p", pod("gpu"))
+    user = [{"resource": "pods", "name": "p", "uid": "1"}]
+    assert claims.put(claim("gpu")) == ["ns/p"]
+    assert claims.put(claim("gpu")) == []
+    assert claims.put(claim("gpu", reservedFor=user)) == ["ns/p"]
+    assert claims.drop("ns/gpu") == ["ns/p"]
+    assert claims.drop("ns/gpu") == []
