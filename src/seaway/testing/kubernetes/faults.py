@@ -109,6 +109,11 @@ class FaultList:
         for fault in list(self._faults):
             self.remove(fault)
 
+    @property
+    def active(self) -> list[Fault]:
+        """The faults that requests may still meet."""
+        return [fault for fault in self._faults if fault.left != 0]
+
     def cut_watches(self, path: str = "*") -> int:
         """Drop the connections of open watches in the middle; return how many."""
         found = [watcher for watcher in self._watchers() if watcher.hits(lambda one: fnmatchcase(one, path))]
