@@ -145,10 +145,14 @@ def _request(given: ResourcesIn) -> ResourceRequest:
     )
 
 
-_NO_RULES = DeviceRules()
+_ANY_DEVICE, _ANY_NODE, _NOTHING = DeviceRules(), NodeRules(), Run()
+_AMOUNTS = frozenset({"cpu", "memory", "gpus", "gpu_memory", "gpu_cores"})
+"""Fields of `ResourcesIn` that say how much; the others say of which devices."""
 
 
 def _device_rules(given: ResourcesIn) -> DeviceRules:
+    if given.model_fields_set <= _AMOUNTS:
+        return _ANY_DEVICE
     rules = DeviceRules(
         models=frozenset(given.gpu_model),
         use_types=tuple(given.gpu_use_types),
@@ -160,10 +164,12 @@ def _device_rules(given: ResourcesIn) -> DeviceRules:
         same_numa=given.same_numa,
         exclusive=given.exclusive,
     )
-    return _NO_RULES if rules == _NO_RULES else rules
+    return _ANY_DEVICE if rules == _ANY_DEVICE else rules
 
 
 def _node_rules(given: PlacementIn) -> NodeRules:
+    if not given.model_fields_set:
+        return _ANY_NODE
     return NodeRules(
         node_labels=tuple(sorted(given.node_labels.items())),
         tolerations=tuple(
@@ -188,4 +194,6 @@ def _need(given: NetworkIn) -> NetworkNeed:
 
 
 def _run(given: RunIn) -> Run:
+    if not given.model_fields_set:
+        return _NOTHING
     return Run(given.image, tuple(given.command), tuple(given.args), tuple(given.env.items()), tuple(given.ports))
