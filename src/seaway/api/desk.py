@@ -27,6 +27,9 @@ DRY_RUN = "seaway.dry_run"
 MADE = "seaway.made"
 """Where in a request's scope stands the id of what it made, where its path does not name it."""
 
+NOTED = "seaway.noted"
+"""Where in a request's scope stands whether the audit log has it already."""
+
 AUDIT_SOON_S = 0.1
 
 Call = Callable[[Request], Awaitable[Response]]
@@ -58,7 +61,7 @@ class Desk:
         except Exception as error:  # noqa: BLE001  # our own fault: the answer says no more, the log does
             reply = answer(error, request.scope["path"])
         if request.scope["method"] in CHANGING:
-            await self._note(request, operation, who, reply.status_code)
+            await self._note(request, who, reply.status_code)
         return reply
 
     async def _who(self, request: Request) -> Who:
@@ -67,25 +70,31 @@ class Desk:
         who = access.known(header, address)
         return who if who is not None else await self.threads.read(access.verify, header, address)
 
-    async def _note(self, request: Request, operation: str, who: Who | None, status: int) -> None:
-        """Put down who asked for what; what changed anything but by a submit waits until that is stored."""
-        if status == 429 or request.scope.get(DRY_RUN):
+    async def _note(self, request: Request, who: Who | None, status: int) -> None:
+        """Put down who asked for what; what changed anything waits until that is stored."""
+        if status == 429 or request.scope.get(DRY_RUN) or request.scope.get(NOTED):
             return
-        entry = AuditEntry(
+        self.audit.note(self._entry(request, who, status, request.scope.get(MADE, "")))
+        if request.scope[OPERATION] != "submit_job" and status < 400:
+            await self.audit.store()
+        elif self._storing is None:
+            self._storing = asyncio.create_task(self._store_soon())
+
+    def accepted(self, request: Request, job_id: str) -> AuditEntry:
+        """Write who submitted a job, to be stored with it."""
+        return self._entry(request, request.scope[WHO], 201, job_id)
+
+    def _entry(self, request: Request, who: Who | None, status: int, made: str) -> AuditEntry:
+        return AuditEntry(
             at_ns=self.plane.clock.now_ns(),
             actor=who.name if who else "",
             role=who.role.value if who else "",
             tenant=who.tenant if who else "",
-            verb=f"{request.scope['method']} {operation}",
-            target=_target(request)[:LONGEST_TARGET],
+            verb=f"{request.scope['method']} {request.scope[OPERATION]}",
+            target=_target(request, made)[:LONGEST_TARGET],
             status=status,
             address=address_of(request),
         )
-        self.audit.note(entry)
-        if operation != "submit_job" and status < 400:
-            await self.audit.store()
-        elif self._storing is None:
-            self._storing = asyncio.create_task(self._store_soon())
 
     async def _store_soon(self) -> None:
         """Store audit entries a little later, with those that come meanwhile."""
@@ -123,9 +132,8 @@ def who_of(request: Request) -> Who:
     return who
 
 
-def _target(request: Request) -> str:
+def _target(request: Request, made: str) -> str:
     path = _printable(request.scope["path"])
-    made = request.scope.get(MADE)
     return f"{path}/{made}" if made else path
 
 

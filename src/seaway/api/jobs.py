@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 import orjson
 from fastapi import Path, Query, Request, Response
 
 from seaway.api.bodies import JSON, MERGE_PATCH, YAML, read, read_either, require_kind
-from seaway.api.desk import DRY_RUN, MADE, desk_of, header_of, plane_of, who_of
+from seaway.api.desk import DRY_RUN, MADE, NOTED, desk_of, header_of, plane_of, who_of
 from seaway.api.errors import BadRequestError
 from seaway.api.finding import find, page_after, page_token, tenant_asked
 from seaway.api.job_query import JobQuery
@@ -65,7 +66,8 @@ async def submit(request: Request) -> Response:
     new = job is None
     if job is None:  # what was taken in once is so for good, whatever the door says by now
         await _admit(request, spec)
-        job, new = await plane.jobs.submit(spec, who.name, key)
+        job, new = await plane.jobs.submit(spec, who.name, key, partial(desk_of(request).accepted, request))
+        request.scope[NOTED] = new
     request.scope[MADE] = job.id
     headers = {"location": f"/api/v1/jobs/{job.id}"}
     if not new:

@@ -10,7 +10,7 @@ from random import Random
 from seaway.application.changes import Change, Outcome
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
-from seaway.application.records import Attempt, IdempotencyKey, JobRecord
+from seaway.application.records import Attempt, AuditEntry, IdempotencyKey, JobRecord
 from seaway.application.transitions import accepted, moved, respecified, stepped, stopped
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
@@ -21,6 +21,7 @@ from seaway.domain.lifecycle import JobState
 TRIES = 5
 """How often a step is tried again when somebody else changed the job in between."""
 
+Noted = Callable[[str], AuditEntry]
 _Step = Callable[[JobRecord, Attempt | None, int], tuple[JobRecord, Change]]
 
 
@@ -51,8 +52,15 @@ class Jobs:
         self._clock = clock
         self._ids = JobIds(random)
 
-    async def submit(self, spec: JobSpec, actor: str, key: SubmitKey | None = None) -> tuple[JobRecord, bool]:
+    async def submit(
+        self, spec: JobSpec, actor: str, key: SubmitKey | None = None, noted: Noted | None = None
+    ) -> tuple[JobRecord, bool]:
         """Take in a job that the door let pass; it is stored when this returns. Ask `replayed` for its key before.
+
+        Parameters
+        ----------
+        noted
+            Writes the entry of the audit log that is stored with a new job of an id, or not at all.
 
         Returns
         -------
@@ -80,6 +88,8 @@ class Jobs:
             change = accepted(job)
             if key:
                 change.insert.append(IdempotencyKey(spec.tenant, key.key, key.digest, job.id, now_ns))
+            if noted:
+                change.insert.append(noted(job.id))
             if await self._writer.stored_soon(change) is Outcome.STORED:
                 return job, True
             if key and (known := await asyncio.to_thread(self._used, spec.tenant, key)):

@@ -167,6 +167,24 @@ async def test_every_change_is_in_the_audit_log(rig: Rig) -> None:
         assert [each["id"] for each in older["entries"]] == [entries[2]["id"], entries[3]["id"]]
 
 
+async def test_a_job_is_stored_together_with_who_submitted_it(rig: Rig) -> None:
+    """When a submit is answered its entry is stored, once, and nothing of it where the job was not stored."""
+    job = await rig.submit()
+    targets = [entry.target for entry in rig.store.audit(0, 100)]
+    assert targets == [f"/api/v1/jobs/{job['id']}"]
+    async with rig.client("user") as client:
+        headers = {"idempotency-key": "once"}
+        sent = [await client.post("/api/v1/jobs", json=JOB, headers=headers) for _ in range(2)]
+        rig.store.database.available = False
+        lost = await client.post("/api/v1/jobs", json=JOB)
+        rig.store.database.available = True
+    assert [each.status_code for each in (*sent, lost)] == [201, 200, 503]
+    await rig.app.state.desk.audit.store()
+    entries = [(entry.status, entry.target) for entry in rig.store.audit(0, 100)[::-1]]
+    path = f"/api/v1/jobs/{sent[0].json()['id']}"
+    assert entries == [(201, targets[0]), (201, path), (200, path), (503, "/api/v1/jobs")]
+
+
 async def test_the_last_admins_token_is_revoked_by_force_only(rig: Rig) -> None:
     """An admin who would lock out everybody is told what to do instead; forced, it is done."""
     token_id = rig.tokens["admin"].split("_")[1]
