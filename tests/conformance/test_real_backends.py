@@ -18,7 +18,7 @@ import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.cluster import KubernetesCluster
-from seaway.adapters.kubernetes.collect.view import Limits
+from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
 from seaway.adapters.kubernetes.wishes import Wishes
 from seaway.domain.errors import UnavailableError

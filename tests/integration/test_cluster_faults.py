@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
-from seaway.adapters.kubernetes.collect.view import Limits
+from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
 from seaway.adapters.kubernetes.wishes import Wishes
 from seaway.application.control.settings import ControlSettings

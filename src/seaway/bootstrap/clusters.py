@@ -76,7 +76,7 @@ def kubeconfigs(settings: ClusterSettings, data: Path) -> Path | None:
 
 def _real(settings: ClusterSettings, folder: Path | None) -> Clusters:
     from seaway.adapters.kubernetes.backends import KubernetesBackends
-    from seaway.adapters.kubernetes.collect.view import Limits
+    from seaway.adapters.kubernetes.collect.limits import Limits
     from seaway.adapters.kubernetes.karmada import KarmadaBackends
     from seaway.adapters.kubernetes.offer import Offer
     from seaway.adapters.kubernetes.usage.exporters import read_exporters

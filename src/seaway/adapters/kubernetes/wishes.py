@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from seaway.adapters.kubernetes.collect.view import ClusterView, Limits
+from seaway.adapters.kubernetes.collect.limits import Limits
+from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.connection.api import CALL_S
 from seaway.adapters.kubernetes.dialects.views import Access
 from seaway.adapters.kubernetes.templates.options import Options

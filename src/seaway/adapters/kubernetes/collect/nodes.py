@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, KeysView
+from collections.abc import Iterable, KeysView
 from dataclasses import replace
 from enum import Enum, auto
 
+from seaway.adapters.kubernetes.collect.pods import HOSTNAME
 from seaway.adapters.kubernetes.collect.troubles import Troubles
 from seaway.adapters.kubernetes.dialects.nodes import read_node
 from seaway.adapters.kubernetes.dialects.views import NodeView
 from seaway.adapters.kubernetes.objects.node import NodeObject
 from seaway.adapters.kubernetes.objects.slice import ResourceSlice
 from seaway.domain.cluster import Cluster
+from seaway.domain.deployment import Cause
 
 NODE = "node"
 SLICE = "resource slice"
@@ -49,9 +51,6 @@ class Nodes:
         self._views: dict[str, NodeView] = {}
         self._cluster: Cluster | None = None
 
-    def __iter__(self) -> Iterator[NodeView]:
-        return iter(self._views.values())
-
     @property
     def names(self) -> KeysView[str]:
         """The nodes that can be read."""
@@ -73,6 +72,17 @@ class Nodes:
                 self._described, nodes=tuple(self._views[name].node for name in sorted(self._views))
             )
         return self._cluster
+
+    def why_refused(self, hostname: str) -> Cause:
+        """Say what it comes from that no node takes a pod: its own may be down, which is nobody's decision.
+
+        Parameters
+        ----------
+        hostname
+            The node's label; empty when several would do.
+        """
+        pinned = [view.node for view in self._views.values() if view.node.labels.get(HOSTNAME) == hostname]
+        return Cause.REFUSED if not hostname or any(node.ready for node in pinned) else Cause.INFRASTRUCTURE
 
     def put(self, written: NodeObject) -> Step:
         """Take a node as it is now."""

@@ -13,7 +13,8 @@ import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.collect.health import Health
-from seaway.adapters.kubernetes.collect.view import ClusterView, Limits
+from seaway.adapters.kubernetes.collect.limits import Limits
+from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
 from seaway.adapters.kubernetes.objects.decode import read_item
 from seaway.adapters.kubernetes.objects.node import NodeObject
