@@ -22,7 +22,7 @@ from seaway.domain.deployment import CopyPhase, Deployment
 from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendUnderTest, deploy, removal
 from seaway.testing.kubernetes import ApiServer, KarmadaWorld
-from seaway.testing.kubernetes.kinds import CONFIG_MAPS, OVERRIDES, PODS, POLICIES, STATEFUL_SETS
+from seaway.testing.kubernetes.kinds import CLAIM_TEMPLATES, CONFIG_MAPS, OVERRIDES, PODS, POLICIES, STATEFUL_SETS
 from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
 
 WAIT_S = 10.0
@@ -147,15 +147,29 @@ def test_a_removal_ends_after_a_restart(way: Way, templates: Templates) -> None:
 
 
 def test_what_nobody_runs_any_more_is_removed_after_a_restart(way: Way) -> None:
-    """Somebody deleted the workload meanwhile: the settings beside it are no copy, but go with the removal."""
+    """Somebody deleted the workload meanwhile: of the copy the settings beside it are left, and go with the removal."""
     one = runs(way)
     for each in way.commands.list(STATEFUL_SETS, "seaway"):
         way.commands.delete(STATEFUL_SETS, "seaway", each["metadata"]["name"], propagation="Background")
     wait(lambda: not way.member.list(PODS, "seaway"), "no pods")
     assert way.left()
     with way.joined(WITH) as cluster:
+        under(way, cluster)
+        assert phases(cluster) == [CopyPhase.GONE]
         wait(lambda: answer(cluster, removal(one)).done, "the removal done")
         wait(lambda: not way.left(), "nothing left")
+
+
+def test_claims_of_devices_are_removed_after_a_restart(way: Way) -> None:
+    """Every template may write them, for nodes with dynamic resource allocation."""
+    one = runs(way)
+    (settings,) = way.commands.list(CONFIG_MAPS, "seaway", f"seaway.io/job={one.job_id}")
+    meta = {key: settings["metadata"][key] for key in ("name", "namespace", "labels", "annotations")}
+    claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": meta}
+    way.commands.create({**claim, "spec": {"spec": {"devices": {"requests": []}}}})
+    with way.joined(BUILT_IN) as cluster:
+        wait(lambda: answer(cluster, removal(one)).done, "the removal done")
+        wait(lambda: not way.commands.list(CLAIM_TEMPLATES, "seaway"), "no claims")
 
 
 def test_a_workload_that_vanishes_is_told(way: Way) -> None:

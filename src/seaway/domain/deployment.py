@@ -50,7 +50,10 @@ class CopyPhase(Enum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     GONE = "gone"
-    """Removed; said once by a backend that is asked for changes."""
+    """Removed; said once by a backend that is asked for changes.
+
+    Among all there is: nothing of it runs any more, but something that never did is left of it.
+    """
 
 
 OVER = frozenset({CopyPhase.SUCCEEDED, CopyPhase.FAILED})

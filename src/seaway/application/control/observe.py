@@ -128,7 +128,8 @@ class Observer:
             self._live.reconsider(live.name)
             yield Change(insert=[self._fleet_event("cluster", f"{live.name} answers (it was {before.value})")])
         if report.changes.complete:
-            self._live.fleet.keep_strays(live.name, {copy.name for copy in report.changes.copies})
+            there = {copy.name for copy in report.changes.copies if copy.phase is not CopyPhase.GONE}
+            self._live.fleet.keep_strays(live.name, there)
             self._find_missing(report, news)
         if report.changes.occupants or report.changes.complete:
             self._live.fleet.occupy(live.name, report.changes.occupants, complete=report.changes.complete)
@@ -137,7 +138,8 @@ class Observer:
 
     def _find_missing(self, report: Heard, news: dict[Key, _News]) -> None:
         """Find attempts that a complete listing should have, but has not."""
-        listed = {(copy.job_id, copy.attempt) for copy in report.changes.copies}
+        copies = report.changes.copies
+        listed = {(copy.job_id, copy.attempt) for copy in copies if copy.phase is not CopyPhase.GONE}
         for key in self._live.by_cluster[report.cluster] - listed:
             place = (*key, report.cluster)
             if place not in self._live.outgoing and self._live.told_ns.get(place, -1) < report.asked_ns:
@@ -160,11 +162,12 @@ class Observer:
         if (
             attempt is None or copy.cluster not in attempt.clusters
         ):  # of a former attempt, or of a cluster's former name
-            self.strays.saw(copy, known)
+            self.strays.saw(copy, known, complete=complete)
         elif not attempt.state.live:
             pass  # it is being removed
         elif copy.phase is CopyPhase.GONE:
-            self._miss(key, copy.cluster, news)
+            if not complete:  # else it was found missing, unless it is being made
+                self._miss(key, copy.cluster, news)
         else:
             self._take(copy, attempt, _of(news, key), complete=complete)
 

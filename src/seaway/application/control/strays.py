@@ -44,20 +44,23 @@ class Strays:
             for report in reports
             if isinstance(report, Heard)
             for copy in report.changes.copies
-            if copy.phase is not CopyPhase.GONE and copy.job_id not in self._live.jobs
+            if (copy.phase is not CopyPhase.GONE or report.changes.complete) and copy.job_id not in self._live.jobs
         }
         return self._store.known(sorted(unknown)) if unknown else {}
 
-    def saw(self, copy: Copy, known: Known) -> None:
+    def saw(self, copy: Copy, known: Known, *, complete: bool = False) -> None:
         """Deal with a copy of an attempt that holds nothing.
 
         One of a known job is removed: at once while it lives, else some time after the job ended, so that its logs
-        can be read. One that nobody knows is left while it lives, and what it holds is kept from others.
+        can be read. One that nobody knows is left while it lives, and what it holds is kept from others. Of a known job
+        what never ran is removed when it alone is left, as all there is (`complete`) tells.
         """
         key = (copy.job_id, copy.attempt, copy.cluster)
         job = self._live.jobs.get(copy.job_id)
         if copy.phase is CopyPhase.GONE:
             self._live.fleet.drop_stray(copy.cluster, copy.name)
+            if complete and (job or copy.job_id in known):
+                self.remove(*key)
         elif job is None and copy.job_id not in known:
             self._live.fleet.put_stray(copy)
             if copy.phase in OVER:

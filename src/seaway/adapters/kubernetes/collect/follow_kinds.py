@@ -11,6 +11,7 @@ Kubernetes documentation, "API Concepts": discovery.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -19,6 +20,7 @@ from typing import Any
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.kinds import CORE, is_made_by_another, left_by_others, source_of
 from seaway.adapters.kubernetes.collect.ours import SELECTOR
+from seaway.adapters.kubernetes.collect.ping import SOURCE as ANSWERS
 from seaway.adapters.kubernetes.collect.reflect import ABSENT_S, Sink, Source, read_all, reflect
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff
@@ -28,10 +30,14 @@ from seaway.adapters.kubernetes.objects.decode import UndecodableError
 from seaway.adapters.kubernetes.templates.registry import KindName
 from seaway.domain.errors import UnavailableError
 
+log = logging.getLogger(__name__)
+
 _Followed = tuple[Source[Any], Sink[Any]]
 
 LEFT = "left by templates"
 """What a cluster's health calls what templates left that are not there any more."""
+
+MOST_TRIES = 5
 
 
 def kind_sources(kinds: Sequence[KindName]) -> tuple[str, ...]:
@@ -111,17 +117,23 @@ class KindsFollower:
     async def _left(self, qualified: str, discovery: Discovery) -> list[_Followed]:
         """Tell of what there is of a kind that no template writes, if anything; once is enough.
 
-        Whoever removed a template may have taken its rights away, too: what may not be seen is passed over.
+        Whoever removed a template may have taken its rights away, too: what may not be seen is passed over. So is what
+        fails again and again at a server that answers: nobody may have a use for that kind.
         """
-        backoff = self.tried()
-        while True:
+        backoff, tries = self.tried(), 0
+        while tries < MOST_TRIES:
             try:
                 return await self._left_of(qualified, discovery)
             except ApiError:
-                return []
+                break
             except (UnavailableError, UndecodableError) as error:
-                self.health.failed(LEFT, str(error))
-                await backoff.pause()
+                tries += self.health.has(ANSWERS)
+                if tries == MOST_TRIES:
+                    log.warning("%s: what templates left of %s is not looked for: %s", self.api.name, qualified, error)
+                else:
+                    self.health.failed(LEFT, str(error))
+                    await backoff.pause()
+        return []
 
     async def _left_of(self, qualified: str, discovery: Discovery) -> list[_Followed]:
         name, _, group = qualified.partition(".")

@@ -129,7 +129,8 @@ class ClusterView:
 
     def _told(self, found: dict[Attempt | str | None, None] | None) -> Changes:
         if found is None:
-            copies = [copy for key in self._attempts.known() if (copy := self._attempts.copy(key))]
+            known = self._attempts.known()
+            copies = [self._attempts.copy(key) or Copy(*key, self.name, CopyPhase.GONE) for key in known]
             occupants = [_occupant(pod) for pod in self._pods.values() if pod.mine is None and pod.holds]
             return Changes(self._news.cursor, True, tuple(copies), self._nodes.inventory(), tuple(occupants))
         inventory = self._nodes.inventory() if None in found else None
