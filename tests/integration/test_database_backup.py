@@ -45,7 +45,7 @@ def url(tmp_path: Path) -> str:
     store_all(store, Change(insert=[*jobs, make.attempt_of(jobs[0], state=AttemptState.RUNNING)]))
     store_all(store, Change(insert=[make.outgoing_of(jobs[0]), make.event_of(jobs[0]), make.key_of(jobs[0])]))
     store_all(store, Change(insert=[make.token(), make.audit_entry(), make.cordon(), make.shadow_result()]))
-    store_all(store, Change(insert=[make.cluster_sample(), make.link_sample()]))
+    store_all(store, Change(insert=[make.cluster_sample(), make.cluster_name(), make.link_sample()]))
     store.close()
     return url
 

@@ -8,6 +8,7 @@ from enum import Enum, auto
 from seaway.application.records import (
     Attempt,
     AuditEntry,
+    ClusterName,
     ClusterSample,
     Cordon,
     Event,
@@ -29,6 +30,7 @@ Record = (
     | Token
     | AuditEntry
     | Cordon
+    | ClusterName
     | ClusterSample
     | LinkSample
     | ShadowResult

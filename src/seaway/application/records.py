@@ -256,6 +256,23 @@ class Cordon:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterName:
+    """Which cluster a name was given to; no other ever gets it.
+
+    Attributes
+    ----------
+    uid
+        What tells the cluster from all others for as long as it lives; empty where that may not be read.
+    server
+        By what its API server is known where that is so, and before it answers; empty once another cluster is there.
+    """
+
+    name: str
+    uid: str
+    server: str
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterSample:
     """How full a cluster was at one moment.
 

@@ -24,6 +24,7 @@ from seaway.application.ports.store import MOST_ROWS, JobFilter, Retention
 from seaway.application.records import (
     Attempt,
     AuditEntry,
+    ClusterName,
     ClusterSample,
     Cordon,
     Event,
@@ -51,6 +52,7 @@ KEYS: dict[type[Any], Callable[[Any], Key]] = {
     Token: lambda row: (row.id,),
     AuditEntry: lambda row: (row.id,),
     Cordon: lambda row: (row.cluster, row.node),
+    ClusterName: lambda row: (row.name,),
     ClusterSample: lambda row: (row.at_ns, row.cluster),
     LinkSample: lambda row: (row.at_ns, row.source, row.target),
     ShadowResult: lambda row: (row.id,),
@@ -224,6 +226,10 @@ class MemoryStore:
     def cordons(self) -> list[Cordon]:
         """Return all cordons."""
         return _by_key(self._rows(Cordon))
+
+    def cluster_names(self) -> list[ClusterName]:
+        """Return all names that clusters ever had."""
+        return _by_key(self._rows(ClusterName))
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
         """Return audit entries, new to old."""

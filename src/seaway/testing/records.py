@@ -10,6 +10,7 @@ from typing import Any
 from seaway.application.records import (
     Attempt,
     AuditEntry,
+    ClusterName,
     ClusterSample,
     Cordon,
     Event,
@@ -136,6 +137,11 @@ def cordon(**fields: Any) -> Cordon:
     """Make a cordon of a whole cluster."""
     given = {"cluster": "c1", "node": "", "drain": True, "reason": "repair", "actor": "ada", "at_ns": NOW_NS}
     return Cordon(**{**given, **fields})
+
+
+def cluster_name(**fields: Any) -> ClusterName:
+    """Make the name of a cluster."""
+    return ClusterName(**{"name": "c1", "uid": "u1", "server": "s1", **fields})
 
 
 def cluster_sample(**fields: Any) -> ClusterSample:

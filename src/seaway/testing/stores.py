@@ -81,7 +81,7 @@ def records_come_back_as_they_were(opening: Opening) -> None:
     key, token = make.key_of(job), make.token(expires_ns=4, revoked_ns=5)
     audit, shadow = make.audit_entry(address="::1", id=1), make.shadow_result(id=1)
     cordons = [make.cordon(), make.cordon(node="n1", drain=False)]
-    cluster, link = make.cluster_sample(), make.link_sample()
+    cluster, link, name = make.cluster_sample(), make.link_sample(), make.cluster_name()
     pool = Pool("gold", frozenset({"c2", "c1"}), "the good ones")
     queue = Queue("fast", "team-a", "gold", "fgd", "bestfit", False, "for the hasty")
     tenant = Tenant("team-a", "the a team")
@@ -96,6 +96,7 @@ def records_come_back_as_they_were(opening: Opening) -> None:
         audit,
         shadow,
         *cordons,
+        name,
         cluster,
         link,
         pool,
@@ -113,6 +114,7 @@ def records_come_back_as_they_were(opening: Opening) -> None:
     assert other.audit(0, 10) == [audit]
     assert other.shadows("", 10) == [shadow]
     assert other.cordons() == cordons
+    assert other.cluster_names() == [name]
     assert other.cluster_samples("", 0, 10) == [cluster]
     assert other.link_samples("", "", 0, 10) == [link]
     assert (other.pools()[1], other.queues()[1], other.tenants()[1]) == (pool, queue, tenant)

@@ -17,6 +17,7 @@ from seaway.application.changes import Change
 from seaway.application.records import (
     Attempt,
     AuditEntry,
+    ClusterName,
     ClusterSample,
     Cordon,
     Event,
@@ -55,6 +56,7 @@ SCRIBES: dict[type[Any], tuple[Table, Callable[[Any], Row]]] = {
     Token: (tables.TOKENS, codec.token_row),
     AuditEntry: _plain(tables.AUDIT),
     Cordon: (tables.CORDONS, codec.cordon_row),
+    ClusterName: _plain(tables.CLUSTER_NAMES),
     ClusterSample: _plain(tables.CLUSTER_SAMPLES),
     LinkSample: _plain(tables.LINK_SAMPLES),
     ShadowResult: _plain(tables.SHADOWS),

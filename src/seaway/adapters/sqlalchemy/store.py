@@ -13,6 +13,7 @@ from seaway.adapters.sqlalchemy.failures import answering
 from seaway.adapters.sqlalchemy.tables import (
     ATTEMPTS,
     AUDIT,
+    CLUSTER_NAMES,
     CLUSTER_SAMPLES,
     CORDONS,
     EVENTS,
@@ -33,6 +34,7 @@ from seaway.application.ports.store import MOST_ROWS, JobFilter, Retention
 from seaway.application.records import (
     Attempt,
     AuditEntry,
+    ClusterName,
     ClusterSample,
     Cordon,
     Event,
@@ -159,6 +161,10 @@ class SqlStore:
     def cordons(self) -> list[Cordon]:
         """Return all cordons."""
         return self._read(codec.read_cordon, select(CORDONS).order_by(CORDONS.c.cluster, CORDONS.c.node))
+
+    def cluster_names(self) -> list[ClusterName]:
+        """Return all names that clusters ever had."""
+        return self._read(_plain(ClusterName), select(CLUSTER_NAMES).order_by(CLUSTER_NAMES.c.name))
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
         """Return audit entries, new to old."""

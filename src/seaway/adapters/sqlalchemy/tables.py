@@ -222,6 +222,8 @@ CORDONS = _table(
     _key("cluster", "node"),
 )
 
+CLUSTER_NAMES = _table("cluster_names", _name("name"), _name("uid"), _name("server"), _key("name"))
+
 CLUSTER_SAMPLES = _table(
     "cluster_samples",
     _id("at_ns"),

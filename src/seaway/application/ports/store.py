@@ -10,6 +10,7 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.records import (
     Attempt,
     AuditEntry,
+    ClusterName,
     ClusterSample,
     Cordon,
     Event,
@@ -152,6 +153,9 @@ class Store(Protocol):
 
     def cordons(self) -> list[Cordon]:
         """Return all cordons."""
+
+    def cluster_names(self) -> list[ClusterName]:
+        """Return all names that clusters ever had, by name."""
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
         """Return audit entries with an id below `before` (0 for the latest), new to old."""

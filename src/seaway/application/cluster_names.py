@@ -1,0 +1,75 @@
+"""Names of clusters: given once and kept; a cluster is known again by who it is, not by how it is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import replace
+
+from seaway.application.changes import Change
+from seaway.application.ports.store import Store
+from seaway.application.records import ClusterName
+
+
+class ClusterNames:
+    """The names that clusters have and had. For one thread at a time.
+
+    What is stored of jobs says by name where they run. So a name is never given to another cluster, and a cluster
+    never gets another name, however kubeconfigs come and go.
+
+    Parameters
+    ----------
+    store
+        Where they are kept, for all who ever lead; None keeps them for this process alone.
+    """
+
+    def __init__(self, store: Store | None = None) -> None:
+        self._store = store
+        self._read: dict[str, ClusterName] | None = None
+
+    def taken(self) -> Set[str]:
+        """Return all names that were ever given."""
+        return self._rows().keys()
+
+    def of(self, uid: str | None, server: str) -> str:
+        """Return the name of a cluster; empty for one that has none yet.
+
+        Parameters
+        ----------
+        uid
+            Who it says it is; empty where that may not be read, None while it has not answered.
+        server
+            By what its API server is known; empty where nothing is.
+        """
+        rows = self._rows().values()
+        same = [row for row in rows if uid and row.uid == uid]
+        same += [row for row in rows if server and row.server == server and not (uid and row.uid)]
+        return same[0].name if same else ""
+
+    def uid(self, name: str) -> str:
+        """Return who the cluster of a name is; empty where that is not known."""
+        row = self._rows().get(name)
+        return row.uid if row else ""
+
+    def keep(self, name: str, uid: str, server: str) -> None:
+        """Keep a cluster's name, and by what it is known.
+
+        Raises
+        ------
+        UnavailableError
+            When the database does not answer; nothing is kept then.
+        """
+        rows = self._rows()
+        before = rows.get(name)
+        now = ClusterName(name, uid or (before.uid if before else ""), server)
+        moved = [replace(row, server="") for row in rows.values() if server and row.server == server and row != before]
+        if now == before and not moved:
+            return
+        changed = [now, *moved]
+        if self._store:
+            self._store.commit([Change(put=[*changed])])
+        rows.update({row.name: row for row in changed})
+
+    def _rows(self) -> dict[str, ClusterName]:
+        if self._read is None:
+            self._read = {row.name: row for row in self._store.cluster_names()} if self._store else {}
+        return self._read
