@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from seaway.adapters.simulated.faults import NO_FAULTS, Faults
+from seaway.application.cluster_names import ClusterNames
 from seaway.application.ports.backend import Backends
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.templates import PlainTemplates, Templates
@@ -14,7 +16,18 @@ from seaway.bootstrap.settings import ClusterSettings
 from seaway.domain.cluster import Fleet
 
 KUBECONFIGS = "kubeconfigs"
-"""Where in the data folder `seaway cluster join` puts kubeconfigs."""
+"""Where in the data folder `seaway cluster join` puts kubeconfigs; there from the first that was ever joined."""
+
+
+class Kind(StrEnum):
+    """Which clusters a control plane drives."""
+
+    SIMULATED = "simulated"
+    JOINED = "joined"
+    """Those of `seaway cluster join`."""
+
+    SET = "set"
+    """Those that settings name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +36,27 @@ class Clusters:
 
     Attributes
     ----------
+    kind
+        Which these are.
     close
         Lets go of them.
     """
 
+    kind: Kind
     backends: Backends
     templates: Templates
     close: Callable[[], None]
 
 
-def make_clusters(settings: ClusterSettings, clock: Clock, data: Path) -> Clusters:
+def make_clusters(settings: ClusterSettings, clock: Clock, data: Path, names: ClusterNames) -> Clusters:
     """Make the clusters that the settings ask for.
 
     Parameters
     ----------
     data
         The data folder. Kubeconfigs in it are used when the settings name no other clusters.
+    names
+        What real clusters are called.
 
     Raises
     ------
@@ -46,9 +64,10 @@ def make_clusters(settings: ClusterSettings, clock: Clock, data: Path) -> Cluste
         When the fleet file is wrong, the journal of the clusters belongs to another fleet, the folder of
         kubeconfigs or of templates cannot be read, or a setting is wrong that only real clusters have.
     """
-    folder = kubeconfigs(settings, data)
-    if settings.karmada.kubeconfig or folder:
-        return _real(settings, folder)
+    kind = kind_of(settings, data)
+    if kind is not Kind.SIMULATED:
+        folder = data / KUBECONFIGS if kind is Kind.JOINED else Path(settings.kubeconfig_dir)
+        return _real(settings, kind, folder, names)
     from seaway.adapters.simulated.backends import SimulatedBackends
     from seaway.adapters.simulated.client import RemoteSimulatedBackends
     from seaway.adapters.simulated.options import Options
@@ -62,19 +81,21 @@ def make_clusters(settings: ClusterSettings, clock: Clock, data: Path) -> Cluste
         journals = data / "clusters"
         journals.mkdir(parents=True, exist_ok=True)
         made = SimulatedBackends(read_fleet(settings.fleet), clock, options, journals)
-    return Clusters(made, PlainTemplates(), made.close)
+    return Clusters(kind, made, PlainTemplates(), made.close)
 
 
-def kubeconfigs(settings: ClusterSettings, data: Path) -> Path | None:
-    """Return the folder of kubeconfigs to use; None for simulated clusters."""
-    if settings.kubeconfig_dir:
-        return Path(settings.kubeconfig_dir)
-    joined = data / KUBECONFIGS
+def kind_of(settings: ClusterSettings, data: Path) -> Kind:
+    """Return which clusters are to be driven: those that settings name, else those that were joined, else simulated.
+
+    Where a cluster was ever joined nothing is simulated any more, also when all were left.
+    """
+    if settings.karmada.kubeconfig or settings.kubeconfig_dir:
+        return Kind.SET
     simulated = settings.simulated_url or settings.fleet != ClusterSettings().fleet
-    return joined if not simulated and joined.is_dir() and any(joined.iterdir()) else None
+    return Kind.JOINED if not simulated and (data / KUBECONFIGS).is_dir() else Kind.SIMULATED
 
 
-def _real(settings: ClusterSettings, folder: Path | None) -> Clusters:
+def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNames) -> Clusters:
     from seaway.adapters.kubernetes.backends import KubernetesBackends
     from seaway.adapters.kubernetes.collect.limits import Limits
     from seaway.adapters.kubernetes.karmada import KarmadaBackends
@@ -89,11 +110,11 @@ def _real(settings: ClusterSettings, folder: Path | None) -> Clusters:
     limits = Limits(stuck_s=settings.stuck_s)
     wishes = Wishes(settings.namespace, settings.call_s, templates=offer.templates, limits=limits, scraping=scraping)
     made: KarmadaBackends | KubernetesBackends
-    if settings.karmada.kubeconfig or folder is None:
+    if settings.karmada.kubeconfig:
         made = KarmadaBackends(Path(settings.karmada.kubeconfig), wishes)
     else:
-        made = KubernetesBackends(folder, wishes)
-    return Clusters(made, offer, made.close)
+        made = KubernetesBackends(folder, wishes, names=names)
+    return Clusters(kind, made, offer, made.close)
 
 
 def some_faults(seed: int) -> Faults:

@@ -15,6 +15,24 @@ OURS = ("lock", "seaway.db", "seaway.db-wal", "seaway.db-shm", "seaway.db-journa
 """What older versions may have left for others to read, in a folder that was open to them."""
 
 
+NOTE = "server.json"
+"""What a running server says of itself to local commands."""
+
+
+def clusters_driven(folder: Path) -> str:
+    """Return which kind of clusters the server drives that runs on a data folder; empty when none runs there."""
+    try:
+        with (folder / "lock").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return ""
+    except FileNotFoundError:
+        return ""
+    except OSError:  # it is held
+        with suppress(OSError, ValueError, AttributeError):
+            return str(json.loads((folder / NOTE).read_bytes()).get("clusters", ""))
+        return ""
+
+
 @contextmanager
 def private() -> Iterator[None]:
     """See that what this process makes meanwhile is for its owner's eyes only."""
@@ -79,13 +97,13 @@ class DataFolder:
         """Keep the first token for local commands, for the owner's eyes only."""
         _write_private(self.admin_token, f"{secret}\n")
 
-    def announce(self, url: str) -> None:
-        """Tell local commands where the server is."""
-        _write_private(self.path / "server.json", json.dumps({"url": url, "pid": os.getpid()}) + "\n")
+    def announce(self, url: str, clusters: str) -> None:
+        """Tell local commands where the server is, and which kind of clusters it drives."""
+        _write_private(self.path / NOTE, json.dumps({"url": url, "pid": os.getpid(), "clusters": clusters}) + "\n")
 
     def close(self) -> None:
         """Let another server use the folder."""
-        (self.path / "server.json").unlink(missing_ok=True)
+        (self.path / NOTE).unlink(missing_ok=True)
         self._opened.close()
 
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 import time
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from dataclasses import replace as changed
 from pathlib import Path
 
+from seaway.application.cluster_names import ClusterNames
 from seaway.bootstrap.clusters import KUBECONFIGS
+from seaway.bootstrap.data import clusters_driven
 from seaway.domain.cluster import Cluster
 from seaway.domain.errors import RejectedError, UnavailableError
 
 TRY_S = 20.0
 LOOK_S = 0.1
+
+KNOWN = ".names.json"
+"""Beside the kubeconfigs: what all clusters that were ever joined are called, by who they are."""
 
 KARMADA = "cluster.karmada.io"
 """The group of objects that Karmada's control plane serves, and no cluster does."""
@@ -31,12 +39,15 @@ class Joined:
         Where its kubeconfig is now.
     troubles
         What is wrong with its nodes, a sentence each.
+    driven
+        Which kind of clusters the server drives that runs on the data folder; empty when none runs.
     """
 
     name: str
     file: Path
     cluster: Cluster | None
     troubles: tuple[str, ...] = ()
+    driven: str = ""
 
 
 def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = True, replace: bool = False) -> Joined:
@@ -56,8 +67,8 @@ def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = 
     Raises
     ------
     RejectedError
-        When the kubeconfig or a name is wrong, there is a cluster of that name already, or it is no cluster but
-        Karmada's control plane.
+        When the kubeconfig or a name is wrong, the name is another cluster's, the cluster was joined under another, or
+        it is no cluster but Karmada's control plane.
     UnavailableError
         When the cluster does not answer as it should.
     """
@@ -65,23 +76,54 @@ def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = 
     from seaway.adapters.kubernetes.connection.minify import alone
 
     context = context or current_context(kubeconfig)
-    name = name or cluster_name(context)
+    asked, name = name, name or cluster_name(context)
     if cluster_name(name) != name:
         raise RejectedError(f"{name!r} is no name for a cluster; {cluster_name(name)!r} would be", where="name")
-    folder = data / KUBECONFIGS
+    folder, driven = data / KUBECONFIGS, clusters_driven(data)
+    seen, troubles, uid = _look(alone(kubeconfig, context, name), name, kubeconfig) if look else (None, (), "")
+    known = _read_known(folder)
+    if uid:
+        name = _known_name(uid, name, asked, known, set(joined(data)))
     file = folder / f"{name}.yaml"
     if file.exists() and not replace:
         says = f"there is a cluster {name!r} already, see {file}; choose another --name, or --replace its kubeconfig"
         raise RejectedError(says, where="name")
-    text = alone(kubeconfig, context, name)
-    seen, troubles = _look(text, name, kubeconfig) if look else (None, ())
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _write(file, text)
-    return Joined(name, file, seen, troubles)
+    if uid and known.get(uid) != name:
+        _write(folder / KNOWN, json.dumps(known | {uid: name}) + "\n")
+    _write(file, alone(kubeconfig, context, name))
+    return Joined(name, file, seen and changed(seen, name=name), troubles, driven)
+
+
+def _known_name(uid: str, name: str, asked: str, known: Mapping[str, str], there: Set[str]) -> str:
+    """Return the name that a cluster is to have; the one it had, if it was joined before.
+
+    Parameters
+    ----------
+    asked
+        What the user wants it to be called; empty where it was not said.
+    known
+        Names of all clusters that were ever joined, by who they are.
+    there
+        Those that are joined now.
+    """
+    before = known.get(uid, "")
+    if before and before != name:
+        if before in there:
+            says = f"it is joined already, as {before!r}; choose that --name to --replace its kubeconfig"
+            raise RejectedError(says, where="name")
+        if asked:
+            says = f"it was joined before as {before!r} and keeps that name, by which its jobs are stored"
+            raise RejectedError(says, where="name")
+        return before
+    if not before and name in known.values():
+        says = f"{name!r} is another cluster, whose jobs are stored by that name; choose another --name"
+        raise RejectedError(says, where="name")
+    return name
 
 
 def leave(name: str, data: Path) -> Path:
-    """Take a cluster's kubeconfig out of the data folder; what runs there goes on.
+    """Take a cluster's kubeconfig out of the data folder; what runs there goes on, and its name stays its own.
 
     Raises
     ------
@@ -103,8 +145,18 @@ def joined(data: Path) -> list[str]:
     return sorted(file.stem for file in folder.glob("*.yaml")) if folder.is_dir() else []
 
 
-def _look(text: str, name: str, kubeconfig: Path) -> tuple[Cluster, tuple[str, ...]]:
-    """Connect, and see what is there."""
+def _read_known(folder: Path) -> dict[str, str]:
+    """Return the names of all clusters that were ever joined, by who they are."""
+    try:
+        return dict(json.loads((folder / KNOWN).read_bytes()))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError) as error:
+        raise RejectedError(f"cannot be read: {error}", where=str(folder / KNOWN)) from None
+
+
+def _look(text: str, name: str, kubeconfig: Path) -> tuple[Cluster, tuple[str, ...], str]:
+    """Connect, and see what is there, and who it is."""
     with tempfile.TemporaryDirectory(prefix="seaway-join-") as folder:
         file = Path(folder) / name
         _write(file, text)
@@ -144,11 +196,12 @@ def _refuse_karmada(file: Path, name: str, kubeconfig: Path) -> None:
         )
 
 
-def _see(folder: Path) -> tuple[Cluster, tuple[str, ...]]:
+def _see(folder: Path) -> tuple[Cluster, tuple[str, ...], str]:
     """Follow the one cluster of a folder until it has told what it has."""
     from seaway.adapters.kubernetes.backends import KubernetesBackends
 
-    backends = KubernetesBackends(folder)
+    names = ClusterNames()
+    backends = KubernetesBackends(folder, names=names)
     try:
         (cluster,) = backends.clusters()
         give_up_s = time.monotonic() + TRY_S
@@ -165,7 +218,7 @@ def _see(folder: Path) -> tuple[Cluster, tuple[str, ...]]:
         backends.close()
     assert seen is not None, "a complete answer has the nodes"
     said = [f"{where}: {each.text}" for where, found in troubles.items() for each in found if where.startswith("node/")]
-    return seen, tuple(said)
+    return seen, tuple(said), names.uid(seen.name)
 
 
 def _write(file: Path, text: str) -> None:

@@ -128,7 +128,7 @@ class ClusterSettings:
         With which seed things go wrong at random in simulated clusters; 0 for never.
     kubeconfig_dir
         Real clusters: a folder of kubeconfigs. Empty for ``kubeconfigs`` in the data folder, where
-        `seaway cluster join` puts them; simulated clusters when that is empty too.
+        `seaway cluster join` puts them; simulated clusters where none was ever joined.
     karmada
         Real clusters: the members of a Karmada control plane.
     namespace

@@ -17,6 +17,13 @@ app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
 
 MOST_TROUBLES = 5
 
+NOTES = {
+    "simulated": "`seaway up` runs with simulated clusters here: start it anew to drive {name}. Jobs that are not over "
+    "by then go there after the grace period, and run: cancel what was only tried out",
+    "set": "`seaway up` runs on the clusters that its settings name, and does not look at those that are joined",
+}
+"""What there is to know of a server that runs already, by the kind of clusters that it drives."""
+
 Data = Annotated[Path | None, typer.Option("--data", help="Data folder.", show_default="~/.local/share/seaway")]
 
 
@@ -81,13 +88,24 @@ def list_joined(data: Data = None) -> None:
 @app.command()
 def leave(name: Annotated[str, typer.Argument(help="The cluster.")], data: Data = None) -> None:
     """Leave a cluster: its kubeconfig is removed. What runs there goes on; drain it first to take it along."""
+    from seaway.bootstrap.joining import joined
     from seaway.bootstrap.joining import leave as do
 
-    do(name, data or data_folder())
-    typer.echo(f"{name} was left; jobs there are placed elsewhere after the grace period")
+    file = do(name, data or data_folder())
+    if joined(data or data_folder()):
+        typer.echo(f"{name} was left; jobs there are placed elsewhere after the grace period")
+        return
+    typer.echo(f"{name} was left, and was the last: its jobs count as running there until another cluster is joined")
+    typer.echo(f"`seaway up` goes on without clusters; to have simulated ones again, remove {file.parent}")
 
 
 def _tell(found: Joined) -> None:
+    _tell_cluster(found)
+    if note := NOTES.get(found.driven):
+        typer.echo(note.format(name=found.name))
+
+
+def _tell_cluster(found: Joined) -> None:
     if found.cluster is None:
         typer.echo(f"{found.name} is joined, without a look at it: {found.file}")
         return

@@ -23,11 +23,13 @@ from seaway.adapters.sqlalchemy.opening import open_store
 from seaway.api.app import make_app
 from seaway.api.server import Server, make_server
 from seaway.application.access import require_loopback
+from seaway.application.cluster_names import ClusterNames
 from seaway.application.maintenance import Maintenance
 from seaway.application.system_clock import SystemClock
-from seaway.bootstrap.clusters import make_clusters
+from seaway.bootstrap.clusters import Kind, make_clusters
 from seaway.bootstrap.data import DataFolder
 from seaway.bootstrap.duties import duties
+from seaway.bootstrap.joining import joined
 from seaway.bootstrap.plane import Plane, make_bearer, make_plane
 from seaway.bootstrap.settings import ServerSettings, Settings, load_settings
 from seaway.bootstrap.warming import warm_up
@@ -43,6 +45,9 @@ BACKLOG = 2048
 
 HELLO = "seaway submit --name hello --gpus 1 --gpu-memory 8GB --image ubuntu -- nvidia-smi"
 """A first job, with all that simulated clusters and real ones ask for."""
+
+JOIN = "seaway cluster join --kubeconfig FILE"
+"""How a fleet without clusters gets one."""
 
 IMPORTED_S = time.monotonic()
 """When this module was imported, by the monotonic clock."""
@@ -75,13 +80,15 @@ def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Pa
 
 def _serve(settings: Settings, folder: DataFolder, listener: socket.socket, turn: Turn) -> None:
     """Serve for as long as this process leads."""
-    with _running(settings, folder, turn) as plane:
+    with _running(settings, folder, turn) as (plane, kind):
         url = _url(settings.server, listener)
         first_token = _first_token(plane, folder)
 
         def welcome() -> None:
-            folder.announce(url)
+            folder.announce(url, kind)
             _welcome(plane, folder, url, first=first_token)
+            if kind is Kind.JOINED and not joined(folder.path):
+                Console(highlight=False, soft_wrap=True).print(f"No cluster is joined: {JOIN}")
 
         server = _Greeting(make_server(make_app(plane), settings.server).config, welcome)
         plane.writer.on_deposed(server.end)
@@ -156,15 +163,15 @@ def _require_tls(server: ServerSettings) -> None:
 
 
 @contextmanager
-def _running(settings: Settings, folder: DataFolder, turn: Turn) -> Iterator[Plane]:
-    """Have a control plane run."""
+def _running(settings: Settings, folder: DataFolder, turn: Turn) -> Iterator[tuple[Plane, Kind]]:
+    """Have a control plane run; say which clusters it drives."""
     if cold := never_compiled():
         Console(highlight=False).print("Compiling the engine: about a minute, once on this machine ...", style="dim")
         warm_up()
     clock = SystemClock()
     url = settings.database.url or folder.database_url
     store = open_store(url)
-    clusters = make_clusters(settings.clusters, clock, folder.path)
+    clusters = make_clusters(settings.clusters, clock, folder.path, ClusterNames(store))
     bearer = make_bearer(settings.oidc, clock)
     talker = turn.dispatcher(clock, settings.control.stale_s)
     plane = make_plane(
@@ -180,7 +187,7 @@ def _running(settings: Settings, folder: DataFolder, turn: Turn) -> Iterator[Pla
     if not cold:  # the engine is loaded beside the rest, ahead of the first job
         threading.Thread(target=warm_up, name="warm up", daemon=True).start()
     try:
-        yield plane
+        yield plane, clusters.kind
     finally:
         maintenance.stop()
         plane.stop()

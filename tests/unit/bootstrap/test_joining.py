@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from seaway.adapters.kubernetes.connection.contexts import contexts_of
+from seaway.bootstrap.data import DataFolder
 from seaway.bootstrap.joining import join, joined, leave
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.testing.kubernetes import ApiServer, KarmadaWorld
@@ -48,6 +50,46 @@ def test_a_cluster_is_joined_once_and_left(kubeconfig: Path, tmp_path: Path) -> 
         leave("alpha", tmp_path)
 
 
+def test_a_cluster_has_one_name_for_ever(kubeconfig: Path, tmp_path: Path) -> None:
+    """It is joined under one at a time; left and joined again it has the one that it had, and that is told."""
+    join(kubeconfig, "", "first", tmp_path)
+    with pytest.raises(RejectedError, match="joined already, as 'first'; choose that --name to --replace"):
+        join(kubeconfig, "", "", tmp_path)
+    leave("first", tmp_path)
+    with pytest.raises(RejectedError, match="joined before as 'first' and keeps that name"):
+        join(kubeconfig, "", "second", tmp_path)
+    found = join(kubeconfig, "", "", tmp_path)
+    assert (found.name, found.file.name, found.cluster.name if found.cluster else "") == (
+        "first",
+        "first.yaml",
+        "first",
+    )
+    assert contexts_of(found.file) == ("first",)
+
+
+def test_a_name_is_one_clusters_for_ever(kubeconfig: Path, tmp_path: Path) -> None:
+    """Another cluster takes the place of none, whether that one was left or is only to get another kubeconfig."""
+    join(kubeconfig, "", "", tmp_path)
+    with ApiServer("alpha", seed=1) as other:
+        file = other.kubeconfig(tmp_path / "other")
+        with pytest.raises(RejectedError, match="'alpha' is another cluster, whose jobs are stored by that name"):
+            join(file, "", "", tmp_path, replace=True)
+        leave("alpha", tmp_path)
+        with pytest.raises(RejectedError, match="choose another --name"):
+            join(file, "", "", tmp_path)
+        assert join(file, "", "beta", tmp_path).name == "beta"
+
+
+def test_what_a_running_server_makes_of_it_is_known(kubeconfig: Path, tmp_path: Path) -> None:
+    """Whoever joins can be told whether the server that runs on the folder will look at the cluster."""
+    assert join(kubeconfig, "", "", tmp_path, look=False).driven == ""
+    data = DataFolder(tmp_path)
+    data.announce("http://localhost:1", "simulated")
+    assert join(kubeconfig, "", "", tmp_path, look=False, replace=True).driven == "simulated"
+    data.close()
+    assert join(kubeconfig, "", "", tmp_path, look=False, replace=True).driven == ""
+
+
 def test_a_kubeconfig_is_replaced_only_by_one_that_works(kubeconfig: Path, tmp_path: Path) -> None:
     """The new one takes the old one's place in one step, once it was seen to work; nothing else is left behind."""
     file = join(kubeconfig, "", "", tmp_path, look=False).file
@@ -59,7 +101,7 @@ def test_a_kubeconfig_is_replaced_only_by_one_that_works(kubeconfig: Path, tmp_p
     join(kubeconfig, "", "", tmp_path, look=False, replace=True)
     assert "token: old" in file.read_text(encoding="utf-8")
     assert file.stat().st_mode & 0o777 == 0o600
-    assert list(file.parent.iterdir()) == [file]
+    assert [each.name for each in file.parent.iterdir()] == [file.name]
 
 
 def test_what_a_control_plane_of_karmada_is_for_is_said(tmp_path: Path) -> None:

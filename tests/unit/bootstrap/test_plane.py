@@ -10,9 +10,10 @@ import pytest
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.options import Options
 from seaway.application.changes import Change
+from seaway.application.cluster_names import ClusterNames
 from seaway.application.records import JobRecord
 from seaway.application.system_clock import SystemClock
-from seaway.bootstrap.clusters import make_clusters, read_fleet, some_faults
+from seaway.bootstrap.clusters import Kind, kind_of, make_clusters, read_fleet, some_faults
 from seaway.bootstrap.plane import make_bearer, make_plane
 from seaway.bootstrap.settings import ClusterSettings, IdentitySettings, Settings
 from seaway.domain.errors import RejectedError
@@ -68,13 +69,26 @@ def test_the_same_seed_draws_the_same_ids() -> None:
 
 def test_clusters_come_from_the_settings(tmp_path: Path) -> None:
     """A fleet by name or file, with state in the data folder, and faults where a seed is given."""
-    backends = make_clusters(ClusterSettings(fleet="demo"), SystemClock(), tmp_path).backends
+    backends = make_clusters(ClusterSettings(fleet="demo"), SystemClock(), tmp_path, ClusterNames()).backends
     assert isinstance(backends, SimulatedBackends)
     assert list((tmp_path / "clusters").iterdir())
     backends.close()
     assert some_faults(7).seed == 7
     with pytest.raises(RejectedError):
         read_fleet(str(tmp_path / "none.yaml"))
+
+
+def test_where_a_cluster_was_ever_joined_nothing_is_simulated(tmp_path: Path) -> None:
+    """Not even when the last was left; clusters that settings name go before those that were joined."""
+    assert kind_of(ClusterSettings(), tmp_path) is Kind.SIMULATED
+    (tmp_path / "kubeconfigs").mkdir()
+    assert kind_of(ClusterSettings(), tmp_path) is Kind.JOINED
+    made = make_clusters(ClusterSettings(), SystemClock(), tmp_path, ClusterNames())
+    assert (made.kind, list(made.backends.clusters())) == (Kind.JOINED, [])
+    made.close()
+    assert kind_of(ClusterSettings(fleet="fleet.yaml"), tmp_path) is Kind.SIMULATED
+    assert kind_of(ClusterSettings(simulated_url="http://localhost:1"), tmp_path) is Kind.SIMULATED
+    assert kind_of(ClusterSettings(kubeconfig_dir="elsewhere"), tmp_path) is Kind.SET
 
 
 def test_without_an_issuer_there_are_no_bearers() -> None:

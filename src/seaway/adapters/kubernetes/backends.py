@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from threading import Lock
@@ -14,16 +16,80 @@ from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.kinds import kinds_of
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.connection.api import Api
-from seaway.adapters.kubernetes.connection.contexts import Context, find
+from seaway.adapters.kubernetes.connection.contexts import Context, cluster_name, find
 from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.reactor import Reactor
+from seaway.adapters.kubernetes.connection.threads import in_thread
 from seaway.adapters.kubernetes.deploy.direct import Direct
 from seaway.adapters.kubernetes.deploy.writing import Objects
+from seaway.adapters.kubernetes.naming import WHO, name_all, suffixed, who
+from seaway.adapters.kubernetes.templates.options import Options
+from seaway.adapters.kubernetes.templates.registry import Templates
 from seaway.adapters.kubernetes.wishes import Wishes
+from seaway.application.cluster_names import ClusterNames
+from seaway.application.ports.backend import Answer, Command
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.network import Gateway, Link
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Met:
+    """A context, and what is known of where it leads.
+
+    Attributes
+    ----------
+    written_s
+        When its file was written.
+    uid
+        Who the cluster is; empty where that may not be read, None before it answered.
+    cluster
+        As it is followed; None for one that another context leads to already.
+    health
+        Of that. Nothing that the cluster says counts before its name is settled.
+    asking
+        Asks it who it is.
+    settled
+        Whether its name is kept.
+    """
+
+    written_s: float
+    uid: str | None = None
+    cluster: KubernetesCluster | None = None
+    health: Health | None = None
+    asking: Future[None] | None = None
+    settled: bool = False
+
+    def leave(self) -> None:
+        """End following it."""
+        if self.asking:
+            self.asking.cancel()
+        if self.cluster:
+            self.cluster.close()
+        self.cluster, self.settled = None, False
+
+
+class _Certain(Direct):
+    """Carries nothing out before it is certain which cluster it is.
+
+    Parameters
+    ----------
+    health
+        Knows that.
+    """
+
+    def __init__(
+        self, objects: Objects, view: ClusterView, options: Options, templates: Templates, health: Health
+    ) -> None:
+        super().__init__(objects, view, options, templates)
+        self._health = health
+
+    async def carry_out(self, command: Command) -> Answer:
+        """Carry out a command; raises as `Deployer.carry_out`."""
+        if not self._health.has(WHO):
+            raise UnavailableError(f"{command.cluster} has not said yet which cluster it is")
+        return await super().carry_out(command)
 
 
 class KubernetesBackends:
@@ -33,6 +99,8 @@ class KubernetesBackends:
     ----------
     folder
         Its files are looked at every time when somebody asks for the clusters.
+    names
+        What clusters are called; None to remember it for as long as this process lives.
 
     Raises
     ------
@@ -40,15 +108,23 @@ class KubernetesBackends:
         When the folder cannot be read.
     """
 
-    def __init__(self, folder: Path, wishes: Wishes | None = None, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        wishes: Wishes | None = None,
+        seed: int | None = None,
+        names: ClusterNames | None = None,
+    ) -> None:
         self._folder = folder
         self._wishes = wishes or Wishes()
         self._random = Random(seed)  # spreads retries; nothing secret
+        self._names = names or ClusterNames()
         find(folder)
         self._reactor = Reactor()
         self._looking = Lock()
-        self._clusters: dict[Context, tuple[float, KubernetesCluster]] = {}
-        self._told: dict[Path, str] = {}
+        self._closed = False
+        self._met: dict[Context, _Met] = {}
+        self._told: frozenset[str] = frozenset()
 
     def clusters(self) -> Sequence[KubernetesCluster]:
         """Return the clusters by name, as the folder has them now.
@@ -56,30 +132,72 @@ class KubernetesBackends:
         Raises
         ------
         UnavailableError
-            When the folder cannot be read right now.
+            When the folder cannot be read right now, or the names of clusters cannot be.
         """
         with self._looking:
-            return self._look()
+            self._look()
+            followed = [each.cluster for each in self._met.values() if each.cluster]
+            return tuple(sorted(followed, key=lambda each: each.cluster))
 
-    def _look(self) -> tuple[KubernetesCluster, ...]:
-        """Join and leave clusters, so that they are those of the folder."""
+    def _look(self) -> None:
+        """Join and leave clusters, so that they are those of the folder, by their names."""
         try:
-            found = find(self._folder, self._clusters)
+            found = find(self._folder)
         except RejectedError as error:
             raise UnavailableError(error.message) from None
-        self._tell(found.broken)
-        there: dict[Context, tuple[float, KubernetesCluster]] = {}
-        for context in found.contexts:
-            written_s = _written_s(context.file)
-            before = self._clusters.pop(context, None)
-            if before and before[0] != written_s:
-                before[1].close()
-                before = None
-            there[context] = before or (written_s, self._join(context))
-        for _, left in self._clusters.values():
-            left.close()
-        self._clusters = there
-        return tuple(cluster for _, cluster in there.values())
+        there = {context: self._still(context) for context in found.contexts}
+        names = self._name(there)
+        for context, left in self._met.items():
+            if there.get(context) is not left:
+                left.leave()
+        self._met = there
+        troubles = [*found.broken.values()]
+        for context, met in there.items():
+            name = names.get(context, "")
+            if met.cluster and met.cluster.cluster != name:
+                met.leave()
+            if name and not met.cluster:
+                self._join(context, met, name)
+            if not name:
+                what = self._names.of(met.uid, context.server)
+                troubles.append(f"{_where(context)} leads to {what}, as another does; it is passed over")
+        self._tell(troubles)
+        self._settle(names)
+
+    def _still(self, context: Context) -> _Met:
+        """Return what is known of a context; nothing when its file was written anew."""
+        written_s = _written_s(context.file)
+        before = self._met.get(context)
+        return before if before and before.written_s == written_s else _Met(written_s)
+
+    def _name(self, there: Mapping[Context, _Met]) -> dict[Context, str]:
+        """Return what the clusters are to be called to which contexts lead."""
+        called = {(each.file, each.context): met.cluster.cluster for each, met in self._met.items() if met.cluster}
+        before = {each: name for each in there if (name := called.get((each.file, each.context)))}
+        return name_all({each: met.uid for each, met in there.items()}, before, self._names)
+
+    def _settle(self, names: Mapping[Context, str]) -> None:
+        """Keep the names of clusters that said who they are; what those tell counts from then on."""
+        for context, met in self._met.items():
+            if met.uid is None or met.settled or not met.cluster or names.get(context) != met.cluster.cluster:
+                continue
+            name = met.cluster.cluster
+            self._warn(context, name, known=self._names.of(met.uid, context.server) == name)
+            self._names.keep(name, met.uid, context.server)
+            met.settled = True
+            assert met.health
+            met.health.heard(WHO)
+
+    def _warn(self, context: Context, name: str, *, known: bool) -> None:
+        """Say when a context does not lead to the cluster that its name says."""
+        plain = cluster_name(context.context)
+        if known and name not in {plain, suffixed(context)}:
+            log.warning("%s leads to the cluster that is known as %s, and is called so", _where(context), name)
+        elif not known and name != plain and plain in self._names.taken():
+            says = (
+                "%s leads to another cluster than the one known as %s: it is called %s, and has none of that one's jobs"
+            )
+            log.warning(says, _where(context), plain, name)
 
     def gateways(self) -> Sequence[Gateway]:
         """Return the gateways; nothing tells of any yet."""
@@ -92,25 +210,44 @@ class KubernetesBackends:
     def close(self) -> None:
         """Leave all clusters."""
         with self._looking:
-            for _, cluster in self._clusters.values():
-                cluster.close()
+            self._closed = True
+            for met in self._met.values():
+                met.leave()
         self._reactor.close()
 
-    def _join(self, context: Context) -> KubernetesCluster:
+    def _join(self, context: Context, met: _Met, name: str) -> None:
         """Begin to follow a cluster."""
         wishes = self._wishes
-        api = Api(context.name, Credentials(context.file, context.context), call_s=wishes.call_s)
-        health = Health(sources(kinds_of(wishes.templates)))
-        view = ClusterView(wishes.described(context.name), health, self._reactor.later, wishes.limits, wishes.namespace)
-        deployer = Direct(Objects(api, wishes.namespace), view, wishes.options(view), wishes.templates)
-        return KubernetesCluster(self._reactor, api, view, health, deployer, self._random, wishes.scraping)
+        api = Api(name, Credentials(context.file, context.context), call_s=wishes.call_s)
+        met.health = health = Health((WHO, *sources(kinds_of(wishes.templates))))
+        view = ClusterView(wishes.described(name), health, self._reactor.later, wishes.limits, wishes.namespace)
+        objects, options = Objects(api, wishes.namespace), wishes.options(view)
+        deployer = _Certain(objects, view, options, wishes.templates, health)
+        met.cluster = KubernetesCluster(self._reactor, api, view, health, deployer, self._random, wishes.scraping)
+        if met.uid is None:
+            met.asking = self._reactor.keep(f"who {name} is", self._ask(met, api, health))
 
-    def _tell(self, broken: Mapping[Path, str]) -> None:
-        """Say once of every file that it is no kubeconfig."""
-        for file, why in broken.items():
-            if self._told.get(file) != why:
+    async def _ask(self, met: _Met, api: Api, health: Health) -> None:
+        """Find out who a cluster is, and keep its name where it has the right one; else the next look mends that."""
+        met.uid = await who(api, health, self._random)
+        in_thread(self._settle_soon)
+
+    def _settle_soon(self) -> None:
+        """Keep names that are right, in a thread that may wait."""
+        with self._looking:
+            if not self._closed:
+                self._settle(self._name(self._met))
+
+    def _tell(self, troubles: Sequence[str]) -> None:
+        """Say once what is wrong with files and contexts."""
+        for why in troubles:
+            if why not in self._told:
                 log.warning("%s", why)
-        self._told = dict(broken)
+        self._told = frozenset(troubles)
+
+
+def _where(context: Context) -> str:
+    return f"the context {context.context!r} of {context.file}"
 
 
 def _written_s(file: Path) -> float:

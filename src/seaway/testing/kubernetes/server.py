@@ -113,7 +113,7 @@ class ApiServer:
     bookmark_s
         How often bookmarks are sent, seconds.
     seed
-        Of uids and generated names.
+        Of uids and generated names, with the name: another of both is another cluster.
     controllers
         Who works there, of `CONTROLLERS`; all by default.
     pace
@@ -163,7 +163,7 @@ class ApiServer:
         self.name = name
         self.token = secrets.token_hex(16)
         self.kinds = Kinds(kinds, without)
-        self.store = Store(self.kinds, seed, history)
+        self.store = Store(self.kinds, f"{seed} {name}", history)
         self.verbs = Verbs(self.store)
         self.lister = Lister(self.store)
         self.watches = Watches(self.store, self.lister, bookmark_s)

@@ -175,7 +175,7 @@ class Store:
         What each uid owns.
     """
 
-    def __init__(self, kinds: Kinds, seed: int = 0, history: int = 5000) -> None:
+    def __init__(self, kinds: Kinds, seed: int | str = 0, history: int = 5000) -> None:
         self.kinds = kinds
         self.version = 1
         self.shelves = {kind: Shelf(history) for kind in kinds.all}

@@ -1,10 +1,11 @@
-"""Which clusters a folder of kubeconfigs names: one for every context of every file."""
+"""Which ways into clusters a folder of kubeconfigs has: one for every context of every file."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,23 +18,23 @@ LARGEST_FILE = 1 << 20
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Context:
-    """One cluster of a kubeconfig.
+    """One way into a cluster.
 
     Attributes
     ----------
-    name
-        What Seaway calls the cluster: the context's name, with ``-`` for what names cannot have.
     file
         The kubeconfig.
     context
-        The context's own name there.
+        The context's name there.
+    server
+        By what its API server is known: a digest of address and certificate authority; empty where it names none.
     """
 
-    name: str
     file: Path
     context: str
+    server: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Found:
     Attributes
     ----------
     contexts
-        By name.
+        By file, in the order that they have there.
     broken
         Files that are no kubeconfig, by path, and why.
     """
@@ -60,15 +61,28 @@ def contexts_of(file: Path) -> tuple[str, ...]:
     RejectedError
         When the file is none, or has no context; says why.
     """
-    written = _read(file)
+    return tuple(_contexts(file, _read(file)))
+
+
+def _contexts(file: Path, written: Any) -> dict[str, Any]:  # noqa: ANN401  # whatever somebody wrote
+    """Return what a kubeconfig says of each of its contexts, by name."""
     if not isinstance(written, dict) or written.get("kind", "Config") != "Config":
         raise RejectedError(f"{file} is no kubeconfig")
-    entries = written.get("contexts")
-    names = [each.get("name") for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
-    found = tuple(name for name in names if isinstance(name, str) and name)
+    found = _named(written, "contexts", "context")
     if not found:
         raise RejectedError(f"{file} has no context")
     return found
+
+
+def _named(written: dict[str, Any], kind: str, key: str) -> dict[str, Any]:
+    """Return the entries of a list of a kubeconfig by name."""
+    entries = written.get(kind)
+    pairs = (
+        [(each.get("name"), each.get(key)) for each in entries if isinstance(each, dict)]
+        if isinstance(entries, list)
+        else []
+    )
+    return {name: entry for name, entry in pairs if isinstance(name, str) and name}
 
 
 def current_context(file: Path) -> str:
@@ -88,11 +102,10 @@ def current_context(file: Path) -> str:
     raise RejectedError(f"{file} has no current context; choose one of: {', '.join(names)}")
 
 
-def find(folder: Path, known: Iterable[Context] = ()) -> Found:
+def find(folder: Path) -> Found:
     """Look through a folder for kubeconfigs; files that start with a dot and folders in it are passed over.
 
-    Equal names get the file's name as a suffix; those that are `known` already keep theirs. Files that are broken are
-    told of; the others go on.
+    Files that are broken are told of; the others go on.
 
     Raises
     ------
@@ -103,19 +116,17 @@ def find(folder: Path, known: Iterable[Context] = ()) -> Found:
         files = sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
     except OSError as error:
         raise RejectedError(f"the folder of kubeconfigs {folder} cannot be read: {error.strerror}") from None
-    pairs: list[tuple[Path, str]] = []
+    contexts: list[Context] = []
     broken: dict[Path, str] = {}
     for file in files:
         try:
-            pairs += [(file, context) for context in contexts_of(file)]
+            written = _read(file)
+            contexts += [
+                Context(file, name, _server(file, written, said)) for name, said in _contexts(file, written).items()
+            ]
         except RejectedError as error:
             broken[file] = error.message
-    return Found(
-        tuple(
-            sorted(_named(pairs, {(each.file, each.context): each.name for each in known}), key=lambda each: each.name)
-        ),
-        broken,
-    )
+    return Found(tuple(contexts), broken)
 
 
 def cluster_name(context: str) -> str:
@@ -123,23 +134,20 @@ def cluster_name(context: str) -> str:
     return NOT_IN_NAMES.sub("-", context).strip("-.") or "cluster"
 
 
-def _named(pairs: list[tuple[Path, str]], known: Mapping[tuple[Path, str], str]) -> list[Context]:
-    """Give every context a name of its own."""
-    kept = {pair: known[pair] for pair in pairs if pair in known}
-    fresh = [pair for pair in pairs if pair not in kept]
-    often = Counter([*kept.values(), *(cluster_name(context) for _, context in fresh)])
-    taken = set(kept.values())
-    named = [Context(name, *pair) for pair, name in kept.items()]
-    for file, context in fresh:
-        name = cluster_name(context)
-        if often[name] > 1:
-            name = f"{name}-{cluster_name(file.stem)}"
-        unique, number = name, 2
-        while unique in taken:
-            unique, number = f"{name}-{number}", number + 1
-        taken.add(unique)
-        named.append(Context(unique, file, context))
-    return named
+def _server(file: Path, written: dict[str, Any], context: Any) -> str:  # noqa: ANN401  # whatever somebody wrote
+    """Say by what the API server of a context is known: how it is reached, and which authority vouches for it."""
+    name = context.get("cluster") if isinstance(context, dict) else None
+    cluster = _named(written, "clusters", "cluster").get(name) if isinstance(name, str) else None
+    if not isinstance(cluster, dict) or not cluster.get("server"):
+        return ""
+    authority = cluster.get("certificate-authority-data")
+    if not authority and isinstance(path := cluster.get("certificate-authority"), str):
+        try:
+            authority = base64.b64encode((file.parent / path).read_bytes()).decode()
+        except OSError:
+            authority = path
+    ways = [authority, *(cluster.get(each) for each in ("server", "tls-server-name", "proxy-url"))]
+    return hashlib.sha256(json.dumps(ways, default=str).encode()).hexdigest()
 
 
 def _read(file: Path) -> Any:  # noqa: ANN401  # whatever somebody wrote

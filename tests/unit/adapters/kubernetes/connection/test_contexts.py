@@ -22,26 +22,34 @@ def test_every_context_of_every_file_is_a_cluster(tmp_path: Path) -> None:
     """Every context of every file is a cluster."""
     write(tmp_path / "a.yaml", "east", "west")
     write(tmp_path / "b", "north")
-    assert [(each.name, each.file.name) for each in find(tmp_path).contexts] == [
+    assert [(each.context, each.file.name) for each in find(tmp_path).contexts] == [
         ("east", "a.yaml"),
-        ("north", "b"),
         ("west", "a.yaml"),
+        ("north", "b"),
     ]
 
 
-def test_equal_names_get_the_files_name(tmp_path: Path) -> None:
-    """Equal names get the files name."""
-    write(tmp_path / "one.yaml", "default", "alone")
-    write(tmp_path / "two.yaml", "default")
-    assert [each.name for each in find(tmp_path).contexts] == ["alone", "default-one", "default-two"]
-
-
-def test_names_stay_apart_even_where_the_files_name_does_not_help(tmp_path: Path) -> None:
-    """Names stay apart even where the files name does not help."""
-    write(tmp_path / "one.yaml", "default")
-    write(tmp_path / "one.conf", "default")
-    names = [each.name for each in find(tmp_path).contexts]
-    assert names == ["default-one", "default-one-2"]
+def test_a_server_is_known_by_address_and_authority(tmp_path: Path) -> None:
+    """However it is written and whoever comes: in the file or beside it; another address or authority is another."""
+    (tmp_path / "ca.crt").write_bytes(b"ca")
+    given: list[dict[str, str]] = [
+        {"server": "https://a", "certificate-authority-data": "Y2E="},
+        {"server": "https://a", "certificate-authority": "ca.crt"},
+        {"server": "https://b", "certificate-authority": "ca.crt"},
+        {"server": "https://a"},
+        {"server": "https://a", "certificate-authority": "gone.crt"},
+        {"server": "https://a", "tls-server-name": "b"},
+    ]
+    for number, cluster in enumerate(given):
+        config = {
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": f"{number}"}}],
+        }
+        (tmp_path / f"{number}").write_text(yaml.safe_dump(config), encoding="utf-8")
+    servers = [each.server for each in find(tmp_path).contexts]
+    assert servers[0] == servers[1]
+    assert len(set(servers)) == len(given) - 1
+    assert find(write(tmp_path / "none", "east").parent).contexts[-1].server == ""
 
 
 @pytest.mark.parametrize(
@@ -68,7 +76,7 @@ def test_a_broken_file_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     write(tmp_path / ".hidden", "hidden")
     (tmp_path / "folder").mkdir()
     found = find(tmp_path)
-    assert [each.name for each in found.contexts] == ["good"]
+    assert [each.context for each in found.contexts] == ["good"]
     assert {file.name for file in found.broken} == {"bad.yaml", "pod.yaml", "binary", "empty.yaml"}
     assert "no context" in found.broken[tmp_path / "empty.yaml"]
 
@@ -99,16 +107,5 @@ def test_whatever_a_file_makes_of_its_reader_the_others_go_on(text: str, tmp_pat
     write(tmp_path / "good", "alpha")
     (tmp_path / "bad").write_text(text, encoding="utf-8")
     found = find(tmp_path)
-    assert [each.name for each in found.contexts] == ["alpha"]
+    assert [each.context for each in found.contexts] == ["alpha"]
     assert "bad is no YAML" in found.broken[tmp_path / "bad"]
-
-
-def test_a_cluster_that_is_known_keeps_its_name(tmp_path: Path) -> None:
-    """A file that comes later with the same context gets the suffix: under a new name a cluster would be another."""
-    write(tmp_path / "zeta", "default")
-    known = find(tmp_path).contexts
-    write(tmp_path / "alpha", "default")
-    assert {each.file.name: each.name for each in find(tmp_path, known).contexts} == {
-        "zeta": "default",
-        "alpha": "default-alpha",
-    }

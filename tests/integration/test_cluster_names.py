@@ -1,0 +1,118 @@
+"""Jobs stay where they run when kubeconfigs come, go and are called otherwise, and Seaway is started anew."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.wishes import Wishes
+from seaway.application.cluster_names import ClusterNames
+from seaway.application.control.settings import ControlSettings
+from seaway.application.records import JobRecord
+from seaway.application.system_clock import SystemClock
+from seaway.application.transitions import accepted
+from seaway.bootstrap.plane import Plane, make_plane
+from seaway.bootstrap.settings import Settings
+from seaway.domain.ids import JobIds
+from seaway.domain.job import Demand, ResourceRequest
+from seaway.domain.job_spec import JobSpec, Run
+from seaway.domain.lifecycle import JobState
+from seaway.testing.kubernetes import ApiServer
+from seaway.testing.kubernetes.kinds import PODS
+from seaway.testing.memory_store import MemoryStore
+from tests.conformance.test_kubernetes_backends import gpu_node
+
+pytestmark = pytest.mark.slow
+
+WAIT_S = 20.0
+CONTROL = ControlSettings(stale_s=0.5, grace_s=1, retry_s=0.1, most_retry_s=0.5, hold_s=0.5, poll_s=0.1)
+
+
+@contextmanager
+def running(folder: Path, store: MemoryStore) -> Iterator[Plane]:
+    """Have a control plane run on a folder of kubeconfigs."""
+    backends = KubernetesBackends(folder, Wishes(call_s=1), names=ClusterNames(store))
+    plane = make_plane(Settings(control=CONTROL), store, backends, SystemClock())
+    plane.start()
+    try:
+        yield plane
+    finally:
+        plane.stop()
+        backends.close()
+
+
+def wait(what: Callable[[], object], why: str) -> None:
+    """Wait until something is so."""
+    give_up_s = time.monotonic() + WAIT_S
+    while not what():
+        if time.monotonic() > give_up_s:
+            pytest.fail(f"never seen: {why}")
+        time.sleep(0.02)
+
+
+def up(plane: Plane) -> set[str]:
+    """Return the clusters that answer."""
+    return {each.name for each in plane.overview.clusters() if each.state.value == "up"}
+
+
+def submit(plane: Plane) -> str:
+    """Take a service in; return its id."""
+    now_ns = time.time_ns()
+    spec = JobSpec("work", Demand(ResourceRequest(500, 256, 1, 20_000)), template="deployment", run=Run("image"))
+    record = JobRecord(JobIds(Random(1)).draw(now_ns), spec, JobState.PENDING, now_ns, now_ns, "ada", "accepted")
+    plane.writer.commit([accepted(record)])
+    return record.id
+
+
+def test_a_job_stays_where_it_runs_whatever_its_cluster_is_called_by_kubeconfigs(tmp_path: Path) -> None:
+    """Beside another cluster of that name, after a restart, and by another context it is the same attempt."""
+    folder, store = tmp_path, MemoryStore()
+    with ApiServer("gpu", seed=1) as first, ApiServer("gpu", seed=2) as second:
+        for number, server in enumerate((first, second)):
+            server.put(gpu_node(f"n{number}", 2))
+        file = first.kubeconfig(folder / "zeta")
+        with running(folder, store) as plane:
+            wait(lambda: up(plane) == {"gpu"}, "the cluster")
+            job_id = submit(plane)
+            wait(lambda: (job := store.job(job_id)) and job.state is JobState.RUNNING, "the job")
+            second.kubeconfig(folder / "alpha")
+            wait(lambda: up(plane) == {"gpu", "gpu-alpha"}, "the other cluster")
+        with running(folder, store) as plane:
+            wait(lambda: up(plane) == {"gpu", "gpu-alpha"}, "both clusters after a restart")
+        text = file.read_text(encoding="utf-8").replace("gpu", "renamed")
+        file.unlink()
+        (folder / "beta").write_text(text, encoding="utf-8")
+        with running(folder, store) as plane:
+            wait(lambda: up(plane) == {"gpu", "gpu-alpha"}, "both clusters by another context")
+            time.sleep(2 * CONTROL.grace_s)
+            job = store.job(job_id)
+            assert job
+            assert (job.state, job.attempt, job.clusters) == (JobState.RUNNING, 1, ("gpu",))
+        assert (len(first.list(PODS, "seaway")), len(second.list(PODS, "seaway"))) == (1, 0)
+
+
+def test_a_job_is_not_looked_for_in_the_cluster_that_took_the_place_of_its_own(tmp_path: Path) -> None:
+    """When its kubeconfig leads to another cluster it is lost there, and placed anew after the grace period."""
+    folder, store = tmp_path, MemoryStore()
+    with ApiServer("gpu", seed=1) as first, ApiServer("gpu", seed=2) as second:
+        for number, server in enumerate((first, second)):
+            server.put(gpu_node(f"n{number}", 2))
+        first.kubeconfig(folder / "one")
+        with running(folder, store) as plane:
+            wait(lambda: up(plane) == {"gpu"}, "the cluster")
+            job_id = submit(plane)
+            wait(lambda: (job := store.job(job_id)) and job.state is JobState.RUNNING, "the job")
+            second.kubeconfig(folder / "one")
+            wait(lambda: up(plane) == {"gpu-one"}, "the other cluster")
+            wait(
+                lambda: (job := store.job(job_id)) and (job.state, job.attempt) == (JobState.RUNNING, 2), "the job anew"
+            )
+        events = "\n".join(each.reason for each in store.events(0, 1000, job_id=job_id))
+        assert "gpu is not of the fleet any more; it is placed elsewhere" in events
+        assert "made again" not in events

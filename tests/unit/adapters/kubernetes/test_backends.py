@@ -1,0 +1,166 @@
+"""A folder of kubeconfigs that changes: every cluster keeps its name, and nothing is taken for another."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.naming import WHO
+from seaway.adapters.kubernetes.wishes import Wishes
+from seaway.application.cluster_names import ClusterNames
+from seaway.application.ports.backend import Removal
+from seaway.domain.errors import UnavailableError
+from seaway.testing.kubernetes import ApiServer
+from seaway.testing.memory_store import MemoryStore
+
+WAIT_S = 10.0
+
+
+@pytest.fixture
+def servers() -> Iterator[list[ApiServer]]:
+    """Have two clusters whose kubeconfigs call them the same."""
+    with ApiServer("gpu", seed=1) as one, ApiServer("gpu", seed=2) as two:
+        yield [one, two]
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    """Make a store that outlives processes."""
+    made = MemoryStore()
+    made.lead("me")
+    return made
+
+
+@contextmanager
+def process(folder: Path, store: MemoryStore) -> Iterator[KubernetesBackends]:
+    """Have a process look at a folder."""
+    backends = KubernetesBackends(folder, Wishes(call_s=1), seed=1, names=ClusterNames(store))
+    try:
+        yield backends
+    finally:
+        backends.close()
+
+
+def look(backends: KubernetesBackends) -> dict[str, bool]:
+    """Return the clusters, and whether each is heard."""
+    return {each.cluster: heard(each.changes) for each in backends.clusters()}
+
+
+def heard(changes: Callable[[str, float], object]) -> bool:
+    """Tell whether a cluster answers."""
+    try:
+        changes("", 0)
+    except UnavailableError:
+        return False
+    return True
+
+
+def await_names(backends: KubernetesBackends, *names: str) -> None:
+    """Wait until there are these clusters, and all are heard."""
+    give_up_s = time.monotonic() + WAIT_S
+    while (seen := look(backends)) != dict.fromkeys(sorted(names), True):
+        if time.monotonic() > give_up_s:
+            pytest.fail(f"there are {seen}")
+        time.sleep(0.01)
+
+
+def test_a_kubeconfig_that_comes_gives_nobody_another_name(
+    servers: list[ApiServer], store: MemoryStore, tmp_path: Path
+) -> None:
+    """A cluster keeps its name when another with that name comes, also in the next process, and in its file's place."""
+    old, new = servers
+    old.kubeconfig(tmp_path / "zeta")
+    with process(tmp_path, store) as backends:
+        await_names(backends, "gpu")
+        new.kubeconfig(tmp_path / "alpha")
+        await_names(backends, "gpu", "gpu-alpha")
+    with process(tmp_path, store) as backends:
+        assert look(backends).keys() == {"gpu", "gpu-alpha"}
+        await_names(backends, "gpu", "gpu-alpha")
+    assert [row.name for row in store.cluster_names()] == ["gpu", "gpu-alpha"]
+
+
+def test_a_cluster_that_comes_back_under_another_name_is_the_same(
+    servers: list[ApiServer], store: MemoryStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Left and joined by another kubeconfig it has the name that it had, and that is said."""
+    with process(tmp_path, store) as backends:
+        servers[0].kubeconfig(tmp_path / "one")
+        await_names(backends, "gpu")
+        (tmp_path / "one").unlink()
+        await_names(backends)
+        file = servers[0].kubeconfig(tmp_path / "two")
+        text = file.read_text(encoding="utf-8").replace("gpu", "other")
+        file.write_text(
+            text.replace(servers[0].url, servers[0].url.replace("127.0.0.1", "localhost")), encoding="utf-8"
+        )
+        await_names(backends, "gpu")
+    assert "leads to the cluster that is known as gpu, and is called so" in caplog.text
+
+
+def test_another_cluster_in_a_ones_place_is_not_taken_for_it(
+    servers: list[ApiServer], store: MemoryStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A kubeconfig that leads elsewhere from now on brings a cluster of another name, and that is said."""
+    with process(tmp_path, store) as backends:
+        servers[0].kubeconfig(tmp_path / "one")
+        await_names(backends, "gpu")
+        servers[1].kubeconfig(tmp_path / "one")
+        await_names(backends, "gpu-one")
+    assert "leads to another cluster than the one known as gpu: it is called gpu-one" in caplog.text
+
+
+def test_a_cluster_made_anew_at_its_old_address_is_another(store: MemoryStore, tmp_path: Path) -> None:
+    """Before it says who it is it goes by the old one's name, and nothing that it says counts; then it has its own."""
+    with ApiServer("gpu", seed=1) as old:
+        file, port = old.kubeconfig(tmp_path / "one"), int(old.url.rpartition(":")[2])
+        with process(tmp_path, store) as backends:
+            await_names(backends, "gpu")
+    with ApiServer("gpu", seed=2, port=port) as new, process(tmp_path, store) as backends:
+        silence = new.faults.hang(WHO)
+        new.kubeconfig(file)
+        assert look(backends) == {"gpu": False}
+        time.sleep(0.3)
+        assert look(backends) == {"gpu": False}
+        (cluster,) = backends.clusters()
+        with pytest.raises(UnavailableError, match="gpu has not said yet which cluster it is"):
+            cluster.send([Removal("job", 1, "gpu")])[0].result(WAIT_S)
+        new.faults.end(silence)
+        await_names(backends, "gpu-one")
+
+
+def test_a_cluster_that_may_not_say_who_it_is_goes_by_its_server(
+    servers: list[ApiServer], store: MemoryStore, tmp_path: Path
+) -> None:
+    """Without the right to read that it is heard all the same, and keeps its name when the right comes."""
+    file = servers[0].kubeconfig(tmp_path / "one")
+    refused = servers[0].faults.error(403, WHO)
+    with process(tmp_path, store) as backends:
+        await_names(backends, "gpu")
+    (row,) = store.cluster_names()
+    assert (row.name, row.uid) == ("gpu", "")
+    servers[0].faults.end(refused)
+    file.rename(tmp_path / "two")
+    with process(tmp_path, store) as backends:
+        await_names(backends, "gpu")
+    assert store.cluster_names()[0].uid
+
+
+def test_two_kubeconfigs_of_one_cluster_are_one_cluster(
+    servers: list[ApiServer], store: MemoryStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The second is passed over, which is said once; when the first goes it takes its place, and the name stays."""
+    servers[0].kubeconfig(tmp_path / "one")
+    with process(tmp_path, store) as backends:
+        await_names(backends, "gpu")
+        servers[0].kubeconfig(tmp_path / "two")
+        await_names(backends, "gpu")
+        look(backends)
+        assert caplog.text.count("two leads to gpu, as another does; it is passed over") == 1
+        (tmp_path / "one").unlink()
+        await_names(backends, "gpu")
