@@ -7,6 +7,7 @@ import logging
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from seaway.api.replies import problem
 from seaway.application.login_limit import TooManyFailuresError
@@ -88,7 +89,15 @@ def answer(error: Exception, path: str) -> Response:
 
 def answer_http(request: Request, error: Exception) -> Response:
     """Answer what the framework found wrong, like an unknown path."""
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        error = HTTPException(405, headers={"allow": _allowed(request)})
     return answer(error, request.url.path)
+
+
+def _allowed(request: Request) -> str:
+    """List the methods that a path takes; the framework knows those of its first route only."""
+    routes = (each for each in request.app.router.routes if each.matches(request.scope)[0] is not Match.NONE)
+    return ", ".join(sorted({method for each in routes for method in each.methods}))
 
 
 def _plain(error: HTTPException) -> str:

@@ -254,7 +254,9 @@ def _close(snapshot: Snapshot, places: Iterable[str]) -> set[tuple[str, str]]:
         cluster, _, node = place.partition("/")
         found = {key for key in snapshot.node_index if key[0] == cluster and node in {"", key[1]}}
         if not found:
-            raise RejectedError(f"there is no {'node' if node else 'cluster'} {place!r}", where="drain")
+            there = ", ".join(sorted({key[0] for key in snapshot.node_index}))
+            known = "" if node else f"; there are: {there}"
+            raise RejectedError(f"there is no {'node' if node else 'cluster'} {place!r}{known}", where="drain")
         drained |= found
     for key in drained:
         put_node(snapshot, key[0], replace(snapshot.nodes[snapshot.node_index[key]], ready=False))
@@ -340,7 +342,7 @@ def _consequences(  # the two sides of a comparison
     stopped = tuple(each for each in moves if each.before and not each.after)
     left = tuple(each for each in moves if not each.before and not each.after)
     parts = [
-        f"{len(moved)} jobs would move",
+        f"{len(moved)} {'job' if len(moved) == 1 else 'jobs'} would move",
         f"{len(started)} of {len(waiting) + _asked(tasks)} that wait would start",
         f"{len(stopped)} that run would have to wait",
     ]

@@ -309,7 +309,8 @@ def _from_file(path: Path | None, problems: list[RejectedError]) -> list[Given]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        problems.append(RejectedError(str(error), where=str(path)))
+        why = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
+        problems.append(RejectedError(why, where=str(path)))
         return []
     given: list[Given] = []
     for section, table in content.items():

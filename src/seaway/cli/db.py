@@ -213,11 +213,14 @@ def new_admin_token(database: Database = None, data: Data = None) -> None:
         store = open_store(url)
         try:
             store.lead(f"{SystemRandom().getrandbits(64):016x}")
-            secret = Access(store, Writer(store), SystemClock()).new_admin_token("seaway db")
+            access = Access(store, Writer(store), SystemClock())
+            secret = access.new_admin_token("seaway db")
+            holding = [token for token in access.tokens() if token.revoked_ns is None]
         finally:
             store.close()
         folder.write_token(secret)
     finally:
         folder.close()
     typer.echo(f"A new admin token is in {folder.admin_token}; commands on this machine find it there.")
-    typer.echo("Tokens that were lost still hold: `seaway token list`, then `seaway token revoke ID`.")
+    if len(holding) > 1:
+        typer.echo("Tokens that were lost still hold: `seaway token list`, then `seaway token revoke ID`.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import signal
@@ -206,7 +207,8 @@ def _listening(server: ServerSettings) -> Iterator[socket.socket]:
     except OSError as error:
         listener.close()
         where = f"{server.host}:{server.port}"
-        raise RejectedError(f"cannot listen there: {error.strerror}; choose another --port", where=where) from error
+        other = "--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "--host"
+        raise RejectedError(f"cannot listen there: {error.strerror}; choose another {other}", where=where) from error
     with listener:
         yield listener
 

@@ -126,7 +126,7 @@ def test_a_file_that_cannot_be_read_is_one_mistake_among_others(tmp_path: Path, 
 
 def test_a_file_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
     """Whoever names a file means it."""
-    assert "No such file" in problems(tmp_path / "none.toml")[f"{tmp_path}/none.toml"]
+    assert problems(tmp_path / "none.toml")[f"{tmp_path}/none.toml"] == "cannot be read: No such file or directory"
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,9 @@ def test_a_new_admin_token_lets_one_in_again(folder: Path, capsys: pytest.Captur
     store.close()
     assert run("new-admin-token", "--data", str(folder)) == 0
     file = folder / "admin-token"
-    assert str(file) in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert str(file) in told
+    assert "still hold" in told
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     store = open_store(url)
     access = Access(store, Writer(store), VirtualClock())
@@ -58,7 +60,12 @@ def test_a_new_admin_token_lets_one_in_again(folder: Path, capsys: pytest.Captur
     assert who is not None
     assert who.role is Role.ADMIN
     assert len(access.tokens()) == 2
+    store.lead("after")
+    for token in access.tokens():
+        access.revoke(token.id, force=True)
     store.close()
+    assert run("new-admin-token", "--data", str(folder)) == 0
+    assert "still hold" not in capsys.readouterr().out
 
 
 def test_a_new_admin_token_is_not_made_under_a_running_server(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import time
@@ -53,3 +54,17 @@ def test_files_for_tls_are_looked_at(tmp_path: Path) -> None:
         with pytest.raises(RejectedError) as wrong:
             serving._require_tls(server)  # noqa: SLF001
         assert wrong.value.where == f"[server] {where}"
+
+
+@pytest.mark.parametrize(("host", "other"), [("192.0.2.1", "--host"), ("127.0.0.1", "--port")])
+def test_an_address_that_cannot_be_taken_is_told(host: str, other: str) -> None:
+    """An address that is not this machine's is told apart from a port that is in use."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        server = ServerSettings(host=host, port=taken.getsockname()[1])
+        with (
+            pytest.raises(RejectedError, match=f"choose another {other}"),
+            serving._listening(server),  # noqa: SLF001
+        ):
+            pytest.fail("it was taken")
