@@ -22,6 +22,8 @@ class Due(Enum):
     """What is left of an ended attempt."""
     FORGIVE = "forgive"
     """A job that is kept from devices where a cluster refused it."""
+    WHOLE = "whole"
+    """A copy that lacks some of its replicas."""
 
 
 Key = tuple[str, int, str]

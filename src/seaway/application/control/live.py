@@ -104,6 +104,8 @@ class Live:
         How often something of an attempt was made again because it was gone.
     gone
         Copies that were seen to be gone before their cluster had confirmed to have made them.
+    partial
+        Copies that were seen without some of their replicas, and are looked at again.
     bookings
         What attempts hold that are about to be stored.
     recent
@@ -144,6 +146,7 @@ class Live:
         self.pauses: dict[str, tuple[int, int]] = {}
         self.made_again: Counter[Key] = Counter()
         self.gone: set[tuple[str, int, str]] = set()
+        self.partial: set[tuple[str, int, str]] = set()
         self.bookings: dict[Key, Booking] = {}
         self.seen_version = -1
         self.fleet.empty()
@@ -259,6 +262,7 @@ class Live:
             self.by_cluster[cluster].discard(key)
             self.told_ns.pop((*key, cluster), None)
             self.gone.discard((*key, cluster))
+            self.partial.discard((*key, cluster))
         self.seen.pop(key, None)
         self.made_again.pop(key, None)
         self.fleet.let_go(key)

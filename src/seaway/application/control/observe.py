@@ -24,6 +24,10 @@ MOST_MADE_AGAIN = 3
 """How often what is gone of one attempt is made again; somebody removes it, so the job goes elsewhere then."""
 
 
+WHOLE_S = 60.0
+"""How long all of a copy may take to be there before its cluster is told once more what it consists of."""
+
+
 @dataclass(frozen=True, slots=True)
 class _News:
     """What came in about one attempt: who confirmed it, refused it, lost it, and would have it on no node."""
@@ -181,6 +185,9 @@ class Observer:
         before = self._live.seen[key].get(copy.cluster)
         copy = with_what_ended(copy, before, attempt)
         self._live.seen[key][copy.cluster] = copy
+        if lacking(copy, attempt) and place not in self._live.partial:
+            self._live.partial.add(place)
+            self._live.deadlines.in_seconds(WHOLE_S, Due.WHOLE, place)
         first = complete and not before and place not in self._live.told_ns and place not in self._live.outgoing
         if lacking(copy, attempt) if first else lost(copy, before, attempt):
             if place in self._live.outgoing:  # made, and gone before the answer came

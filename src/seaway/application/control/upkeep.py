@@ -12,9 +12,10 @@ from seaway.application.control.deadlines import Key as DueKey
 from seaway.application.control.fleet import Key, LiveCluster
 from seaway.application.control.held import away, everyone, holders, sum_up
 from seaway.application.control.live import Live
-from seaway.application.control.observe import ACTOR, Observer
-from seaway.application.records import Attempt, ClusterSample, Event, JobRecord, LinkSample
-from seaway.application.transitions import ended, ending, moved, sent_back, stepped
+from seaway.application.control.observe import ACTOR, WHOLE_S, Observer
+from seaway.application.control.parts import lacking, what_is_gone
+from seaway.application.records import Attempt, ClusterSample, Event, JobRecord, LinkSample, Outgoing, Verb
+from seaway.application.transitions import ended, ending, moved, sent_back, stepped, told
 from seaway.application.views import ClusterState
 from seaway.domain.lifecycle import AttemptState, JobState
 
@@ -200,6 +201,8 @@ class Upkeep:
                     self._collect(key)
                 case Due.FORGIVE:
                     self._forgive(key[0])
+                case Due.WHOLE:
+                    yield from self._make_whole(key)
 
     def _expire(self, key: DueKey) -> Iterator[Change]:
         found = self._live.current(key[:2])
@@ -222,6 +225,24 @@ class Upkeep:
         reason = f"it ran for longer than its limit of {attempt.spec.time_limit_s} s"
         change = stepped(moved(job, JobState.FAILED, reason, now_ns), ACTOR)
         change.add(ending(attempt, reason, now_ns))
+        yield change
+
+    def _make_whole(self, key: DueKey) -> Iterator[Change]:
+        """Have a cluster told once more of a copy that still lacks something: it may have gone before it was seen."""
+        self._live.partial.discard(key)
+        found, copy = self._live.current(key[:2]), self._live.seen.get(key[:2], {}).get(key[2])
+        if found is None or copy is None or not lacking(copy, found[1]):
+            return
+        self._live.partial.add(key)
+        self._live.deadlines.in_seconds(WHOLE_S, Due.WHOLE, key)
+        if key in self._live.outgoing:
+            return
+        (job, attempt), now_ns = found, self._live.clock.now_ns()
+        change = Change(put=[Outgoing(*key, Verb.CREATE, now_ns)])
+        reason = f"{what_is_gone(key[2], copy, attempt)} or late; it is told again"
+        if job.reason != reason:
+            job = replace(job, reason=reason, changed_ns=now_ns, version=job.version + 1)
+            change.add(Change(update=[job], insert=[told(job, ACTOR, "drift")]))
         yield change
 
     def _look_again(self, what: Due, key: DueKey) -> None:

@@ -112,3 +112,28 @@ def test_the_whole_going_after_a_part_is_told_as_that() -> None:
     changes = hear(made, Copy(copy.job_id, 1, "alpha", CopyPhase.GONE))
     (job,) = [each for change in changes for each in change.update if isinstance(each, JobRecord)]
     assert job.reason == "what ran in alpha is gone; it is made again"
+
+
+def test_a_copy_that_stays_without_a_part_is_told_again() -> None:
+    """What goes before its cluster told of it is missed by nobody: after a minute all of it is written once more."""
+    made, copy = two()
+    job_id = made.plane.submit(spec(replicas=2, gang=True, clusters=("beta",)))[0]
+    made.plane.controller.step()
+    observer, live = made.plane.controller.observer, made.plane.controller.live
+    outgoing = live.outgoing[job_id, 1, "beta"]
+    live.apply(observer.changes([Answered(outgoing, Answer(done=True))]))
+    first = replace(part(copy, 0), job_id=job_id, cluster="beta")
+    live.apply(observer.changes([Heard("beta", Changes("x", complete=False, copies=(first,)), 0)]))
+    made.clock.advance_s(59)
+    assert not made_again(made.plane.controller.upkeep.changes())
+    made.clock.advance_s(2)
+    changes = made.plane.controller.upkeep.changes()
+    assert made_again(changes) == [Verb.CREATE]
+    live.apply(changes)
+    assert live.jobs[job_id].reason == "1 of the 2 replicas in beta is gone or late; it is told again"
+    live.apply(observer.changes([Answered(live.outgoing[job_id, 1, "beta"], Answer(done=True))]))
+    whole = replace(copy, job_id=job_id, cluster="beta")
+    live.apply(observer.changes([Heard("beta", Changes("y", complete=False, copies=(whole,)), 0)]))
+    assert live.jobs[job_id].state.value == "running"
+    made.clock.advance_s(61)
+    assert not made_again(made.plane.controller.upkeep.changes())
