@@ -22,7 +22,15 @@ from seaway.domain.deployment import CopyPhase, Deployment
 from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendUnderTest, deploy, removal
 from seaway.testing.kubernetes import ApiServer, KarmadaWorld
-from seaway.testing.kubernetes.kinds import CLAIM_TEMPLATES, CONFIG_MAPS, OVERRIDES, PODS, POLICIES, STATEFUL_SETS
+from seaway.testing.kubernetes.kinds import (
+    CLAIM_TEMPLATES,
+    CONFIG_MAPS,
+    OVERRIDES,
+    PODS,
+    POLICIES,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+)
 from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
 
 WAIT_S = 10.0
@@ -181,6 +189,21 @@ def test_a_workload_that_vanishes_is_told(way: Way) -> None:
         for each in way.commands.list(STATEFUL_SETS, "seaway"):
             way.commands.delete(STATEFUL_SETS, "seaway", each["metadata"]["name"], propagation="Background")
         wait(lambda: [each.phase for each in cluster.changes(cursor, 0).copies] == [CopyPhase.GONE], "that it is gone")
+
+
+def test_what_controllers_make_is_not_taken_for_ours(way: Way) -> None:
+    """A Deployment's ReplicaSets have its marks; they go with it, and are no workloads of their own."""
+    sets = OWN.replace("StatefulSet", "ReplicaSet").replace("  serviceName: none\n", "")
+    templates = {**BUILT_IN, "own": read_template("own", sets, Rules())}
+    with way.joined(templates) as cluster:
+        one = deploy(under(way, cluster))
+        one = replace(one, spec=replace(one.spec, template="deployment"))
+        assert answer(cluster, one).done
+        wait(lambda: phases(cluster) == [CopyPhase.RUNNING], "the job running")
+    assert way.member.list(REPLICA_SETS, "seaway", f"seaway.io/job={one.job_id}")
+    with way.joined(templates) as cluster:
+        under(way, cluster)
+        assert {kind for kind, _ in cluster.view.objects_of((one.job_id, 1))} == {"/apis/apps/v1/deployments"}
 
 
 def test_a_kind_that_may_not_be_listed_stops_nothing(way: Way, caplog: pytest.LogCaptureFixture) -> None:
