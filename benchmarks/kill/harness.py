@@ -23,7 +23,7 @@ from benchmarks.kill.load import Memory, User
 from seaway.adapters.simulated.audit import read_journals, violations
 from seaway.adapters.sqlalchemy.checks import check
 from seaway.adapters.sqlalchemy.opening import open_store
-from seaway.application.ports.store import Store
+from seaway.application.ports.store import MOST_ROWS, Store
 from seaway.domain.lifecycle import JobState
 from seaway.simulation.demo import demo_fleet
 
@@ -53,7 +53,8 @@ class Aftermath:
     doubled
         Rules about doing things twice that were broken, in words: two live attempts, devices over capacity.
     broken
-        Other promises that were broken: a confirmed cancelling undone, something left behind, a 5xx.
+        Other promises that were broken: a confirmed cancelling undone, something left behind, a job that is not in the
+        audit log, a 5xx.
     steps
         How often each kind of step was the last.
     states
@@ -174,6 +175,7 @@ def _look(folder: Path, database: str, memory: Memory, kills: int, broken: list[
                 lost.append(f"{job_id} is {job.state.value}: {job.reason}")
             elif job_id in memory.cancelled and job.state is not JobState.CANCELLED:
                 broken.append(f"{job_id} was cancelled, and is {job.state.value}")
+        broken += [f"{job_id} is not in the audit log" for job_id in sorted(memory.accepted - _audited(store))]
         broken += _left_behind(store)
     finally:
         store.close()
@@ -189,6 +191,16 @@ def _look(folder: Path, database: str, memory: Memory, kills: int, broken: list[
         dict(Counter(graves).most_common()),
         dict(states),
     )
+
+
+def _audited(store: Store) -> set[str]:
+    """Return the jobs whose submits the audit log tells of."""
+    found: set[str] = set()
+    before = 0
+    while entries := store.audit(before, MOST_ROWS):
+        found |= {entry.target.rpartition("/")[2] for entry in entries if entry.verb == "POST submit_job"}
+        before = entries[-1].id
+    return found
 
 
 def _left_behind(store: Store) -> list[str]:
