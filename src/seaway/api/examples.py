@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from seaway.api.example_answers import ANSWERS
+
 _JOB: dict[str, Any] = {
     "id": "6gzx9takdjhgz",
     "name": "train",
@@ -60,5 +62,6 @@ EXAMPLES: dict[str, Any] = {
     "PoolOut": {"name": "near", **_POOL, "version": "6e1b0b3c7f5d2a90"},
     "QueueOut": {"name": "batch", **_QUEUE, "version": "0f4a9d27c81be653"},
     "TenantOut": {"name": "vision", **_TENANT, "version": "b35c70d1e9842fa6"},
+    **ANSWERS,
     "WhoOut": {"name": "ada", "role": "user", "tenant": "vision"},
 }

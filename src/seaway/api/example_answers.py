@@ -1,0 +1,237 @@
+"""Examples of answers, by the name of the message: one fleet with one job, seen from every side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_AT = "2026-11-21T10:00:00.000000Z"
+_ID = "6gzx9takdjhgz"
+
+
+def _amount(total: int, used: int) -> dict[str, int]:
+    return {"total": total, "used": used, "free": total - used}
+
+
+_CORDON = {"cluster": "berlin", "node": "node-2", "drain": False, "reason": "repair", "actor": "ada", "at": _AT}
+_LINK = {
+    "source": "site-berlin",
+    "target": "gw-berlin",
+    "latency_ns": 4_000_000,
+    "jitter_ns": 300_000,
+    "loss_ppm": 20,
+    "bandwidth_mbps": 10_000,
+    "used_mbps": 1_000,
+}
+_SLICE = {"uuid": "GPU-1", "memory_mib": 22_888, "core_milli": 300, "mig_profile": "", "mig_start": -1}
+_PLACEMENT = {"replica": 0, "cluster": "berlin", "node": "node-1", "slices": [_SLICE]}
+_FITS = {
+    "nodes": 3,
+    "refusals": [{"plugin": "NodeResources", "reason": "not enough free CPU", "nodes": 2}],
+    "candidates": [{"cluster": "berlin", "node": "node-1", "scores": {"BestFit": 75}, "total": 75}],
+    "remedies": [],
+}
+_CHOICE = {
+    "cluster": "berlin",
+    "node": "node-1",
+    "total": 75,
+    "scores": {"BestFit": 75},
+    "free_slices": 3,
+    "link": _LINK,
+    "price_per_hour": "2.40",
+    "chosen": True,
+}
+_HELD = {
+    "cluster": "berlin",
+    "node": "node-1",
+    "uuid": "GPU-1",
+    "job_id": _ID,
+    "job": "train",
+    "tenant": "default",
+    "attempt": 1,
+    "replica": 0,
+    "memory_mib": 22_888,
+    "core_milli": 300,
+    "mig_profile": "",
+}
+_DEVICE = {
+    "cluster": "berlin",
+    "node": "node-1",
+    "uuid": "GPU-1",
+    "index": 0,
+    "model": "NVIDIA A100-SXM4-80GB",
+    "vendor": "NVIDIA",
+    "mode": "hami-core",
+    "healthy": True,
+    "share_limit": 10,
+    "memory_mib": _amount(81_920, 22_888),
+    "core_milli": _amount(1_000, 300),
+    "slices": [_HELD],
+    "used": {"memory_bytes": 21_474_836_480, "core_milli": 270, "age_s": 12.5},
+}
+_FIGURES = {
+    "nodes": 3,
+    "gpus": 12,
+    "cpu_milli": _amount(192_000, 4_000),
+    "memory_mib": _amount(1_572_864, 32_768),
+    "gpu_milli": _amount(12_000, 300),
+    "gpu_memory_mib": _amount(983_040, 22_888),
+    "jobs": 1,
+}
+_CLUSTER = {
+    "name": "berlin",
+    "state": "up",
+    "silent_s": 0,
+    "silence": "",
+    "gateway": "gw-berlin",
+    "region": "eu",
+    "hardware": ["nvlink"],
+    "price_per_gpu_hour": "2.40",
+    "cordon": None,
+    **_FIGURES,
+    "strays": [],
+}
+_TOKEN = {
+    "id": "1a2b3c4d5e6f",
+    "name": "ci",
+    "role": "user",
+    "tenant": "vision",
+    "created_at": _AT,
+    "created_by": "ada",
+    "expires_at": "2027-02-19T10:00:00.000000Z",
+    "revoked_at": None,
+}
+_SUMS = {"placed": 12, "waiting": 3, "allocation_percent": 61.5, "fragmentation": 2.5}
+
+ANSWERS: dict[str, Any] = {
+    "TrialOut": {
+        "policy": "bestfit",
+        "fits": True,
+        "sentence": "1 of 3 nodes fit, best berlin/node-1; refused: 2 not enough free CPU",
+        "choices": [_CHOICE],
+        "placements": [_PLACEMENT],
+        "explanation": _FITS,
+        "manifests": [],
+    },
+    "ReasonOut": {
+        "id": _ID,
+        "name": "huge",
+        "state": "queued",
+        "sentence": "waits: 0 of 3 nodes fit: 3 not enough free CPU; "
+        "it would fit with cpu 60 instead of 64 (berlin/node-1)",
+        "position": 2,
+        "ahead": 1,
+        "placements": [],
+        "chosen_because": "",
+        "explanation": {
+            "nodes": 3,
+            "refusals": [{"plugin": "NodeResources", "reason": "not enough free CPU", "nodes": 3}],
+            "candidates": [],
+            "remedies": [
+                {"field": "cpu_milli", "asked": 64_000, "admits": 60_000, "cluster": "berlin", "node": "node-1"}
+            ],
+        },
+    },
+    "EventList": {
+        "events": [
+            {
+                "id": 4711,
+                "at": _AT,
+                "kind": "state",
+                "reason": "runs on berlin/node-1",
+                "actor": "controller",
+                "tenant": "default",
+                "job_id": _ID,
+                "state": "running",
+                "attempt": 1,
+            }
+        ],
+        "next": None,
+    },
+    "AttemptList": {
+        "attempts": [
+            {
+                "number": 1,
+                "state": "running",
+                "policy": "bestfit",
+                "why": "bestfit chose berlin/node-1",
+                "reason": "",
+                "created_at": _AT,
+                "running_at": _AT,
+                "ended_at": None,
+                "placements": [_PLACEMENT],
+            }
+        ],
+        "copies": [],
+    },
+    "ClusterOut": _CLUSTER,
+    "ClusterList": {"clusters": [_CLUSTER]},
+    "NodePage": {
+        "nodes": [
+            {
+                "cluster": "berlin",
+                "name": "node-1",
+                "ready": True,
+                "cordon": None,
+                "cpu_milli": _amount(64_000, 4_000),
+                "memory_mib": _amount(524_288, 32_768),
+                "devices": [_DEVICE],
+            }
+        ],
+        "next": None,
+    },
+    "DevicePage": {"devices": [_DEVICE], "next": None},
+    "SlicePage": {"slices": [_HELD], "next": None},
+    "LinkList": {"links": [_LINK]},
+    "GatewayList": {"gateways": [{"name": "gw-berlin", "address": "2001:db8::1"}]},
+    "ClusterHistory": {"samples": [{"at": _AT, "cluster": "berlin", "state": "up", **_FIGURES}], "next": None},
+    "LinkHistory": {"samples": [{**_LINK, "at": _AT}], "next": None},
+    "CordonOut": _CORDON,
+    "CordonList": {"cordons": [_CORDON]},
+    "PolicyList": {"policies": [{"name": "bestfit", "description": "where least is left", "queues": ["default"]}]},
+    "ShadowList": {
+        "shadows": [
+            {
+                "id": 7,
+                "at": _AT,
+                "queue": "batch",
+                "live": "bestfit",
+                "shadow": "fgd",
+                "jobs": 12,
+                "live_placed": 10,
+                "shadow_placed": 11,
+                "same_node": 6,
+                "live_fragmentation_milli": 2_500,
+                "shadow_fragmentation_milli": 2_310,
+            }
+        ],
+        "next": None,
+    },
+    "TokenOut": _TOKEN,
+    "TokenList": {"tokens": [_TOKEN]},
+    "TokenCreated": {**_TOKEN, "secret": "sw_1a2b3c4d5e6f_..."},
+    "AuditPage": {
+        "entries": [
+            {
+                "id": 12,
+                "at": _AT,
+                "actor": "ada",
+                "role": "user",
+                "tenant": "default",
+                "verb": "POST submit_job",
+                "target": f"/api/v1/jobs/{_ID}",
+                "status": 201,
+                "address": "192.0.2.7",
+            }
+        ],
+        "next": None,
+    },
+    "ConsequencesOut": {
+        "sentence": "1 job would move, 0 of 3 that wait would start, 0 that run would have to wait",
+        "before": _SUMS,
+        "after": _SUMS,
+        "moved": [{"id": _ID, "name": "train", "before": ["berlin/node-1"], "after": ["paris/node-4"], "why": ""}],
+        "started": [],
+        "stopped": [],
+        "waiting": [],
+    },
+}
