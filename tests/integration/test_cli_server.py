@@ -3,10 +3,12 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Timer
 
 import pytest
 import yaml
 
+from seaway.api import log_stream
 from seaway.cli.commands import COMMANDS
 from seaway.client.where import profiles_file
 from tests.integration.cli_runs import Cli, command_line
@@ -162,15 +164,13 @@ def test_logs_and_manifests_are_printed(cli: Cli, job: str) -> None:
 
 def test_following_logs_ends_with_the_job(cli: Cli, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Following prints each line once, and ends when the job is over."""
-    from seaway.cli import logs
-
-    def pause(_: float) -> None:
-        cli.step()
-        cli.served.rig.plane.jobs.cancel(job, "test")
-
-    monkeypatch.setattr(logs.keep_reading, "__defaults__", (pause,))
-    lines = cli("logs", "-f", "train").out.splitlines()
-    assert len(lines) == len(set(lines))
+    monkeypatch.setattr(log_stream, "EVERY_S", 0.02)
+    over = Timer(0.5, lambda: cli.served.rig.plane.jobs.cancel(job, "test"))
+    over.start()
+    ran = cli("logs", "-f", "train")
+    over.join()
+    assert (ran.code, "replica 0" in ran.out) == (0, True)
+    assert len(ran.out.splitlines()) == len(set(ran.out.splitlines()))
 
 
 def test_places_are_cordoned_and_drained(cli: Cli, job: str) -> None:

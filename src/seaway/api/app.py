@@ -13,7 +13,20 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 import seaway
-from seaway.api import events, fleet, health, job_steps, job_views, jobs, metrics, operators, strays, tokens, whatif
+from seaway.api import (
+    events,
+    fleet,
+    health,
+    job_steps,
+    job_views,
+    jobs,
+    log_stream,
+    metrics,
+    operators,
+    strays,
+    tokens,
+    whatif,
+)
 from seaway.api.describe import describe, page
 from seaway.api.desk import Desk
 from seaway.api.errors import answer_http
@@ -66,6 +79,7 @@ def make_app(plane: Plane) -> FastAPI:
     for each in (
         jobs.routes,
         job_views.routes,
+        log_stream.routes,
         job_steps.routes,
         events.routes,
         fleet.routes,

@@ -14,7 +14,7 @@ from seaway.application.views import Figures
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-STREAMS = frozenset({"follow_events"})
+STREAMS = frozenset({"follow_events", "follow_log"})
 """Operations that last; how long says nothing."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from seaway.application.control.held import everyone
@@ -27,6 +27,16 @@ from seaway.scheduling.policies import BUILT_IN, policy_names
 
 UNNAMED = "0" * ids.LENGTH
 """Stands for the id of a job that is only tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """Where a replica of an attempt writes."""
+
+    backend: Backend
+    copy: str
+    replica: int
+    attempt: int
 
 
 class Overview:
@@ -165,11 +175,25 @@ class Overview:
         RejectedError
             When the cluster has no logs of it any more.
         """
-        attempt = self._latest(job)
+        log = self._log(self._latest(job), replica)
+        return log.backend.logs(log.copy, replica, tail)
+
+    def log(self, job: JobRecord, replica: int) -> Log | None:
+        """Return where a replica of a job's latest attempt writes; None when the job never had a place.
+
+        Raises
+        ------
+        ConflictError
+            When the job has no such replica.
+        """
+        attempts = self._store.attempts(job.id)
+        return self._log(attempts[-1], replica) if attempts else None
+
+    def _log(self, attempt: Attempt, replica: int) -> Log:
         for placement in attempt.placements:
             if placement.replica == replica:
                 copy = deployment(attempt, placement.cluster)
-                return self._backend(placement.cluster).logs(copy.name, replica, tail)
+                return Log(self._backend(placement.cluster), copy.name, replica, attempt.number)
         raise ConflictError(f"the job has replicas 0 to {len(attempt.placements) - 1}, not {replica}")
 
     def _latest(self, job: JobRecord) -> Attempt:

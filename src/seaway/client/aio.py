@@ -19,6 +19,7 @@ from seaway.client.calls import tenancy as tenancy_calls
 from seaway.client.connection import CONNECT_S, SILENCE_S, request, require_success, settings
 from seaway.client.described import as_method
 from seaway.client.feed import Feed, Heard
+from seaway.client.log_feed import LogFeed
 from seaway.client.tries import Pace, Tries
 from seaway.client.waiting import Until, Wait
 from seaway.client.where import Target
@@ -188,6 +189,36 @@ class AsyncClient:
             feed = Feed(str((await self.body(job_calls.job(job)))["id"]), after or 0)
         async for heard in self._heard(feed):
             yield heard
+
+    async def follow_log(self, job: str, *, replica: int = 0, tail: int = 100) -> AsyncGenerator[str]:
+        """Follow what a replica writes, line by line as it does, until the job is over.
+
+        Goes on by itself after the last line that came when the connection breaks.
+
+        Parameters
+        ----------
+        tail
+            With how many of the lines that are there already it begins.
+        """
+        feed, tries = LogFeed(job, replica, tail), self._tries()
+        while not feed.is_over():
+            timeout = httpx.Timeout(CONNECT_S, read=SILENCE_S)
+            try:
+                async with self._http.stream(**request(feed.call()), timeout=timeout) as response:
+                    if response.is_success:
+                        async for chunk in response.aiter_bytes():
+                            tries = self._tries()
+                            for line in feed.read(chunk):
+                                yield line
+                            if feed.is_over():
+                                return
+                        pause = tries.ended()
+                    else:
+                        await response.aread()
+                        pause = tries.refused(response)
+            except httpx.TransportError as error:
+                pause = tries.lost(error)
+            await self._pause(pause)
 
     async def wait(self, job: str, until: Until = "over", *, timeout_s: float | None = None) -> JobOut:
         """Wait for a job to be over, or to run; return it as it is then.

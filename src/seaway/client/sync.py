@@ -19,6 +19,7 @@ from seaway.client.calls import tenancy as tenancy_calls
 from seaway.client.connection import CONNECT_S, SILENCE_S, request, require_success, settings
 from seaway.client.described import as_method
 from seaway.client.feed import Feed, Heard
+from seaway.client.log_feed import LogFeed
 from seaway.client.tries import Pace, Tries
 from seaway.client.waiting import Until, Wait
 from seaway.client.where import Target
@@ -187,6 +188,35 @@ class Client:
         if job is not None:
             feed = Feed(str(self.body(job_calls.job(job))["id"]), after or 0)
         yield from self._heard(feed)
+
+    def follow_log(self, job: str, *, replica: int = 0, tail: int = 100) -> Generator[str]:
+        """Follow what a replica writes, line by line as it does, until the job is over.
+
+        Goes on by itself after the last line that came when the connection breaks.
+
+        Parameters
+        ----------
+        tail
+            With how many of the lines that are there already it begins.
+        """
+        feed, tries = LogFeed(job, replica, tail), self._tries()
+        while not feed.is_over():
+            timeout = httpx.Timeout(CONNECT_S, read=SILENCE_S)
+            try:
+                with self._http.stream(**request(feed.call()), timeout=timeout) as response:
+                    if response.is_success:
+                        for chunk in response.iter_bytes():
+                            tries = self._tries()
+                            yield from feed.read(chunk)
+                            if feed.is_over():
+                                return
+                        pause = tries.ended()
+                    else:
+                        response.read()
+                        pause = tries.refused(response)
+            except httpx.TransportError as error:
+                pause = tries.lost(error)
+            self._pause(pause)
 
     def wait(self, job: str, until: Until = "over", *, timeout_s: float | None = None) -> JobOut:
         """Wait for a job to be over, or to run; return it as it is then.

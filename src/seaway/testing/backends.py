@@ -19,6 +19,7 @@ from time import monotonic
 import pytest
 
 from seaway.application.ports.backend import Answer, Backend, Changes, Command, Removal
+from seaway.application.ports.logs import Following
 from seaway.domain import ids
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Cause, Copy, CopyPhase, Deployment
@@ -196,6 +197,23 @@ class BackendSuite:
         send(under, removal(deployment))
         watch.until(lambda: not watch.copies, "the removal")
         assert not under.backend.changes("", 0).copies
+
+    def test_a_log_that_is_followed_ends_with_its_copy(self, under: BackendUnderTest) -> None:
+        """Who follows is told of the end; what a copy that never was writes is refused."""
+        backend = under.backend
+        if not isinstance(backend, Following):
+            pytest.skip("the cluster does not tell of lines as they are written")
+        with pytest.raises(RejectedError):
+            backend.follow_log("sw-nothing-1", 0, 10, "", lambda _: None).result(under.timeout_s)
+        watch, deployment = Watch(under), deploy(under, runs_s=1)
+        send(under, deployment)
+        watch.until_phase(deployment, CopyPhase.RUNNING)
+        following = backend.follow_log(deployment.name, 0, 10, "", lambda _: None)
+        assert not following.done()
+        if under.finish:
+            under.finish(deployment.job_id, deployment.attempt)
+        watch.until_phase(deployment, CopyPhase.SUCCEEDED)
+        following.result(under.timeout_s)
 
     def test_creating_again_changes_nothing(self, under: BackendUnderTest) -> None:
         """A command that is repeated, alone or in one batch, is done, and there is one copy."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from seaway.api.meter import STREAMS
 from seaway.application.access import RANKS
 from seaway.application.login_limit import MOST_FAILURES, WINDOW_S
 from seaway.application.records import Role
@@ -34,7 +35,7 @@ def operations(rig: Rig) -> list[tuple[str, str, str, Role]]:
         (operation["operationId"], method.upper(), path, Role(operation["x-role"]))
         for path, methods in describe(rig.app)["paths"].items()
         for method, operation in methods.items()
-        if "x-role" in operation and operation["operationId"] != "follow_events"
+        if "x-role" in operation and operation["operationId"] not in STREAMS
     ]
 
 

@@ -6,7 +6,6 @@ import pytest
 from seaway.cli.commands import COMMANDS, wanted
 from seaway.cli.config import masked
 from seaway.cli.exits import BAD_INPUT, FAILED, NOT_ALLOWED, UNAVAILABLE, code_of
-from seaway.cli.logs import new_lines
 from seaway.client import errors
 from seaway.domain.errors import SeawayError
 
@@ -49,22 +48,6 @@ def test_all_commands_are_there_where_none_is_clear(typed: list[str]) -> None:
 def test_exit_codes_say_what_kind_of_error_it_was(error: SeawayError, code: int) -> None:
     """Scripts can tell wrong input, missing leave and a missing server apart."""
     assert code_of(error) == code
-
-
-@pytest.mark.parametrize(
-    ("seen", "lines", "new"),
-    [
-        ([], ["a"], ["a"]),
-        (["a", "b"], ["a", "b"], []),
-        (["a", "b"], ["a", "b", "c"], ["c"]),
-        (["a", "b", "c"], ["c", "d"], ["d"]),
-        (["x"], ["a", "b"], ["a", "b"]),
-        (["a"], [], []),
-    ],
-)
-def test_a_log_goes_on_where_it_was(seen: list[str], lines: list[str], new: list[str]) -> None:
-    """Of a log that was read again only what is new is shown, however much of its start is gone."""
-    assert new_lines(seen, lines) == new
 
 
 def test_a_token_is_masked() -> None:

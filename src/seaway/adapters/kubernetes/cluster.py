@@ -10,28 +10,27 @@ from typing import Any
 
 from seaway.adapters.kubernetes.collect.follow import follow
 from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.pods import Seen
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.connection.api import Api
-from seaway.adapters.kubernetes.connection.errors import ApiError
 from seaway.adapters.kubernetes.connection.reactor import Reactor
 from seaway.adapters.kubernetes.deploy.deployer import Deployer
+from seaway.adapters.kubernetes.logs import follow as read_on
+from seaway.adapters.kubernetes.logs import read_end
 from seaway.adapters.kubernetes.usage.measured import Measured
 from seaway.adapters.kubernetes.usage.scraping import Scraper, Scraping
 from seaway.application.ports.backend import Answer, Changes, CollectorState, Command, Removal
+from seaway.application.ports.logs import Give
 from seaway.application.ports.usage import NodeUsage
 from seaway.domain.deployment import Deployment
-from seaway.domain.errors import RejectedError
+from seaway.domain.errors import RejectedError, UnavailableError
 
 LOGS_S = 20.0
-MOST_LINES = 10_000
-MOST_LOG_BYTES = 4 << 20
-"""Of a log, from its end, are kept and shown."""
-
-LARGEST_LOG_BYTES = 64 << 20
-"""Of the lines that are asked for, from their start, a server is to send. Kubelets keep 10 MiB of a log, if not told
-otherwise, so this ends what would never."""
+MOST_FOLLOWED = 24
+"""Logs of one cluster that are followed at once: each takes a connection, and watches and calls need some."""
 
 CLOSE_S = 5.0
+AGAIN_S = 5
 
 LINGERS = Answer(done=False, reason="its pods have not ended yet")
 """The answer to a removal whose objects are deleted while pods of it still run, and hold devices."""
@@ -69,6 +68,7 @@ class KubernetesCluster:
         self._health = health
         self._deployer = deployer
         self._measured = Measured(view.name, scraping.stale_s) if scraping.every_s else None
+        self._followed = 0
         self._running = [reactor.keep(view.name, follow(api, view, health, random, deployer.kinds))]
         if self._measured:
             scraper = Scraper(api.behind(view.name, ""), scraping, self._measured, random)
@@ -105,23 +105,30 @@ class KubernetesCluster:
         return [each.pinned() for each in self._deployer.manifests(deployment)]
 
     def logs(self, copy: str, replica: int, tail: int) -> Iterator[str]:
-        """Return the last lines of a replica's containers."""
+        """Return the last lines of a replica's first container."""
+        return iter(self._reactor.run(read_end(self._api, self._pod(copy, replica), tail), LOGS_S))
+
+    def follow_log(self, copy: str, replica: int, tail: int, after: str, give: Give) -> Future[None]:
+        """Give the lines of a replica's first container as they are written; see `Following`."""
+        pod = self._pod(copy, replica)
+        if self._followed >= MOST_FOLLOWED:
+            raise UnavailableError(f"{self.cluster} has {MOST_FOLLOWED} logs followed already", retry_after_s=AGAIN_S)
+        return self._reactor.begin(self._follow_log(pod, tail, after, give))
+
+    async def _follow_log(self, pod: Seen, tail: int, after: str, give: Give) -> None:
+        self._followed += 1
+        try:
+            await read_on(self._api, pod, tail, after, give)
+        finally:
+            self._followed -= 1
+
+    def _pod(self, copy: str, replica: int) -> Seen:
+        """Return the pod of a replica; raises `RejectedError` when there is none."""
         job_id, _, attempt = copy.removeprefix("sw-").rpartition("-")
         seats = self._view.seats((job_id, int(attempt) if attempt.isdecimal() else 0))
-        pod = seats.get(replica)
-        if pod is None:
+        if replica not in seats:
             raise RejectedError(f"copy {copy!r} has no pod for replica {replica} in {self.cluster}")
-        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/log"
-        params = {"tailLines": str(max(0, min(tail, MOST_LINES))), "limitBytes": str(LARGEST_LOG_BYTES)}
-        if pod.containers:
-            params["container"] = pod.containers[0].name
-        try:
-            said = self._reactor.run(self._api.tail(path, params, MOST_LOG_BYTES), LOGS_S)
-        except ApiError as error:
-            raise RejectedError(f"{self.cluster}: {error}") from None
-        if len(said) == MOST_LOG_BYTES:
-            said = said.partition(b"\n")[2] or said  # the first line has lost its start
-        return iter(said.decode("utf-8", "replace").splitlines())
+        return seats[replica]
 
     def _lingering(self) -> Answer:
         """Say what a removal waits for, and what may be why that takes so long."""

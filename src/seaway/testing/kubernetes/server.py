@@ -397,9 +397,13 @@ class ApiServer:
         """Have a node come back: pods that were deleted meanwhile vanish, others go on."""
         HALL.call(lambda: self._nodes.heal(name))
 
-    def write_log(self, namespace: str, pod: str, text: str, container: str = "") -> None:
-        """Have a pod write lines; those who follow its log get them."""
-        HALL.call(lambda: self.logs.write(namespace, pod, text, container))
+    def write_log(self, namespace: str, pod: str, text: str, container: str = "", at_ns: int | None = None) -> None:
+        """Have a pod write lines, all at one time; those who follow its log get them."""
+        HALL.call(lambda: self.logs.write(namespace, pod, text, container, at_ns))
+
+    def cut_logs(self) -> None:
+        """End the answers of all who follow logs."""
+        HALL.call(self.logs.cut)
 
     def serve_page(self, namespace: str, pod: str, port: int, page: Page, path: str = "/metrics") -> None:
         """Have a pod answer at a port, behind the proxy."""

@@ -1,39 +1,60 @@
-"""Logs of pods: their end, however long they are."""
+"""Logs of pods: their end, however long they are, and lines as they are written, each once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from seaway.adapters.kubernetes import cluster as cluster_module
+from seaway.adapters.kubernetes import logs as logs_module
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.cluster import KubernetesCluster
+from seaway.adapters.kubernetes.karmada import KarmadaBackends
+from seaway.application.ports.logs import LogLine
 from seaway.domain.deployment import CopyPhase, Deployment
+from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendUnderTest, Watch, deploy
-from seaway.testing.kubernetes import ApiServer
+from seaway.testing.kubernetes import ApiServer, KarmadaWorld
 from seaway.testing.kubernetes.kinds import PODS
-from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish
+from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
 
 MIB = 1 << 20
 
 
-@pytest.fixture
-def server() -> Iterator[ApiServer]:
-    """Return a server with nodes."""
-    with ApiServer("alpha") as made:
-        furnish(made)
-        yield made
+@pytest.fixture(params=[False, True], ids=["directly", "through-karmada"])
+def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Under]:
+    """Join a cluster with nodes."""
+    if request.param:
+        world = KarmadaWorld(["alpha"]).open()
+        furnish(world.members["alpha"])
+        members = KarmadaBackends(world.kubeconfig(tmp_path / "karmada"), WISHES, seed=1)
+        yield Under(world.members["alpha"], members.clusters()[0], members.close, world.control)
+        members.close()
+        world.close()
+        return
+    with ApiServer("alpha") as server:
+        furnish(server)
+        server.kubeconfig(tmp_path / "alpha")
+        backends = KubernetesBackends(tmp_path, WISHES, seed=1)
+        yield Under(server, backends.clusters()[0], backends.close, server)
+        backends.close()
 
 
 @pytest.fixture
-def under(server: ApiServer, tmp_path: Path) -> Iterator[BackendUnderTest]:
-    """Join it."""
-    server.kubeconfig(tmp_path / "alpha")
-    backends = KubernetesBackends(tmp_path, WISHES, seed=1)
-    yield Under(server, backends.clusters()[0], backends.close, server).made()
-    backends.close()
+def server(made: Under) -> ApiServer:
+    """Return its server."""
+    return made.member
+
+
+@pytest.fixture
+def under(made: Under) -> BackendUnderTest:
+    """Return it once it was listed."""
+    return made.made()
 
 
 def running(under: BackendUnderTest) -> tuple[KubernetesCluster, Deployment]:
@@ -45,17 +66,17 @@ def running(under: BackendUnderTest) -> tuple[KubernetesCluster, Deployment]:
     return under.backend, deployment
 
 
-def write(server: ApiServer, text: str) -> None:
+def write(server: ApiServer, text: str, at_ns: int | None = None) -> None:
     """Have the only pod of Seaway's write lines."""
     (pod,) = server.list(PODS, "seaway")
-    server.write_log("seaway", pod["metadata"]["name"], text)
+    server.write_log("seaway", pod["metadata"]["name"], text, at_ns=at_ns)
 
 
 def test_of_a_long_log_the_end_is_kept(
     under: BackendUnderTest, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever a container writes, no more than so many bytes of it are held, and they begin with a whole line."""
-    monkeypatch.setattr(cluster_module, "MOST_LOG_BYTES", MIB)
+    monkeypatch.setattr(logs_module, "MOST_BYTES", MIB)
     cluster, deployment = running(under)
     write(server, "\n".join(f"{number} {'x' * 1000}" for number in range(4000)))
     lines = list(cluster.logs(deployment.name, 0, 10_000))
@@ -68,8 +89,123 @@ def test_a_log_without_end_is_given_up(
     under: BackendUnderTest, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server is told how much is wanted in all, so that one line without end does not go on for ever."""
-    monkeypatch.setattr(cluster_module, "LARGEST_LOG_BYTES", MIB)
+    monkeypatch.setattr(logs_module, "LARGEST_BYTES", MIB)
     cluster, deployment = running(under)
     write(server, "x" * 3 * MIB)
     (line,) = cluster.logs(deployment.name, 0, 1)
     assert len(line) == MIB
+
+
+class Follower:
+    """Follows a log, and goes on where it was when that ends."""
+
+    def __init__(self, cluster: KubernetesCluster, deployment: Deployment) -> None:
+        self.lines: list[str] = []
+        self.place = ""
+        self._cluster = cluster
+        self._deployment = deployment
+
+    def begin(self, tail: int = 100) -> Future[None]:
+        """Follow it."""
+        return self._cluster.follow_log(self._deployment.name, 0, tail, self.place, self.give)
+
+    def give(self, lines: Sequence[LogLine]) -> None:
+        """Take lines."""
+        self.lines += [line.text for line in lines]
+        self.place = lines[-1].place
+
+
+def test_lines_come_as_they_are_written_until_the_pod_ends(under: BackendUnderTest, server: ApiServer) -> None:
+    """Those that are there already are cut to the last of them; what is empty is a line, too."""
+    cluster, deployment = running(under)
+    write(server, "one\ntwo\nthree")
+    follower = Follower(cluster, deployment)
+    following = follower.begin(tail=2)
+    wait(lambda: follower.lines == ["two", "three"], "what is there")
+    write(server, "\nfour")
+    wait(lambda: follower.lines == ["two", "three", "", "four"], "what comes")
+    assert under.finish is not None
+    under.finish(deployment.job_id, deployment.attempt)
+    following.result(10)
+
+
+def test_a_follower_that_was_cut_off_has_every_line_once(under: BackendUnderTest, server: ApiServer) -> None:
+    """Servers begin anew at a whole second: what is known of it, also at the same moment, does not come again."""
+    cluster, deployment = running(under)
+    follower = Follower(cluster, deployment)
+    expected: list[str] = []
+    for number, at_ns in enumerate([10**18, 10**18 + 1, 10**18 + 1, 10**18 + 10**9 - 1, 10**18 + 10**9]):
+        following = follower.begin()
+        for text in (f"{number}", f"{number} more"):
+            write(server, text, at_ns)
+            expected.append(text)
+        wait(lambda: follower.lines == expected, f"{expected}, not {follower.lines}")
+        server.cut_logs()
+        following.result(10)
+    assert follower.begin().cancel()
+
+
+def test_a_pod_that_was_made_anew_is_read_from_its_start(under: BackendUnderTest, server: ApiServer) -> None:
+    """A place in the log of another pod says nothing: clocks of nodes differ."""
+    cluster, deployment = running(under)
+    write(server, "one", 10**18)
+    follower = Follower(cluster, deployment)
+    follower.place = f"another-pod.{2 * 10**18}.1"
+    following = follower.begin()
+    wait(lambda: follower.lines == ["one"], "the first line")
+    following.cancel()
+
+
+def test_so_many_follow_at_once_and_no_more(
+    under: BackendUnderTest, server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who follows takes a connection that watches and calls need; who stops gives it back."""
+    monkeypatch.setattr(cluster_module, "MOST_FOLLOWED", 1)
+    cluster, deployment = running(under)
+    write(server, "one")
+    first = Follower(cluster, deployment)
+    following = first.begin()
+    wait(lambda: first.lines == ["one"], "the first")
+    with pytest.raises(UnavailableError, match="followed already"):
+        first.begin()
+    following.cancel()
+    second = Follower(cluster, deployment)
+
+    def begins() -> bool:
+        with suppress(UnavailableError):
+            second.begin()
+        return bool(second.lines)
+
+    wait(begins, "the second")
+
+
+@pytest.mark.parametrize(
+    ("stamp", "ns"),
+    [
+        (b"2001-09-09T01:46:40Z", 10**18),
+        (b"2001-09-09T01:46:40.5Z", 10**18 + 5 * 10**8),
+        (b"2001-09-09T01:46:40.000000001Z", 10**18 + 1),
+        (b"2001-09-09T03:46:40.000000001+02:00", 10**18 + 1),
+        (b"no", None),
+        (b"\xff", None),
+    ],
+)
+def test_times_are_read_to_the_nanosecond(stamp: bytes, ns: int | None) -> None:
+    """Runtimes write fractions of any length, and their own time zone."""
+    assert logs_module.time_of(stamp) == ns
+
+
+def test_a_line_without_end_comes_in_pieces() -> None:
+    """None of them is lost, and no more than so much is held."""
+
+    async def read() -> list[bytes]:
+        async def pieces() -> AsyncIterator[bytes]:
+            for _ in range(10):
+                yield b"x" * 100_000
+            yield b"\nend"
+
+        return [line async for lines in logs_module.cut(pieces()) for line in lines]
+
+    lines = asyncio.run(read())
+    assert b"".join(lines) == b"x" * 1_000_000 + b"end"
+    assert max(map(len, lines)) < logs_module.LONGEST_LINE + 100_000

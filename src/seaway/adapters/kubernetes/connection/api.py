@@ -164,6 +164,14 @@ class Api:
         async with self._opened(path, params, silence_s) as answer:
             yield _lines(answer)
 
+    @asynccontextmanager
+    async def pieces(
+        self, path: str, params: Mapping[str, str], silence_s: float
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Read an answer as it comes, as `stream` does its lines."""
+        async with self._opened(path, params, silence_s) as answer:
+            yield answer.content.iter_any()
+
     async def tail(self, path: str, params: Mapping[str, str], most_bytes: int) -> bytes:
         """Read an answer, however long it is, and return its last bytes; raises as `call`.
 

@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from seaway.testing.kubernetes.controllers import hami
 from seaway.testing.kubernetes.controllers.staff import Controller, Staff, set_condition
@@ -49,28 +51,46 @@ class Pace:
     eviction_s: float | None = 0.0
 
 
-class LogBook:
-    """What containers have written.
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A line, and when it was written, seconds since 1970 in nanoseconds."""
 
-    Attributes
-    ----------
-    lines
-        By namespace, pod and container; a test may fill it at any time, with `write`.
-    """
+    at_ns: int
+    text: str
+
+    def told(self, *, stamped: bool) -> str:
+        """Return the line as it is sent."""
+        if not stamped:
+            return f"{self.text}\n"
+        seconds, nanos = divmod(self.at_ns, 1_000_000_000)
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{nanos:09d}Z {self.text}\n"
+
+
+class LogBook:
+    """What containers have written."""
 
     def __init__(self) -> None:
-        self.lines: dict[tuple[str, str, str], list[str]] = {}
+        self._lines: dict[tuple[str, str, str], list[Written]] = {}
         self._news = asyncio.Event()
         self._over: set[str] = set()
+        self._cut = asyncio.Event()
 
-    def write(self, namespace: str, pod: str, text: str, container: str = "") -> None:
-        """Add lines; those who follow get them."""
-        self.lines.setdefault((namespace, pod, container), []).extend(text.splitlines())
+    def write(self, namespace: str, pod: str, text: str, container: str = "", at_ns: int | None = None) -> None:
+        """Add lines, all written at one time; those who follow get them."""
+        when = time.time_ns() if at_ns is None else at_ns
+        lines = self._lines.setdefault((namespace, pod, container), [])
+        lines.extend(Written(when, line) for line in text.splitlines())
         self._wake()
 
     def end(self, uid: str) -> None:
         """Note that a pod writes no more."""
         self._over.add(uid)
+        self._wake()
+
+    def cut(self) -> None:
+        """End the answers of all who follow, as a proxy does that has waited for long enough."""
+        self._cut.set()
+        self._cut = asyncio.Event()
         self._wake()
 
     def read(self, pod: Json, query: Mapping[str, str]) -> bytes | AsyncIterator[bytes]:
@@ -97,24 +117,23 @@ class LogBook:
             reason = (waiting or {}).get("reason", "ContainerCreating")
             why = "trying and failing to pull image" if reason == "ImagePullBackOff" else f"waiting to start: {reason}"
             raise bad_request(f'container "{name}" in pod "{meta["name"]}" is {why}')
-        key = (meta["namespace"], meta["name"])
-        tail = query.get("tailLines")
+        asked = _Asked.of(query)
         if query.get("follow") in ("true", "1"):
-            return self._follow(meta["uid"], key, name, int(tail) if tail else None)
-        found = self._of(key, name)
-        found = found[max(0, len(found) - int(tail)) :] if tail else found
-        text = "".join(f"{line}\n" for line in found).encode()
+            return self._follow(meta["uid"], (meta["namespace"], meta["name"]), name, asked)
+        found = asked.first(self._of((meta["namespace"], meta["name"]), name))
+        text = "".join(line.told(stamped=asked.stamped) for line in found).encode()
         return text[: int(query["limitBytes"])] if query.get("limitBytes") else text
 
-    def _of(self, key: tuple[str, str], container: str) -> list[str]:
-        return [*self.lines.get((*key, ""), ()), *self.lines.get((*key, container), ())]
+    def _of(self, key: tuple[str, str], container: str) -> list[Written]:
+        return [*self._lines.get((*key, ""), ()), *self._lines.get((*key, container), ())]
 
-    async def _follow(self, uid: str, key: tuple[str, str], container: str, tail: int | None) -> AsyncIterator[bytes]:
-        sent = 0 if tail is None else max(0, len(self._of(key, container)) - tail)
-        while True:
+    async def _follow(self, uid: str, key: tuple[str, str], container: str, asked: _Asked) -> AsyncIterator[bytes]:
+        cut = self._cut
+        sent = len(self._of(key, container)) - len(asked.first(self._of(key, container)))
+        while not cut.is_set():
             news, found = self._news, self._of(key, container)
             if len(found) > sent:
-                yield "".join(f"{line}\n" for line in found[sent:]).encode()
+                yield "".join(line.told(stamped=asked.stamped) for line in found[sent:]).encode()
                 sent = len(found)
             elif uid in self._over:
                 return
@@ -124,6 +143,27 @@ class LogBook:
     def _wake(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Which lines are asked for, and whether with their times."""
+
+    tail: int | None
+    since_ns: int
+    stamped: bool
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> _Asked:
+        since = query.get("sinceTime")
+        since_s = datetime.fromisoformat(since).timestamp() if since else 0  # a server hands on whole seconds
+        tail = query.get("tailLines")
+        return cls(int(tail) if tail else None, int(since_s) * 1_000_000_000, query.get("timestamps") in ("true", "1"))
+
+    def first(self, lines: list[Written]) -> list[Written]:
+        """Return those of the lines that are there which are sent."""
+        late = [line for line in lines if line.at_ns >= self.since_ns]
+        return late if self.tail is None else late[max(0, len(late) - self.tail) :]
 
 
 class Kubelets(Controller[Step]):

@@ -1,0 +1,265 @@
+"""Logs, followed live over server-sent events, from attempt to attempt, until the job is over.
+
+References
+----------
+WHATWG HTML, section 9.2, Server-sent events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Annotated
+
+import orjson
+from fastapi import Query, Request, Response
+from starlette.types import Receive, Scope, Send
+
+from seaway.api.desk import Desk, desk_of, header_of, who_of
+from seaway.api.events import MEDIA_TYPE, RETRY
+from seaway.api.finding import find
+from seaway.api.hub import HEARTBEAT, Hub
+from seaway.api.job_views import MOST_LINES, MOST_REPLICA
+from seaway.api.jobs import JobRef
+from seaway.api.listener import Listener, Wish
+from seaway.api.routes import Header, operation, router
+from seaway.application.overview import Log
+from seaway.application.ports.logs import Following, LogLine
+from seaway.application.records import JobRecord, Role
+from seaway.domain.errors import ConflictError, RejectedError, SeawayError
+
+EVERY_S = 1.0
+"""How often a cluster that cannot tell of lines as they are written is asked for them."""
+
+PAUSE_S, MOST_PAUSE_S = 0.2, 5.0
+"""Before a log that ended, or cannot be read yet, is asked for again; doubles while nothing comes."""
+
+MOST_BYTES = 1 << 20
+"""What waits for one who follows; beyond that its cluster is not listened to before that was sent."""
+
+LAST_LINE = Header(
+    "Last-Event-ID", "The last line that you have: what comes after it is sent, and nothing before.", 200
+)
+
+_PLACE = re.compile(r"([0-9]{1,9})~([0-9A-Za-z._-]{0,150})")
+
+routes = router("jobs")
+
+
+@operation(
+    routes, "GET", "/jobs/{job}/logs/follow", Role.VIEWER, {200: MEDIA_TYPE}, errors=(404, 409), headers=(LAST_LINE,)
+)
+async def follow_log(
+    request: Request,
+    job: JobRef,
+    replica: Annotated[int, Query(ge=0, le=MOST_REPLICA)] = 0,
+    tail: Annotated[int, Query(ge=1, le=MOST_LINES, description="Lines that are there already, from the end.")] = 100,
+) -> Response:
+    """Follow what a replica writes, live, from attempt to attempt, until the job is over.
+
+    Each event's data is an object with the line as `text`. Comments in between keep the connection open. The last event
+    is called `end`; its data says as `reason` why there was nothing to read, if so.
+    """
+    desk, found = desk_of(request), await find(request, job)
+    place = _Place(header_of(request, b"last-event-id") or "")
+    await desk.threads.read(desk.plane.overview.log, found, replica)
+    listener = Listener(who_of(request), Wish("", found.id, confined=True))
+    hub: Hub = request.app.state.hub
+    await hub.join(listener)
+    return LogStream(desk, hub, listener, found.id, replica, tail, place)
+
+
+class _Place:
+    """Where somebody is in a job's log: in which attempt, and where in that by its cluster's own words."""
+
+    def __init__(self, text: str) -> None:
+        found = _PLACE.fullmatch(text)
+        if text and not found:
+            raise RejectedError("has to be the id of a line", where=LAST_LINE.name)
+        self.attempt = int(found[1]) if found else 0
+        self.within = found[2] if found else ""
+
+    def encode(self, lines: Sequence[LogLine]) -> bytes:
+        """Write lines as the stream has them, and be after them."""
+        self.within = lines[-1].place
+        return b"".join(
+            b"id: %d~%b\ndata: %b\n\n" % (self.attempt, line.place.encode(), orjson.dumps({"text": line.text}))
+            for line in lines
+        )
+
+
+class _Inbox:
+    """Takes lines from a cluster's thread.
+
+    Parameters
+    ----------
+    wake
+        Set when some came.
+    """
+
+    def __init__(self, wake: asyncio.Event) -> None:
+        self.full = False
+        self._loop = asyncio.get_running_loop()
+        self._wake = wake
+        self._lines: list[LogLine] = []
+        self._size = 0
+
+    def give(self, lines: Sequence[LogLine]) -> None:
+        """Take lines, on any thread."""
+        with suppress(RuntimeError):  # the loop is closed: nobody follows any more
+            self._loop.call_soon_threadsafe(self._take_in, lines)
+
+    def take(self) -> list[LogLine]:
+        """Return the lines that came."""
+        lines, self._lines, self._size = self._lines, [], 0
+        return lines
+
+    def _take_in(self, lines: Sequence[LogLine]) -> None:
+        self.full = self.full or self._size > MOST_BYTES
+        if not self.full:  # else they come again when they are asked for from where the last one was
+            self._lines += lines
+            self._size += sum(len(line.text) for line in lines)
+        self._wake.set()
+
+
+class LogStream(Response):
+    """An answer that goes on until the job is over, or who asked goes away.
+
+    It listens to the job's events for when to look again, and for the signs of life that all streams give.
+    """
+
+    media_type = MEDIA_TYPE
+
+    def __init__(  # what is followed, and from where
+        self, desk: Desk, hub: Hub, listener: Listener, job_id: str, replica: int, tail: int, place: _Place
+    ) -> None:
+        super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+        del self.headers["content-length"]
+        self._desk = desk
+        self._hub = hub
+        self._listener = listener
+        self._job_id = job_id
+        self._replica = replica
+        self._tail = tail
+        self._place = place
+        self._pause_s = PAUSE_S
+        self._why = ""
+        self._send: Send
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send lines until the end."""
+        self._send = send
+        leaving = asyncio.create_task(self._watch(receive))
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await self._say(RETRY)
+            await self._run()
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            self._hub.leave(self._listener)
+            leaving.cancel()
+
+    async def _run(self) -> None:
+        while not self._listener.closed:
+            job = await self._job()
+            if job is None:
+                return
+            try:
+                log = await self._desk.threads.read(self._desk.plane.overview.log, job, self._replica)
+                if log is not None:
+                    await self._read(log)
+            except ConflictError as error:  # an attempt of fewer replicas: there will be no such log
+                self._why = str(error)
+            except SeawayError as error:  # not there yet, or not any more; or its cluster does not answer now
+                self._why = self._why or str(error)
+            if job.state.final and not self._listener.closed:
+                why = {} if self._place.within else {"reason": self._why or "the job never ran"}
+                await self._say(b"event: end\ndata: %b\n\n" % orjson.dumps(why))
+                return
+            await self._wait()
+
+    async def _job(self) -> JobRecord | None:
+        """Return the job as it is now; None when the stream is to end, for the job or the store is not there."""
+        with suppress(SeawayError):
+            return await self._desk.threads.read(self._desk.plane.store.job, self._job_id)
+        return None
+
+    async def _read(self, log: Log) -> None:
+        """Send what there is of an attempt's log, or as long as it goes on."""
+        if log.attempt != self._place.attempt:
+            self._tail = MOST_LINES if self._place.attempt else self._tail
+            self._place.attempt, self._place.within = log.attempt, ""
+        if isinstance(log.backend, Following):
+            await self._listen(log, log.backend)
+        else:
+            lines = await self._desk.threads.read(_lines, log)
+            await self._tell(_later(lines, self._place.within, self._tail))
+            self._pause_s = EVERY_S
+
+    async def _listen(self, log: Log, backend: Following) -> None:
+        inbox = _Inbox(self._listener.wake)
+        begin = (log.copy, log.replica, self._tail, self._place.within, inbox.give)
+        reading = asyncio.wrap_future(await self._desk.threads.read(backend.follow_log, *begin))
+        reading.add_done_callback(lambda _: self._listener.wake.set())
+        try:
+            while not self._listener.closed:
+                over = inbox.full or reading.done()  # before what came last is taken
+                await self._tell(inbox.take())
+                if over:
+                    break
+                await self._listener.wake.wait()
+                if await self._heard() and await self._moved_on(log):
+                    break
+            if reading.done():
+                reading.result()
+        finally:
+            reading.cancel()
+
+    async def _moved_on(self, log: Log) -> bool:
+        """Tell whether a job has another attempt by now: the log of a cluster that fell silent has no end."""
+        job = await self._job()
+        return job is None or job.attempt != log.attempt
+
+    async def _tell(self, lines: Sequence[LogLine]) -> None:
+        if lines:
+            self._pause_s = PAUSE_S
+            await self._say(self._place.encode(lines))
+
+    async def _wait(self) -> None:
+        """Wait for a while, or until something happens to the job."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._pause_s):
+                while not self._listener.closed:
+                    await self._listener.wake.wait()
+                    if await self._heard():
+                        return
+        self._pause_s = min(2 * self._pause_s, MOST_PAUSE_S)
+
+    async def _heard(self) -> bool:
+        """Pass a sign of life on; tell whether there was something of the job."""
+        if self._listener.lagging:
+            self._listener.catch_up(self._hub.last)
+        said = self._listener.take()
+        if HEARTBEAT in said:
+            await self._say(HEARTBEAT)
+        return bool(said) and said != HEARTBEAT
+
+    async def _watch(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._listener.close()
+
+    async def _say(self, body: bytes) -> None:
+        await self._send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+def _lines(log: Log) -> list[str]:
+    return [line.rstrip("\n") for line in log.backend.logs(log.copy, log.replica, MOST_LINES)]
+
+
+def _later(lines: Sequence[str], place: str, tail: int) -> list[LogLine]:
+    """Return the lines after a place, which is how many there were before."""
+    first = int(place) if place.isdecimal() else max(0, len(lines) - tail)
+    return [LogLine(text, str(at + 1)) for at, text in enumerate(lines[first:], first)]

@@ -1,0 +1,258 @@
+"""Following logs through the interface: as they are written, from attempt to attempt, until the job is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from threading import Thread
+
+import httpx
+import pytest
+
+from seaway.api import log_stream
+from seaway.api.job_views import MOST_LINES
+from seaway.application.overview import Log, Overview
+from seaway.application.ports.backend import Answers, Changes, Command
+from seaway.application.ports.logs import Give, LogLine
+from seaway.client.sync import Client
+from seaway.domain.deployment import Deployment
+from seaway.domain.errors import RejectedError
+from tests.integration.test_api_server import PATIENCE_S, Served, serving
+from tests.unit.api.rig import JOB
+
+pytestmark = pytest.mark.slow
+
+
+class Cluster:
+    """Tells the lines of a log as a test has them written, to one who follows it.
+
+    Attributes
+    ----------
+    asked
+        After which places it was asked.
+    """
+
+    cluster = "a"
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, str]] = []
+        self.missing = False
+        self._lines: list[LogLine] = []
+        self._give: Give | None = None
+        self._following: Future[None] = Future()
+
+    def follow_log(self, copy: str, replica: int, tail: int, after: str, give: Give) -> Future[None]:
+        """Give lines, from a place on."""
+        del copy, replica
+        self.asked.append((tail, after))
+        if self.missing:
+            raise RejectedError("there is no pod")
+        self._give, self._following = give, Future()
+        if found := self._lines[int(after) :] if after else self._lines[-tail:]:
+            give(found)
+        return self._following
+
+    def write(self, *texts: str) -> None:
+        """Write lines."""
+        found = [LogLine(text, str(len(self._lines) + number)) for number, text in enumerate(texts, 1)]
+        self._lines += found
+        if self._give and not self._following.done():
+            self._give(found)
+
+    def cut(self) -> None:
+        """End the answer."""
+        until(lambda: self._give is not None and not self._following.done(), "that somebody follows")
+        self._following.set_result(None)
+
+    def changes(self, cursor: str, wait_s: float) -> Changes:
+        """Tell of no changes."""
+        raise NotImplementedError
+
+    def send(self, commands: Sequence[Command]) -> Answers:
+        """Carry nothing out."""
+        raise NotImplementedError
+
+    def manifests(self, deployment: Deployment) -> list[dict[str, object]]:
+        """Show nothing."""
+        raise NotImplementedError
+
+    def logs(self, copy: str, replica: int, tail: int) -> Iterator[str]:
+        """Show nothing."""
+        raise NotImplementedError
+
+
+class Reader:
+    """Follows the log of a job by a client, in a thread."""
+
+    def __init__(self, served: Served, job: str, tail: int = 100) -> None:
+        self.lines: list[str] = []
+        self.error: Exception | None = None
+        self._client = Client(served.url, served.rig.tokens["user"])
+        self._thread = Thread(target=self._read, args=(job, tail), daemon=True)
+        self._thread.start()
+
+    def _read(self, job: str, tail: int) -> None:
+        with self._client as client:
+            try:
+                for line in client.follow_log(job, tail=tail):
+                    self.lines.append(line)
+            except Exception as error:  # noqa: BLE001  # the test looks at it
+                self.error = error
+
+    def until(self, *lines: str) -> None:
+        """Wait until these are the lines."""
+        until(lambda: self.lines == [*lines], f"{lines}, but {self.lines}")
+
+    def ended(self) -> bool:
+        """Wait for its end."""
+        self._thread.join(PATIENCE_S)
+        return not self._thread.is_alive()
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    """Serve a rig; whoever waits, does so shortly."""
+    for name in ("EVERY_S", "PAUSE_S", "MOST_PAUSE_S"):
+        monkeypatch.setattr(log_stream, name, 0.02)
+    with serving() as made:
+        yield made
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """Have all logs come from one cluster, whose attempts count up with the job's."""
+    made = Cluster()
+    monkeypatch.setattr(Overview, "log", lambda _, job, replica: Log(made, "copy", replica, job.attempt or 1))
+    return made
+
+
+def submit(served: Served) -> str:
+    """Have a job that runs."""
+    with served.client() as client:
+        job_id = str(client.post("/api/v1/jobs", json=JOB).raise_for_status().json()["id"])
+    served.rig.step(4)
+    return job_id
+
+
+def until(what: Callable[[], object], why: str) -> None:
+    """Wait until something is so."""
+    give_up_s = time.monotonic() + PATIENCE_S
+    while not what():
+        if time.monotonic() > give_up_s:
+            pytest.fail(f"never seen: {why}")
+        time.sleep(0.005)
+
+
+def test_lines_come_as_they_are_written_until_the_job_is_over(served: Served, cluster: Cluster) -> None:
+    """It begins with the last of those that are there, and goes on where an answer ended."""
+    job_id = submit(served)
+    cluster.write("one", "two", "three")
+    reader = Reader(served, job_id, tail=2)
+    reader.until("two", "three")
+    cluster.write("four", "")
+    reader.until("two", "three", "four", "")
+    cluster.cut()
+    until(lambda: len(cluster.asked) > 1, "that it is asked again")
+    cluster.write("five")
+    reader.until("two", "three", "four", "", "five")
+    assert cluster.asked == [(2, ""), (2, "5")]
+    served.rig.plane.jobs.cancel(job_id, "test")
+    cluster.cut()
+    cluster.cut()  # what was still to be read
+    assert reader.ended()
+    assert reader.error is None
+    assert reader.lines == ["two", "three", "four", "", "five"]
+
+
+def test_who_comes_back_has_what_he_missed(served: Served, cluster: Cluster) -> None:
+    """By the id of the line that he had last, as browsers send it, too."""
+    job_id = submit(served)
+    cluster.write("one", "two", "three")
+    headers = {"Last-Event-ID": "1~1"}
+    with (
+        served.client() as client,
+        client.stream("GET", f"/api/v1/jobs/{job_id}/logs/follow", headers=headers) as stream,
+    ):
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        found = [each for each, _ in zip((line for line in stream.iter_lines() if line), range(5), strict=False)]
+    assert found == ["retry: 2000", "id: 1~2", 'data: {"text":"two"}', "id: 1~3", 'data: {"text":"three"}']
+    with served.client() as client:
+        answer = client.get(f"/api/v1/jobs/{job_id}/logs/follow", headers={"Last-Event-ID": "x y"})
+        assert answer.status_code == 422
+
+
+def test_another_attempt_is_read_from_its_start(
+    served: Served, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log of an attempt whose cluster fell silent has no end: the job's events tell of the next one."""
+    job_id = submit(served)
+    cluster.write("one", "two")
+    reader = Reader(served, job_id, tail=1)
+    reader.until("two")
+    monkeypatch.setattr(Overview, "log", lambda *asked: Log(cluster, "copy", asked[2], 2))
+    served.rig.plane.jobs.suspend(job_id, "test")
+    served.rig.plane.jobs.resume(job_id, "test")
+    served.rig.step(6)
+    reader.until("two", "one", "two")
+    assert cluster.asked[-1] == (MOST_LINES, "")
+
+
+def test_more_than_is_held_is_asked_for_again(
+    served: Served, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads slowly costs so much memory and no more; no line is lost by that."""
+    monkeypatch.setattr(log_stream, "MOST_BYTES", 10)
+    job_id = submit(served)
+    texts = [f"{number} xxxxxxxxxx" for number in range(500)]
+    reader = Reader(served, job_id)
+    until(lambda: cluster.asked, "that somebody follows")
+    for text in texts:
+        cluster.write(text)
+    reader.until(*texts)
+
+
+def test_a_job_without_a_log_says_why(served: Served, cluster: Cluster) -> None:
+    """While it is not over, one may come; then its cluster's own words are told."""
+    cluster.missing = True
+    job_id = submit(served)
+    reader = Reader(served, job_id)
+    until(lambda: len(cluster.asked) > 2, "that it is asked again")
+    served.rig.plane.jobs.cancel(job_id, "test")
+    assert reader.ended()
+    assert "there is no pod" in str(reader.error)
+
+
+def test_what_cannot_be_followed_is_asked_for_again_and_again(served: Served) -> None:
+    """Simulated clusters tell their lines when they are asked: each comes once, and it ends with the job."""
+    job_id = submit(served)
+    reader = Reader(served, job_id)
+    until(lambda: reader.lines, "the first lines")
+    for _ in range(5):
+        served.rig.step()
+    served.rig.plane.jobs.cancel(job_id, "test")
+    assert reader.ended()
+    assert reader.error is None
+    assert len(reader.lines) == len(set(reader.lines))
+    assert "replica 0" in reader.lines[0]
+
+
+def test_replicas_and_jobs_that_are_not_there_are_refused(served: Served) -> None:
+    """Before a stream begins."""
+    job_id = submit(served)
+    with served.client() as client:
+        assert client.get(f"/api/v1/jobs/{job_id}/logs/follow?replica=7").status_code == 409
+        assert client.get("/api/v1/jobs/none/logs/follow").status_code == 404
+
+
+def test_a_server_that_ends_ends_what_is_followed(served: Served, cluster: Cluster) -> None:
+    """No log holds up its end; the cluster is not listened to any more."""
+    job_id = submit(served)
+    with served.client() as client, client.stream("GET", f"/api/v1/jobs/{job_id}/logs/follow") as stream:
+        until(lambda: cluster.asked, "that it is followed")
+        served.server.should_exit = True
+        with suppress(httpx.TransportError):
+            for _ in stream.iter_lines():
+                pass
+    until(cluster._following.cancelled, "that nobody listens")  # noqa: SLF001  # the fake's own

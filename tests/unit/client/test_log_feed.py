@@ -1,0 +1,93 @@
+"""Following a log: from line to line, whatever breaks in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import orjson
+import pytest
+
+from seaway.client.errors import AnswerError, UnknownError
+from seaway.client.log_feed import LogFeed
+from tests.unit.client.asking import Awaiting, Stub, Waiting, problem
+
+Asking = Waiting | Awaiting
+END = b"event: end\ndata: {}\n\n"
+
+
+def line(place: str, text: str) -> bytes:
+    """Write a line as the stream has it."""
+    return b"id: %b\ndata: %b\n\n" % (place.encode(), orjson.dumps({"text": text}))
+
+
+def stream(*pieces: bytes, breaks: bool = False) -> httpx.Response:
+    """Make a stream that ends or breaks, in chunks that know nothing of lines."""
+
+    class Body(httpx.SyncByteStream, httpx.AsyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            yield b"retry: 2000\n\n:\n\n"
+            for each in pieces:
+                yield each[:7]
+                yield each[7:]
+            if breaks:
+                raise httpx.ReadError("broke")
+
+        async def __aiter__(self):  # type: ignore[no-untyped-def]  # noqa: ANN204  # httpx says what it is
+            for chunk in self:
+                yield chunk
+
+    return httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=Body())
+
+
+def answering(*streams: httpx.Response | Exception) -> Stub:
+    """Make a stub that gives one stream after the other."""
+    left = list(streams)
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        given = left.pop(0)
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    return Stub([answer])
+
+
+def test_a_log_goes_on_after_the_line_that_came_last(ask: Asking) -> None:
+    """Whether a connection breaks, or is not even made: every line comes once, in order, and empty ones are lines."""
+    stub = answering(
+        stream(line("1~a.1", "one"), line("1~a.2", ""), breaks=True),
+        httpx.ConnectError("refused"),
+        stream(line("1~a.3", "three\r")),
+        stream(END),
+    )
+    assert ask(stub, "follow_log", "train", replica=2, tail=5) == ["one", "", "three\r"]
+    assert [request.headers.get("last-event-id") for request in stub.requests] == [None, "1~a.2", "1~a.2", "1~a.3"]
+    assert str(stub.requests[0].url).endswith("/jobs/train/logs/follow?replica=2&tail=5")
+
+
+def test_a_line_that_was_cut_off_comes_whole_later(ask: Asking) -> None:
+    """What came of it before counts for nothing."""
+    whole = line("1~a.1", "one")
+    stub = answering(stream(whole[:-3], breaks=True), stream(whole, END))
+    assert ask(stub, "follow_log", "train") == ["one"]
+
+
+def test_why_there_was_nothing_to_read_is_told(ask: Asking) -> None:
+    """As when the job is over, and its cluster kept nothing."""
+    ended = b'event: end\ndata: {"reason": "its pods are gone"}\n\n'
+    with pytest.raises(UnknownError, match="its pods are gone"):
+        ask(answering(stream(ended)), "follow_log", "train")
+
+
+def test_a_refusal_ends_it(ask: Asking) -> None:
+    """Asking again makes no sense for a job that is not there."""
+    with pytest.raises(UnknownError):
+        ask(answering(problem(404, "there is no job 'train'")), "follow_log", "train")
+
+
+@pytest.mark.parametrize("data", [b"data: {\n\n", b"data: []\n\n", b'data: {"text": "x"}\n\n', b"x" * (2 << 20)])
+def test_what_is_no_stream_of_lines_is_refused(data: bytes) -> None:
+    """Whoever answers, nothing is held without end."""
+    with pytest.raises(AnswerError):
+        LogFeed("train").read(data)
