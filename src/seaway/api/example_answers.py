@@ -162,6 +162,7 @@ ANSWERS: dict[str, Any] = {
             }
         ],
         "copies": [],
+        "next": None,
     },
     "ClusterOut": _CLUSTER,
     "ClusterList": {"clusters": [_CLUSTER]},

@@ -55,12 +55,22 @@ async def list_job_events(
 
 
 @operation(routes, "GET", "/jobs/{job}/attempts", Role.VIEWER, {200: AttemptList}, errors=(404,))
-async def list_attempts(request: Request, job: JobRef) -> Response:
+async def list_attempts(
+    request: Request,
+    job: JobRef,
+    after: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Only attempts after the one of this number.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = MOST_ROWS,
+) -> Response:
     """List where a job was placed, attempt by attempt, and what its clusters tell of the latest."""
     desk, found = desk_of(request), await find(request, job)
-    rows = await desk.threads.read(desk.plane.store.attempts, found.id)
+    rows = [each for each in await desk.threads.read(desk.plane.store.attempts, found.id) if each.number > after]
     copies = await desk.threads.read(desk.plane.overview.copies, found)
-    return json_reply({"attempts": list(map(attempt_fields, rows)), "copies": list(map(copy_fields, copies))})
+    shown = {
+        "attempts": [attempt_fields(each) for each in rows[:limit]],
+        "copies": [copy_fields(each) for each in copies],
+        "next": rows[limit - 1].number if len(rows) > limit else None,
+    }
+    return json_reply(shown)
 
 
 @operation(

@@ -8,7 +8,7 @@ import typer
 
 from seaway.cli.arguments import Job
 from seaway.cli.output import Output, OutputOption, as_json, as_yaml, show
-from seaway.cli.remote import Body, connect
+from seaway.cli.remote import Body, connect, whole
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -35,6 +35,7 @@ def show_job(
 
       [cyan]seaway show train --spec > job.yaml; seaway submit -f job.yaml --replicas 4[/cyan]
     """
+    from seaway.client.call import Paged
     from seaway.client.calls import jobs as calls
 
     with connect(context) as client:
@@ -46,7 +47,7 @@ def show_job(
             typer.echo(as_yaml(body["spec"]), nl=False)
             return
         plain = output in (Output.TABLE, Output.WIDE)
-        ran = client.body(calls.attempts(body["id"])) if plain else {"attempts": [], "copies": []}
+        ran = whole(client, Paged(calls.attempts(body["id"]), "attempts")) if plain else {"attempts": [], "copies": []}
     show(output, body, lambda wide: _picture(body, ran["attempts"], ran["copies"], wide=wide), lambda: [body["id"]])
 
 

@@ -174,6 +174,8 @@ class AttemptList(Shown):
 
     attempts: list[AttemptOut]
     copies: list[SeenCopy]
+    next: int | None
+    """Give this as `after` to get the attempts that follow; null when there was no more."""
 
 
 def request_fields(request: ResourceRequest) -> dict[str, int]:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from seaway.application.changes import Change, Record
 from seaway.application.door import Door
 from seaway.domain.errors import UnavailableError
 from seaway.domain.job_spec import JobSpec
+from seaway.domain.lifecycle import AttemptState
 from seaway.wire.explanations import TrialOut
 from tests.unit.api.rig import JOB, Rig
 
@@ -230,6 +232,21 @@ async def test_a_job_can_be_looked_into(rig: Rig) -> None:
         assert "&id" not in as_yaml.text
         assert as_json.json()[0]["kind"] == "Job"
         assert (await client.get(f"{path}/manifest", headers={"accept": "image/png"})).status_code == 406
+
+
+async def test_attempts_come_in_pages(rig: Rig) -> None:
+    """What was tried over and over is listed a page at a time, and the last page leads nowhere."""
+    job = await rig.submit()
+    rig.step(3)
+    first = rig.store.attempts(job["id"])[0]
+    tried: list[Record] = [replace(first, number=at, state=AttemptState.ENDED) for at in (2, 3)]
+    rig.plane.writer.require(Change(insert=tried))
+    async with rig.client("viewer") as client:
+        path = f"{JOBS}/{job['id']}/attempts"
+        page = (await client.get(path, params={"limit": 2})).json()
+        assert ([each["number"] for each in page["attempts"]], page["next"]) == ([1, 2], 2)
+        page = (await client.get(path, params={"limit": 2, "after": page["next"]})).json()
+        assert ([each["number"] for each in page["attempts"]], page["next"]) == ([3], None)
 
 
 async def test_a_job_without_a_place_has_no_manifest(rig: Rig) -> None:

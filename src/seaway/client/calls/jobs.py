@@ -183,9 +183,9 @@ def events(job: str, *, after: int = 0) -> Paged[EventOut]:
     return Paged(get(f"/jobs/{part(job)}/events", EVENTS, {"after": after}), "events")
 
 
-def attempts(job: str) -> Call[AttemptList]:
-    """List where a job was placed, attempt by attempt."""
-    return get(f"/jobs/{part(job)}/attempts", ATTEMPTS)
+def attempts(job: str, *, after: int = 0) -> Call[AttemptList]:
+    """List where a job was placed, attempt by attempt, the first 1,000 after the one of number `after`."""
+    return get(f"/jobs/{part(job)}/attempts", ATTEMPTS, {"after": after or None})
 
 
 def manifest(job: str, *, kind: Literal["yaml", "json"] = "yaml", after: int = 0) -> Call[str]:
