@@ -16,6 +16,8 @@ import httpx
 import pytest
 
 from seaway.adapters.sqlalchemy.opening import open_store
+from seaway.bootstrap.joining import join, leave
+from seaway.testing.kubernetes import ApiServer
 
 pytestmark = pytest.mark.slow
 
@@ -110,6 +112,40 @@ def test_a_stream_does_not_hold_up_the_end(tmp_path: Path, how: signal.Signals) 
         assert time.monotonic() - begin < 10
         stream.close()
         server.process.communicate()
+
+
+def names(server: Running) -> list[str]:
+    """Return the names of the clusters that a server sees."""
+    return [each["name"] for each in server.client.get("/api/v1/fleet/clusters").json()["clusters"]]
+
+
+def await_names(server: Running, *wanted: str) -> None:
+    """Wait until a server sees these clusters."""
+    until = time.monotonic() + PATIENCE_S
+    while (now := names(server)) != [*wanted]:
+        assert time.monotonic() < until, now
+        time.sleep(0.05)
+
+
+def test_a_first_cluster_is_driven_from_the_next_start_and_nothing_simulated_after_it(tmp_path: Path) -> None:
+    """Simulated clusters go on until then; the last real one leaves an empty fleet, which the next start says, too."""
+    data = tmp_path / "data"
+    with ApiServer("alpha") as api:
+        kubeconfig = api.kubeconfig(tmp_path / "config")
+        with running(data) as server:
+            assert join(kubeconfig, "", "", data).driven == "simulated"
+            time.sleep(1.5)
+            assert "alpha" not in names(server)
+            server.end()
+        with running(data) as server:
+            await_names(server, "alpha")
+            assert join(kubeconfig, "", "", data, replace=True).driven == "joined"
+            leave("alpha", data)
+            await_names(server)
+            assert "No cluster is joined" not in server.end()
+        with running(data) as server:
+            assert names(server) == []
+            assert "No cluster is joined: seaway cluster join" in server.end()
 
 
 def test_one_data_folder_has_one_server(tmp_path: Path) -> None:
