@@ -202,6 +202,7 @@ class LogStream(Response):
         inbox = _Inbox(self._listener.wake)
         begin = (log.copy, log.replica, self._tail, self._place.within, inbox.give)
         reading = asyncio.wrap_future(await self._desk.threads.read(backend.follow_log, *begin))
+        began_s = asyncio.get_running_loop().time()
         reading.add_done_callback(lambda _: self._listener.wake.set())
         try:
             while not self._listener.closed:
@@ -216,6 +217,8 @@ class LogStream(Response):
                 reading.result()
         finally:
             reading.cancel()
+            if asyncio.get_running_loop().time() - began_s > MOST_PAUSE_S:  # it was only silent for long
+                self._pause_s = PAUSE_S
 
     async def _moved_on(self, log: Log) -> bool:
         """Tell whether a job has another attempt by now: the log of a cluster that fell silent has no end."""

@@ -1,0 +1,108 @@
+"""Events of workloads: which of them say that pods were denied, and that a view does without them."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.collect.events import Denied, EventObject
+from seaway.adapters.kubernetes.collect.view import ClusterView
+from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
+from seaway.domain.deployment import CopyPhase
+from seaway.testing.kubernetes import ApiServer
+from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
+from tests.unit.adapters.kubernetes.collect.test_view import JOB, Timers, decoded, timers, view
+
+__all__ = ["timers", "view"]  # fixtures
+
+JOBS = "/apis/batch/v1/jobs"
+NAME = f"sw-{JOB}-1-abcdefgh"
+QUOTA = 'Error creating: pods "x" is forbidden: exceeded quota: team'
+
+
+def event(name: str = "e", reason: str = "FailedCreate", about: str = NAME, text: str = QUOTA) -> EventObject:
+    """Write an event."""
+    body: dict[str, Any] = {"metadata": {"name": name, "namespace": "seaway"}, "involvedObject": {"name": about}}
+    return decoded({**body, "reason": reason, "message": text}, EventObject)
+
+
+def workload() -> WorkloadObject:
+    """Write a Job of an attempt that has no pods."""
+    labels = {"seaway.io/job": JOB, "seaway.io/attempt": "1", "app.kubernetes.io/managed-by": "seaway"}
+    meta = {"name": NAME, "namespace": "seaway", "uid": "u", "labels": labels}
+    return decoded({"metadata": {**meta, "annotations": {"seaway.io/replicas": "0"}}}, WorkloadObject)
+
+
+def said(view: ClusterView) -> list[tuple[CopyPhase, str]]:
+    """Return how the copies do."""
+    return [(copy.phase, copy.reason) for copy in view.changes("", 0).copies]
+
+
+def test_pods_that_were_denied_are_the_reason_of_their_copy(view: ClusterView, timers: Timers) -> None:
+    """At once, and as a failure when it lasts; as soon as the event goes nothing is said any more."""
+    denied = Denied(view)
+    view.put_workload(JOBS, workload())
+    denied.put(event())
+    assert said(view) == [(CopyPhase.STARTING, "its pods cannot be made: exceeded quota: team")]
+    timers.pass_by()
+    assert said(view) == [(CopyPhase.FAILED, "its pods cannot be made: exceeded quota: team")]
+    denied.drop(event())
+    assert said(view) == [(CopyPhase.STARTING, "")]
+
+
+def test_an_event_that_is_heard_before_its_workload_counts(view: ClusterView) -> None:
+    """They come by ways of their own; and one that is in a later list no more is forgotten."""
+    denied = Denied(view)
+    denied.replace([event("a"), event("b")])
+    assert said(view) == []
+    view.put_workload(JOBS, workload())
+    assert said(view)[0][1]
+    denied.replace([event("b")])
+    assert said(view)[0][1]
+    denied.replace([])
+    assert said(view) == [(CopyPhase.STARTING, "")]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        event(reason="BackoffLimitExceeded"),
+        event(reason="SuccessfulCreate"),
+        event(about="somebody-elses-job"),
+        event(about=f"sw-{JOB}-2-abcdefgh"),
+    ],
+    ids=["another reason", "no warning", "of somebody else", "of another attempt"],
+)
+def test_other_events_say_nothing(view: ClusterView, other: EventObject) -> None:
+    """Only what says that a pod was not made, of this attempt."""
+    view.put_workload(JOBS, workload())
+    Denied(view).put(other)
+    assert said(view) == [(CopyPhase.STARTING, "")]
+
+
+@pytest.mark.parametrize("reason", ["FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod"])
+def test_controllers_have_words_of_their_own(view: ClusterView, reason: str) -> None:
+    """Kubernetes', Kubeflow's and KubeRay's."""
+    view.put_workload(JOBS, workload())
+    Denied(view).put(event(reason=reason))
+    assert said(view)[0][1]
+
+
+def test_a_view_does_without_events_that_it_may_not_see(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """With the rights of before everything else works; that they are missing is said once."""
+    with ApiServer("alpha") as server:
+        furnish(server)
+        fault = server.faults.error(403, "*/events*")
+        server.kubeconfig(tmp_path / "alpha")
+        with caplog.at_level(logging.WARNING):
+            backends = KubernetesBackends(tmp_path, WISHES, seed=1)
+            under = Under(server, backends.clusters()[0], backends.close, server)
+            wait(under.heard, "the first list")
+            wait(lambda: fault.hits > 2, "that it is tried again")
+        assert under.heard()
+        backends.close()
+    assert caplog.text.count("events of workloads cannot be followed") == 1
