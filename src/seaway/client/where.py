@@ -20,6 +20,7 @@ TOKEN_FILE = "admin-token"
 SERVER_FILE = "server.json"
 """In the data folder: ``{"url": ...}`` of the server that keeps its data there."""
 PROFILES_FILE = "profiles.toml"
+PROFILE_KEYS = ("server", "token", "ca_file")
 
 VISIBLE = re.compile(r"[\x21-\x7e]+")
 """What a token may consist of; anything else cannot stand in a header."""
@@ -160,17 +161,28 @@ def find_profile(name: str | None) -> tuple[str, dict[str, str]]:
     Raises
     ------
     RejectedError
-        When the one asked for is not there.
+        When the one asked for is not there, or has something in it that is not understood: what was meant for
+        another server shall not go to this machine's.
     """
-    read = read_profiles()
+    read, file = read_profiles(), str(profiles_file())
     wanted = name or os.environ.get("SEAWAY_PROFILE") or read.get("default") or ""
     if not wanted:
         return "", {}
     profiles = read.get("profiles", {})
-    if wanted not in profiles:
-        names = ", ".join(sorted(profiles)) or "none"
-        raise RejectedError(f"there is no profile {wanted!r}; there are: {names}", where=str(profiles_file()))
-    return str(wanted), {key: value for key, value in profiles[wanted].items() if isinstance(value, str)}
+    if not isinstance(profiles, dict) or wanted not in profiles:
+        names = ", ".join(sorted(profiles)) if isinstance(profiles, dict) and profiles else "none"
+        raise RejectedError(f"there is no profile {wanted!r}; there are: {names}", where=file)
+    profile = profiles[wanted]
+    if not isinstance(profile, dict):
+        raise RejectedError(f"profile {wanted!r} has to be a table, [profiles.{wanted}]", where=file)
+    for key, value in profile.items():
+        if key not in PROFILE_KEYS:
+            raise RejectedError(
+                f"profile {wanted!r}: unknown {key!r}; there are: {', '.join(PROFILE_KEYS)}", where=file
+            )
+        if not isinstance(value, str):
+            raise RejectedError(f"profile {wanted!r}: {key} has to be text", where=file)
+    return str(wanted), profile
 
 
 def is_loopback(host: str) -> bool:

@@ -72,9 +72,20 @@ def test_a_profile_is_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Target.find(profile="work").server == "https://work.example"
 
 
-@pytest.mark.parametrize("text", ["[profiles", 'default = "gone"\n', "\x00"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[profiles",
+        'default = "gone"\n',
+        "\x00",
+        'default = "a"\nprofiles = 5\n',
+        'default = "a"\n[profiles]\na = 5\n',
+        'default = "a"\n[profiles.a]\nserver = 5\n',
+        'default = "a"\n[profiles.a]\nsever = "https://work.example"\n',
+    ],
+)
 def test_a_broken_profile_file_is_said(text: str) -> None:
-    """A profile file that cannot be read, or names what is not there, is named in the error."""
+    """A profile file that is not understood, or names what is not there, is named in the error, and nothing is sent."""
     profiles_file().parent.mkdir(parents=True)
     profiles_file().write_text(text)
     with pytest.raises(RejectedError, match=r"profiles\.toml"):
