@@ -41,7 +41,7 @@ def test_a_change_goes_over_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_queue_that_changes_all_the_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """After some tries it is told instead of going on for ever."""
-    answers = [httpx.Response(200, json={**QUEUE, "version": "a"}), problem(412, "the queue 'q' is another by now")]
-    stub = Stub(answers * queues.TRIES)
+    stale = problem(412, "the queue 'q' is another by now")
+    stub = Stub([*[httpx.Response(200, json={**QUEUE, "version": "a"}), stale] * queues.TRIES])
     assert run(monkeypatch, stub) == 2
     assert len(stub.requests) == 2 * queues.TRIES
