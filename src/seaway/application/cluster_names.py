@@ -13,8 +13,8 @@ from seaway.application.records import ClusterName
 class ClusterNames:
     """The names that clusters have and had. For one thread at a time.
 
-    What is stored of jobs says by name where they run. So a name is never given to another cluster, and a cluster
-    never gets another name, however kubeconfigs come and go.
+    What is stored of jobs says by name where they run. So a cluster never gets another name, and a name is given to
+    no other cluster before somebody had the one that had it forgotten, however kubeconfigs come and go.
 
     Parameters
     ----------
@@ -26,8 +26,13 @@ class ClusterNames:
         self._store = store
         self._read: dict[str, ClusterName] | None = None
 
+    def read_anew(self) -> None:
+        """Look again what is stored: others may have had clusters forgotten."""
+        if self._store:
+            self._read = None
+
     def taken(self) -> Set[str]:
-        """Return all names that were ever given."""
+        """Return all names that were given."""
         return self._rows().keys()
 
     def of(self, uid: str | None, server: str) -> str:

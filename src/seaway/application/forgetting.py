@@ -37,8 +37,8 @@ class Forgetting:
     def forget(self, cluster: str, actor: str) -> int:
         """End what attempts have in a cluster, and tell it nothing any more; return of how many attempts.
 
-        Jobs that have something there go back to their queues. Should the cluster come back, what is left there
-        of these jobs is removed.
+        Jobs that have something there go back to their queues. Its name is free for another. Should the cluster come
+        back, what is left there of these jobs is removed.
 
         Raises
         ------
@@ -61,10 +61,12 @@ class Forgetting:
                 break
         else:
             raise ConflictError(f"jobs of {cluster!r} were changed at the same time; try once more")
-        if not seen:
+        names = [row for row in self._store.cluster_names() if row.name == cluster]
+        if not seen and not names:
             raise UnknownError(f"there is no cluster {cluster[:253]!r}, and nothing is held in one of that name")
         text = f"{cluster} is forgotten: what {len(seen)} attempts had there is given up"
-        self._writer.require(Change(insert=[Event(self._clock.now_ns(), "forgotten", text, actor)]))
+        event = Event(self._clock.now_ns(), "forgotten", text, actor)
+        self._writer.require(Change(insert=[event], delete=[*names]))
         return len(seen)
 
     def _require_gone(self, cluster: str) -> None:

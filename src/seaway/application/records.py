@@ -257,7 +257,7 @@ class Cordon:
 
 @dataclass(frozen=True, slots=True)
 class ClusterName:
-    """Which cluster a name was given to; no other ever gets it.
+    """Which cluster a name was given to; no other gets it before that one is forgotten.
 
     Attributes
     ----------

@@ -83,19 +83,20 @@ def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = 
     seen, troubles, uid = _look(alone(kubeconfig, context, name), name, kubeconfig) if look else (None, (), "")
     known = _read_known(folder)
     if uid:
-        name = _known_name(uid, name, asked, known, set(joined(data)))
+        name = _known_name(uid, name, asked, known, set(joined(data)), replace=replace)
     file = folder / f"{name}.yaml"
     if file.exists() and not replace:
         says = f"there is a cluster {name!r} already, see {file}; choose another --name, or --replace its kubeconfig"
         raise RejectedError(says, where="name")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if uid and known.get(uid) != name:
-        _write(folder / KNOWN, json.dumps(known | {uid: name}) + "\n")
+        others = {each: other for each, other in known.items() if other != name}
+        _write(folder / KNOWN, json.dumps(others | {uid: name}) + "\n")
     _write(file, alone(kubeconfig, context, name))
     return Joined(name, file, seen and changed(seen, name=name), troubles, driven)
 
 
-def _known_name(uid: str, name: str, asked: str, known: Mapping[str, str], there: Set[str]) -> str:
+def _known_name(uid: str, name: str, asked: str, known: Mapping[str, str], there: Set[str], *, replace: bool) -> str:
     """Return the name that a cluster is to have; the one it had, if it was joined before.
 
     Parameters
@@ -106,6 +107,8 @@ def _known_name(uid: str, name: str, asked: str, known: Mapping[str, str], there
         Names of all clusters that were ever joined, by who they are.
     there
         Those that are joined now.
+    replace
+        Whether it may have the name of one that was left.
     """
     before = known.get(uid, "")
     if before and before != name:
@@ -116,8 +119,11 @@ def _known_name(uid: str, name: str, asked: str, known: Mapping[str, str], there
             says = f"it was joined before as {before!r} and keeps that name, by which its jobs are stored"
             raise RejectedError(says, where="name")
         return before
-    if not before and name in known.values():
-        says = f"{name!r} is another cluster, whose jobs are stored by that name; choose another --name"
+    if not before and name in known.values() and not (replace and name not in there):
+        says = (
+            f"{name!r} is another cluster, whose jobs are stored by that name; choose another --name, or where it is "
+        )
+        says += f"no more, leave it, have it forgotten (seaway forget {name}), and --replace it"
         raise RejectedError(says, where="name")
     return name
 

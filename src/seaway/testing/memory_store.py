@@ -228,7 +228,7 @@ class MemoryStore:
         return _by_key(self._rows(Cordon))
 
     def cluster_names(self) -> list[ClusterName]:
-        """Return all names that clusters ever had."""
+        """Return all names that clusters have or had."""
         return _by_key(self._rows(ClusterName))
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:

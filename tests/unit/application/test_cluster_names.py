@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from seaway.application.changes import Change
 from seaway.application.cluster_names import ClusterNames
 from seaway.application.records import ClusterName
 from seaway.domain.errors import UnavailableError
@@ -69,3 +70,17 @@ def test_what_cannot_be_stored_is_not_taken_for_kept() -> None:
     assert names.taken() == set()
     names.keep("alpha", "uid-1", "here")
     assert [row.name for row in store.cluster_names()] == ["alpha"]
+
+
+def test_a_name_is_free_again_once_its_cluster_is_forgotten() -> None:
+    """Who reads anew what is stored can give it to another; without a store nothing is ever forgotten."""
+    store = led()
+    names, alone = ClusterNames(store), ClusterNames()
+    for each in (names, alone):
+        each.keep("alpha", "uid-1", "here")
+    store.commit([Change(delete=[*store.cluster_names()])])
+    assert names.of("uid-1", "here") == "alpha"
+    for each in (names, alone):
+        each.read_anew()
+    assert names.taken() == set()
+    assert alone.taken() == {"alpha"}

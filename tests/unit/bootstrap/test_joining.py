@@ -80,6 +80,17 @@ def test_a_name_is_one_clusters_for_ever(kubeconfig: Path, tmp_path: Path) -> No
         assert join(file, "", "beta", tmp_path).name == "beta"
 
 
+def test_the_name_of_a_cluster_that_is_no_more_can_be_anothers(kubeconfig: Path, tmp_path: Path) -> None:
+    """Whoever says so gives it to another, once the first was left; that one would have to have another then."""
+    join(kubeconfig, "", "", tmp_path)
+    leave("alpha", tmp_path)
+    with ApiServer("alpha", seed=1) as other:
+        join(other.kubeconfig(tmp_path / "other"), "", "", tmp_path, replace=True)
+        assert joined(tmp_path) == ["alpha"]
+        with pytest.raises(RejectedError, match="'alpha' is another cluster"):
+            join(kubeconfig, "", "", tmp_path)
+
+
 def test_what_a_running_server_makes_of_it_is_known(kubeconfig: Path, tmp_path: Path) -> None:
     """Whoever joins can be told whether the server that runs on the folder will look at the cluster."""
     assert join(kubeconfig, "", "", tmp_path, look=False).driven == ""

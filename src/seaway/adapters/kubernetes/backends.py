@@ -146,6 +146,8 @@ class KubernetesBackends:
         except RejectedError as error:
             raise UnavailableError(error.message) from None
         there = {context: self._still(context) for context in found.contexts}
+        if not all(met.settled for met in there.values()):
+            self._names.read_anew()
         names = self._name(there)
         for context, left in self._met.items():
             if there.get(context) is not left:

@@ -163,7 +163,7 @@ class SqlStore:
         return self._read(codec.read_cordon, select(CORDONS).order_by(CORDONS.c.cluster, CORDONS.c.node))
 
     def cluster_names(self) -> list[ClusterName]:
-        """Return all names that clusters ever had."""
+        """Return all names that clusters have or had."""
         return self._read(_plain(ClusterName), select(CLUSTER_NAMES).order_by(CLUSTER_NAMES.c.name))
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:

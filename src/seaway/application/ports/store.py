@@ -155,7 +155,7 @@ class Store(Protocol):
         """Return all cordons."""
 
     def cluster_names(self) -> list[ClusterName]:
-        """Return all names that clusters ever had, by name."""
+        """Return all names that clusters have or had, by name."""
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
         """Return audit entries with an id below `before` (0 for the latest), new to old."""

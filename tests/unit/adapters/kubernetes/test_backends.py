@@ -12,6 +12,7 @@ import pytest
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.naming import WHO
 from seaway.adapters.kubernetes.wishes import Wishes
+from seaway.application.changes import Change
 from seaway.application.cluster_names import ClusterNames
 from seaway.application.ports.backend import Removal
 from seaway.domain.errors import UnavailableError
@@ -163,4 +164,18 @@ def test_two_kubeconfigs_of_one_cluster_are_one_cluster(
         look(backends)
         assert caplog.text.count("two leads to gpu, as another does; it is passed over") == 1
         (tmp_path / "one").unlink()
+        await_names(backends, "gpu")
+
+
+def test_the_name_of_a_forgotten_cluster_can_be_anothers(
+    servers: list[ApiServer], store: MemoryStore, tmp_path: Path
+) -> None:
+    """A cluster that comes after it was forgotten is called like its context, in the same process."""
+    file = servers[0].kubeconfig(tmp_path / "one")
+    with process(tmp_path, store) as backends:
+        await_names(backends, "gpu")
+        file.unlink()
+        await_names(backends)
+        store.commit([Change(delete=[*store.cluster_names()])])
+        servers[1].kubeconfig(file)
         await_names(backends, "gpu")

@@ -12,6 +12,7 @@ from seaway.domain.deployment import CopyPhase
 from seaway.domain.errors import ConflictError, UnavailableError, UnknownError
 from seaway.domain.lifecycle import AttemptState
 from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.records import cluster_name
 from tests.unit.application.scene import Scene, scene
 
 
@@ -179,6 +180,20 @@ def test_forgetting_frees_what_is_held_at_once() -> None:
     of_fleet(made, "alpha", "beta", "gamma", "delta")
     made.plane.run(5)
     assert made.phase("alpha", runs) is None
+
+
+def test_forgetting_frees_the_name() -> None:
+    """Another cluster may have it then, also where nothing was held any more; others keep theirs."""
+    made = four(grace_s=1000)
+    made.plane.run(1)
+    of_fleet(made, "beta", "gamma", "delta")
+    made.plane.run(1)
+    alpha, beta = cluster_name(name="alpha", uid="a"), cluster_name(name="beta", uid="b")
+    made.plane.store.commit([Change(put=[alpha, beta])])
+    assert forgetting(made).forget("alpha", "ada") == 0
+    assert made.plane.store.cluster_names() == [beta]
+    with pytest.raises(UnknownError, match="there is no cluster 'alpha'"):
+        forgetting(made).forget("alpha", "ada")
 
 
 def test_the_rest_of_a_job_is_removed_first() -> None:
