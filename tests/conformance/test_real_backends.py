@@ -117,6 +117,7 @@ def under_test(
         timeout_s=60,
         refuses_overbooking=False,
         tells_devices=False,
+        keeps_logs=False,
     )
 
 
