@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seaway.adapters.simulated.faults import NO_FAULTS, Faults
 from seaway.application.cluster_names import ClusterNames
@@ -14,6 +15,10 @@ from seaway.application.ports.clock import Clock
 from seaway.application.ports.templates import PlainTemplates, Templates
 from seaway.bootstrap.settings import ClusterSettings
 from seaway.domain.cluster import Fleet
+
+if TYPE_CHECKING:
+    from seaway.adapters.simulated.backends import SimulatedBackends
+    from seaway.adapters.simulated.client import RemoteSimulatedBackends
 
 KUBECONFIGS = "kubeconfigs"
 """Where in the data folder `seaway cluster join` puts kubeconfigs; there from the first that was ever joined."""
@@ -68,19 +73,7 @@ def make_clusters(settings: ClusterSettings, clock: Clock, data: Path, names: Cl
     if kind is not Kind.SIMULATED:
         folder = data / KUBECONFIGS if kind is Kind.JOINED else Path(settings.kubeconfig_dir)
         return _real(settings, kind, folder, names)
-    from seaway.adapters.simulated.backends import SimulatedBackends
-    from seaway.adapters.simulated.client import RemoteSimulatedBackends
-    from seaway.adapters.simulated.options import Options
-
-    made: SimulatedBackends | RemoteSimulatedBackends
-    if settings.simulated_url:
-        made = RemoteSimulatedBackends(settings.simulated_url)
-    else:
-        faults = some_faults(settings.fault_seed) if settings.fault_seed else NO_FAULTS
-        options = Options(faults=faults, start_delay_s=settings.start_delay_s)
-        journals = data / "clusters"
-        journals.mkdir(parents=True, exist_ok=True)
-        made = SimulatedBackends(read_fleet(settings.fleet), clock, options, journals)
+    made = _simulated(settings, clock, data)
     return Clusters(kind, made, PlainTemplates(), made.close)
 
 
@@ -93,6 +86,21 @@ def kind_of(settings: ClusterSettings, data: Path) -> Kind:
         return Kind.SET
     simulated = settings.simulated_url or settings.fleet != ClusterSettings().fleet
     return Kind.JOINED if not simulated and (data / KUBECONFIGS).is_dir() else Kind.SIMULATED
+
+
+def _simulated(settings: ClusterSettings, clock: Clock, data: Path) -> SimulatedBackends | RemoteSimulatedBackends:
+    if settings.simulated_url:
+        from seaway.adapters.simulated.client import RemoteSimulatedBackends
+
+        return RemoteSimulatedBackends(settings.simulated_url)
+    from seaway.adapters.simulated.backends import SimulatedBackends
+    from seaway.adapters.simulated.options import Options
+
+    faults = some_faults(settings.fault_seed) if settings.fault_seed else NO_FAULTS
+    journals = data / "clusters"
+    journals.mkdir(parents=True, exist_ok=True)
+    options = Options(faults=faults, start_delay_s=settings.start_delay_s)
+    return SimulatedBackends(read_fleet(settings.fleet), clock, options, journals)
 
 
 def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNames) -> Clusters:
