@@ -510,7 +510,7 @@ def test_no_job_is_lost_and_none_runs_twice_past_the_grace_period(seed: int, kar
         made.wait(lambda: made.settled(short), f"that all is calm after {told}")
         running = {each for each in made.jobs if made.state(each) is JobState.RUNNING}
         made.wait(lambda: {each for each, _ in made.left()} <= running, f"that all is tidied up after {told}")
-        time.sleep(0.3)
+        made.wait(lambda: not [*made.store.outgoing()], f"that all removals are confirmed after {told}")
         made.check()
         assert sum(told.values()) >= FAULTS
         assert {each: told.get(each, 0) for each in NAMED if told.get(each, 0) < LEAST} == {}
