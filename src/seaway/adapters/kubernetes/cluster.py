@@ -140,10 +140,11 @@ class KubernetesCluster:
     def _lingers(self, removal: Removal) -> bool:
         """Tell whether pods of an attempt still run: they may be ending, or Karmada may not reach their cluster.
 
-        Those whose node is down do not count: nobody can say when they are gone, and nothing new comes there.
+        Those whose node is down do not count: nobody can say when they are gone, and nothing new comes there. A node
+        that is only cordoned, as `kubectl drain` does first, says when they are.
         """
-        pods = self._view.seats((removal.job_id, removal.attempt)).values()
-        return any(pod.holds and (at := self._view.node(pod.node)) and at.node.ready for pod in pods)
+        pods = self._view.pods_of((removal.job_id, removal.attempt))
+        return any(pod.holds and (at := self._view.node(pod.node)) and at.answers for pod in pods)
 
     def collector_state(self) -> CollectorState:
         """Return how collecting goes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,14 +45,21 @@ def answer(under: BackendUnderTest, command: Command) -> Answer:
     return sent.result(WAIT_S) if isinstance(sent, Future) else sent
 
 
-def bound(under: BackendUnderTest) -> Deployment:
+def bound(under: BackendUnderTest, template: str = "job") -> Deployment:
     """Deploy, until a node has the pod and that was heard."""
-    deployment = deploy(under)
+    made = deploy(under)
+    deployment = replace(made, spec=replace(made.spec, template=template))
     assert answer(under, deployment).done
     cluster = under.backend
     assert isinstance(cluster, KubernetesCluster)
     wait(lambda: any(pod.node for pod in cluster.view.seats((deployment.job_id, 1)).values()), "the pod on its node")
     return deployment
+
+
+def ready(cluster: KubernetesCluster, node: str) -> bool:
+    """Tell whether a node takes new work."""
+    known = cluster.view.node(node)
+    return known is not None and known.node.ready
 
 
 def test_a_removal_waits_for_pods_that_still_end(under: BackendUnderTest, server: ApiServer) -> None:
@@ -61,6 +69,34 @@ def test_a_removal_waits_for_pods_that_still_end(under: BackendUnderTest, server
     assert not server.list(JOBS, "seaway")
     for each in server.list(PODS, "seaway"):
         server.delete(PODS, "seaway", each["metadata"]["name"], grace_s=0)
+    wait(lambda: answer(under, removal(deployment)).done, "the removal done")
+
+
+def test_a_removal_waits_for_pods_of_a_node_that_is_cordoned(under: BackendUnderTest, server: ApiServer) -> None:
+    """Such a node takes nothing new, and its pods go on until they ended: `kubectl drain` has them do so slowly."""
+    deployment = bound(under)
+    cluster = under.backend
+    assert isinstance(cluster, KubernetesCluster)
+    server.patch(NODES, "", "node-1", {"spec": {"unschedulable": True}})
+    wait(lambda: not ready(cluster, "node-1"), "the node cordoned")
+    assert answer(under, removal(deployment)) == LINGERS
+    down = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+    server.patch(NODES, "", "node-1", down, "status")
+    wait(lambda: answer(under, removal(deployment)).done, "the removal done")
+
+
+def test_a_removal_waits_for_a_pod_that_another_was_made_for(under: BackendUnderTest, server: ApiServer) -> None:
+    """A pod that is evicted ends slowly, while the next waits for a node: what it holds is not free."""
+    deployment = bound(under, template="deployment")
+    cluster, key = under.backend, (deployment.job_id, 1)
+    assert isinstance(cluster, KubernetesCluster)
+    (evicted,) = cluster.view.pods_of(key)
+    server.patch(NODES, "", "node-1", {"spec": {"unschedulable": True}})
+    server.patch(PODS, "seaway", evicted.name, {"metadata": {"finalizers": ["example.com/slow"]}})
+    server.delete(PODS, "seaway", evicted.name, grace_s=0)
+    wait(lambda: any(each.name != evicted.name for each in cluster.view.pods_of(key)), "the next pod")
+    assert answer(under, removal(deployment)) == LINGERS
+    server.patch(PODS, "seaway", evicted.name, {"metadata": {"finalizers": []}})
     wait(lambda: answer(under, removal(deployment)).done, "the removal done")
 
 

@@ -76,6 +76,10 @@ class Attempts:
         found = seats(self._workloads.get(key, {}).values(), self._pods.get(key, {}).values())
         return {replica: pod for _, replica, pod in found if pod}
 
+    def pods(self, key: Attempt) -> list[Seen]:
+        """Return all pods of an attempt."""
+        return list(self._pods.get(key, {}).values())
+
     def places(self, key: Attempt) -> set[Place]:
         """Return where the objects of an attempt are."""
         return set(self._workloads.get(key, ()))

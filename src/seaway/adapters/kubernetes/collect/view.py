@@ -104,6 +104,11 @@ class ClusterView:
         with self._news.lock:
             return self._attempts.seats(attempt)
 
+    def pods_of(self, attempt: Attempt) -> list[Seen]:
+        """Return all pods of an attempt: also those that end, while another is there for the same replica."""
+        with self._news.lock:
+            return self._attempts.pods(attempt)
+
     def objects_of(self, attempt: Attempt) -> set[Place]:
         """Return the objects of an attempt: the path of all of their kind, and ``namespace/name``."""
         with self._news.lock:

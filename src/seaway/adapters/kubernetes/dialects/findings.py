@@ -53,11 +53,10 @@ class Findings:
         """Note something that may be otherwise."""
         self.troubles.append(Trouble(TroubleKind.UNCERTAIN, where, text))
 
-    def close(self, node: Node) -> NodeView:
+    def close(self, node: Node, *, answers: bool) -> NodeView:
         """Return all that was found."""
-        return NodeView(
-            replace(node, devices=tuple(self.devices)), tuple(self.accesses), tuple(dict.fromkeys(self.troubles))
-        )
+        found = replace(node, devices=tuple(self.devices))
+        return NodeView(found, tuple(self.accesses), tuple(dict.fromkeys(self.troubles)), answers)
 
 
 def bounded(value: object, what: str, *, least: int = 0) -> int:

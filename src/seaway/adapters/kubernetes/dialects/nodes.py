@@ -42,7 +42,7 @@ def read_node(
     findings = Findings(cluster, node.metadata.name, options)
     _cards(node, tuple(slices), findings)
     hami_status.read(node, findings)
-    amounts = Amounts(node, findings)
+    amounts, answers = Amounts(node, findings), _answers(node)
     return findings.close(
         Node(
             node.metadata.name,
@@ -50,8 +50,9 @@ def read_node(
             amounts.memory_mib(),
             labels=node.metadata.labels,
             taints=tuple(taint for mark in node.spec.taints if (taint := _taint(mark, findings))),
-            ready=_ready(node),
-        )
+            ready=answers and not node.spec.unschedulable,
+        ),
+        answers=answers,
     )
 
 
@@ -80,10 +81,9 @@ def _moved_to_volcano(node: NodeObject, findings: Findings) -> bool:
     return moved
 
 
-def _ready(node: NodeObject) -> bool:
-    """Tell whether a node answers and takes new work."""
-    ready = any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
-    return ready and not node.spec.unschedulable
+def _answers(node: NodeObject) -> bool:
+    """Tell whether a node's kubelet answers."""
+    return any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
 
 
 def _taint(mark: TaintMark, findings: Findings) -> Taint | None:

@@ -176,11 +176,14 @@ class NodeView:
     ----------
     accesses
         One for each device of the node, in their order.
+    answers
+        Whether its kubelet does; one that is cordoned takes nothing new, and may answer.
     """
 
     node: Node
     accesses: tuple[Access, ...] = ()
     troubles: tuple[Trouble, ...] = ()
+    answers: bool = True
 
     @cached_property
     def devices(self) -> dict[str, Device]:
