@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seaway.domain.job import Job
 from seaway.domain.network import NO_NEED
@@ -62,9 +63,9 @@ class Booking:
         """Return a booking that can be released on a copy of the snapshot."""
         return Booking(self.lines.copy(), self.slices)
 
-    def release(self, snapshot: Snapshot) -> None:
-        """Give back all that it holds; a second time changes nothing."""
-        snapshot.release(self.lines, self.slices, np.arange(len(self.lines)))
+    def release(self, snapshot: Snapshot, rows: NDArray[np.intp] | None = None) -> None:
+        """Give back what some of its lines hold, or all (None); a second time changes nothing."""
+        snapshot.release(self.lines, self.slices, np.arange(len(self.lines)) if rows is None else rows)
 
 
 def bookings(plan: Plan) -> Iterator[Booking]:

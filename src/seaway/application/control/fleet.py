@@ -6,6 +6,8 @@ import logging
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from seaway.application.control.occupied import Occupied
 from seaway.application.records import Attempt, Cordon
 from seaway.application.views import ClusterState
@@ -17,7 +19,7 @@ from seaway.domain.network import Gateway, Link
 from seaway.domain.node import Node
 from seaway.domain.placement import Placement
 from seaway.scheduling.booking import Booking, book
-from seaway.scheduling.columns import CLUSTERS_GATE, PLAN_DEMAND
+from seaway.scheduling.columns import CLUSTERS_GATE, PLAN_DEMAND, PLAN_REPLICA
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.update import put_links, put_node, remove_node
 
@@ -198,11 +200,6 @@ class LiveFleet:
         """Return the cordon on a cluster, or on a node itself."""
         return self._cordons.get((cluster, node))
 
-    def devices(self, clusters: Iterable[str]) -> set[str]:
-        """Return the devices that clusters told of, by uuid."""
-        told = [live.cluster for name in clusters if (live := self.clusters.get(name)) and live.cluster]
-        return {device.uuid for cluster in told for node in cluster.nodes for device in node.devices}
-
     def cordons(self) -> Iterable[Cordon]:
         """Return all cordons."""
         return self._cordons.values()
@@ -248,6 +245,17 @@ class LiveFleet:
         if held:
             held[2].release(self.snapshot)
             self.version += 1
+
+    def keep_in(self, key: Key, clusters: Set[str]) -> None:
+        """Give back what an attempt holds, except in some clusters."""
+        attempt, job, booking = self._held[key]
+        kept = tuple(each for each in attempt.placements if each.cluster in clusters)
+        if len(kept) == len(attempt.placements):
+            return
+        replicas = [each.replica for each in kept]
+        booking.release(self.snapshot, np.flatnonzero(~np.isin(booking.lines[:, PLAN_REPLICA], replicas)))
+        self._held[key] = (replace(attempt, placements=kept), job, booking)
+        self.version += 1
 
     def put_stray(self, copy: Copy) -> None:
         """Keep what a copy holds that no job accounts for, as it is seen now."""

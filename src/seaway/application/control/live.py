@@ -40,7 +40,8 @@ class Stored:
     Attributes
     ----------
     records
-        Attempts, what clusters are to be told, and jobs, in the order in which they are to be taken over.
+        Attempts, what clusters are to be told, and jobs, in the order in which they are to be taken over: removals go
+        first, as an attempt that is ending holds something only where one is owed.
     """
 
     queues: Sequence[Queue]
@@ -63,7 +64,10 @@ def read(store: Store) -> Stored:
     for job_id in dict.fromkeys(attempt.job_id for attempt in attempts):  # some are over and still hold something
         if job_id not in jobs and (over := store.job(job_id)):
             jobs[job_id] = over
-    return Stored(queues, pools, tenants, cordons, [*attempts, *store.outgoing(), *jobs.values()])
+    outgoing = list(store.outgoing())  # after the attempts: a removal that is owed is never overlooked
+    removals = [each for each in outgoing if each.verb is Verb.DELETE]
+    others = [each for each in outgoing if each.verb is not Verb.DELETE]
+    return Stored(queues, pools, tenants, cordons, [*removals, *attempts, *others, *jobs.values()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,11 @@ class Live:
     jobs
         Every job that is not over, and those that are but still hold something.
     attempts
-        Every attempt that holds something.
+        Every attempt that is not over.
+    by_cluster
+        The attempts that hold something in a cluster: one that is ending only where its removal is still owed.
+    done
+        Attempts that are ending and that no cluster is to remove any more.
     outgoing
         What clusters are still to be told.
     seen
@@ -136,6 +144,8 @@ class Live:
         self.attempts: dict[Key, Attempt] = {}
         self.by_job: defaultdict[str, set[int]] = defaultdict(set)
         self.by_cluster: defaultdict[str, set[Key]] = defaultdict(set)
+        self.done: set[Key] = set()
+        self._settling: set[Key] = set()
         self.outgoing: dict[tuple[str, int, str], Outgoing] = {}
         self.seen: defaultdict[Key, dict[str, Copy]] = defaultdict(dict)
         self.told_ns: dict[tuple[str, int, str], int] = {}
@@ -170,6 +180,8 @@ class Live:
             for records in (change.insert, change.update, change.put):
                 for record in records:
                     self._put(record)
+            while self._settling:
+                self._keep_owed(self._settling.pop())
 
     def _put(self, record: Record) -> None:
         match record:
@@ -201,6 +213,7 @@ class Live:
                     del self.outgoing[key]
                     self.dispatcher.drop(record)
                     self.consider(record.job_id)
+                    self._settling.add(key[:2])
             case Queue():
                 self.queues.pop(record.name, None)
                 self._sort_anew()
@@ -247,11 +260,26 @@ class Live:
             for cluster in attempt.clusters:
                 self.by_cluster[cluster].add(key)
             self.fleet.hold(attempt, attempt.spec.job(attempt.job_id), self.bookings.pop(key, None))
+        if attempt.state is AttemptState.ENDING:
+            self._settling.add(key)
         if attempt.state is AttemptState.ASSUMED and fresh:
             self.deadlines.at_wall(attempt.expires_ns, self.settings.assume_s, Due.EXPIRY, (*key, ""))
         if attempt.state is AttemptState.RUNNING and attempt.running_ns and attempt.spec.time_limit_s:
             limit_s = attempt.spec.time_limit_s
             self.deadlines.at_wall(attempt.running_ns + int(limit_s * 1e9), limit_s, Due.LIMIT, (*key, ""))
+
+    def _keep_owed(self, key: Key) -> None:
+        """Give back what an attempt that is ending held in clusters that have removed it."""
+        attempt = self.attempts.get(key)
+        if attempt is None or attempt.state is not AttemptState.ENDING:
+            return
+        owed = set(self.unsent(attempt))
+        for cluster in attempt.clusters:
+            if cluster not in owed:
+                self.by_cluster[cluster].discard(key)
+        self.fleet.keep_in(key, owed)
+        if not owed:
+            self.done.add(key)
 
     def _end_attempt(self, key: Key) -> None:
         attempt = self.attempts.pop(key, None)
@@ -265,6 +293,7 @@ class Live:
             self.partial.discard((*key, cluster))
         self.seen.pop(key, None)
         self.made_again.pop(key, None)
+        self.done.discard(key)
         self.fleet.let_go(key)
         self.consider(key[0])
 

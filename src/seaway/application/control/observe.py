@@ -163,9 +163,8 @@ class Observer:
     def _saw(self, copy: Copy, news: dict[Key, _News], known: Known, *, complete: bool) -> None:
         key = (copy.job_id, copy.attempt)
         attempt = self._live.attempts.get(key)
-        if (
-            attempt is None or copy.cluster not in attempt.clusters
-        ):  # of a former attempt, or of a cluster's former name
+        if attempt is None or key not in self._live.by_cluster[copy.cluster]:
+            # of a former attempt, of a cluster's former name, or of a cluster that removed it
             self.strays.saw(copy, known, complete=complete)
         elif not attempt.state.live:
             pass  # it is being removed

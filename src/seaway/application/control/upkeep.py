@@ -98,6 +98,7 @@ class Upkeep:
         """Send jobs of clusters that are lost or gone back to their queues, so many in a minute."""
         gone, told = self._gone()
         yield from told
+        yield from self._end_forgotten()
         lost = [live.name for live in self._live.fleet.clusters.values() if live.state is ClusterState.LOST]
         lost = lost if self._holding(lost) else []
         halted = self._halts()
@@ -166,14 +167,12 @@ class Upkeep:
                 told.append(self._told("cluster", f"{name} is not of the fleet any more and is given up"))
                 self._live.reconsider(name)
         self._given_up = set(gone)
-        return gone, told + [change for name in left for change in self._end_forgotten(name)]
+        return gone, told
 
-    def _end_forgotten(self, cluster: str) -> Iterator[Change]:
+    def _end_forgotten(self) -> Iterator[Change]:
         """End attempts of which no cluster is to remove anything any more."""
-        for key in sorted(self._live.by_cluster[cluster]):
-            attempt = self._live.attempts[key]
-            if attempt.state is AttemptState.ENDING and not self._live.unsent(attempt):
-                yield ended(attempt, self._live.clock.now_ns())
+        for key in sorted(self._live.done):
+            yield ended(self._live.attempts[key], self._live.clock.now_ns())
 
     def _drain(self) -> Iterator[Change]:
         """Send jobs of drained clusters and nodes back to their queues."""
@@ -252,11 +251,11 @@ class Upkeep:
     def _forgive(self, job_id: str) -> None:
         """Let a job try again where it was refused."""
         if job_id in self._live.refusals:
-            self._live.refusals[job_id] = replace(self._live.refusals[job_id], devices=frozenset())
+            self._live.refusals[job_id] = self._live.refusals[job_id].forgiven()
             self._live.consider(job_id)
 
     def _collect(self, key: DueKey) -> None:
-        if key[:2] not in self._live.attempts:
+        if key[:2] not in self._live.by_cluster[key[2]]:
             self._observer.remove(*key)
 
     # Samples.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seaway.application.changes import Change
+from seaway.application.control.live import deployment
 from seaway.application.forgetting import Forgetting
 from seaway.application.records import Verb
 from seaway.application.views import ClusterState
@@ -289,3 +290,80 @@ def test_an_old_placement_expires_after_a_restart_too() -> None:
     made.plane.run(32)
     assert made.state(job_id) == "queued"
     assert made.job(job_id).reason == "alpha did not confirm it within 30 s"
+
+
+def used(made: Scene, name: str) -> int:
+    """Return the thousandths of GPUs that are held in a cluster."""
+    (found,) = [each for each in made.plane.overview.clusters() if each.name == name]
+    return found.gpu_milli.used
+
+
+def ending_in_two(made: Scene) -> str:
+    """Cancel a job of two clusters while one of them, beta, does not answer."""
+    job_id = made.submit(replicas=2)
+    made.plane.run(5)
+    assert {each.cluster for each in made.plane.attempt(job_id).placements} == {"alpha", "beta"}
+    made.cluster("beta").disconnect()
+    made.plane.jobs.cancel(job_id, "ada")
+    made.plane.run(5)
+    return job_id
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_is_ending_holds_devices_only_where_a_removal_is_owed(restarts: bool) -> None:
+    """A cluster that removed its part has room for others, whatever the other clusters of the attempt do."""
+    made = scene(fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta")]), grace_s=1000)
+    job_id = ending_in_two(made)
+    if restarts:
+        made.plane.restart()
+        made.plane.run(5)
+    assert (used(made, "alpha"), used(made, "beta")) == (0, 1000)
+    other = made.submit()
+    made.plane.run(5)
+    assert (made.state(other), made.where(other)) == ("running", "alpha")
+    made.cluster("beta").reconnect()
+    made.plane.run(60)
+    assert made.plane.attempt(job_id).state is AttemptState.ENDED
+    assert (used(made, "alpha"), used(made, "beta")) == (1000, 0)
+
+
+def test_a_cluster_that_left_keeps_nothing_of_an_attempt_but_its_own_part() -> None:
+    """What is ending in a cluster that never comes back holds nothing elsewhere."""
+    made = scene(fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta", "gamma")]), grace_s=20)
+    job_id = made.submit(replicas=2)
+    made.plane.run(5)
+    of_fleet(made, "alpha", "gamma")
+    made.plane.run(60)
+    assert (made.state(job_id), made.job(job_id).clusters) == ("running", ("alpha", "gamma"))
+    assert (used(made, "alpha"), used(made, "beta")) == (1000, 1000)
+
+
+def test_what_is_left_where_a_removal_was_confirmed_is_removed_again() -> None:
+    """A copy that turns up again in a cluster that removed it is nobody's, while the attempt still ends elsewhere."""
+    made = scene(fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta")]), grace_s=1000)
+    job_id = made.submit(replicas=2)
+    made.plane.run(5)
+    again = deployment(made.plane.attempt(job_id), "alpha")
+    made.cluster("beta").disconnect()
+    made.plane.jobs.cancel(job_id, "ada")
+    made.plane.run(5)
+    made.cluster("alpha").send([again])
+    made.plane.run(5)
+    assert made.phase("alpha", job_id) is None
+
+
+def test_the_last_removal_and_forgetting_may_cross_while_the_loop_goes_on() -> None:
+    """It ends the attempt also where it holds nothing any more, of which nothing but memory tells."""
+    made = four(gpus=1, grace_s=1000)
+    job_id = made.submit(replicas=2)
+    made.plane.run(5)
+    of_fleet(made, "beta", "gamma", "delta")
+    made.plane.settle()
+    made.cluster("beta").disconnect()
+    made.plane.jobs.cancel(job_id, "ada")
+    made.plane.settle()
+    rows = list(made.plane.store.outgoing())
+    made.plane.writer.commit([Change(delete=[row]) for row in rows])
+    made.plane.run(2)
+    assert made.plane.attempt(job_id).state is AttemptState.ENDED
+    assert (used(made, "beta"), made.plane.controller.live.done) == (0, set())
