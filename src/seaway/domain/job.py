@@ -120,6 +120,9 @@ class NodeRules:
         Allowed regions; empty allows any.
     hardware
         Special hardware that the cluster has to have.
+    avoid
+        Refused nodes, by cluster and name; an empty name stands for all of a cluster. Nobody asks for that: it is
+        where the job was refused.
     """
 
     node_labels: tuple[tuple[str, str], ...] = ()
@@ -127,6 +130,7 @@ class NodeRules:
     clusters: frozenset[str] = frozenset()
     regions: frozenset[str] = frozenset()
     hardware: frozenset[str] = frozenset()
+    avoid: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

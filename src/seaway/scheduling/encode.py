@@ -230,9 +230,10 @@ def kind_allowed(rules: DeviceRules, device: Device) -> bool:
 
 
 def allowed_node(rules: NodeRules, cluster: Cluster, node: Node) -> bool:
-    """Tell whether `rules` allow a node: its cluster, its labels and its taints."""
+    """Tell whether `rules` allow a node: its cluster, itself, its labels and its taints."""
     return (
         cluster_allowed(rules, cluster)
+        and not avoided(rules, cluster.name, node.name)
         and labels_allow(rules, node)
         and all(tolerated(rules, taint) for taint in node.taints)
     )
@@ -245,6 +246,11 @@ def cluster_allowed(rules: NodeRules, cluster: Cluster) -> bool:
         and (not rules.regions or cluster.region in rules.regions)
         and rules.hardware <= cluster.hardware
     )
+
+
+def avoided(rules: NodeRules, cluster: str, node: str) -> bool:
+    """Tell whether `rules` refuse a node by its name, or all of its cluster."""
+    return bool(rules.avoid) and ((cluster, "") in rules.avoid or (cluster, node) in rules.avoid)
 
 
 def labels_allow(rules: NodeRules, node: Node) -> bool:

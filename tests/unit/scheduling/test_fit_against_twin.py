@@ -139,6 +139,9 @@ def jobs(draw: st.DrawFn) -> Job:
             "clusters": draw(st.sampled_from([frozenset(), frozenset({"cluster-0"})])),
             "regions": draw(st.sampled_from([frozenset(), frozenset({"north"})])),
             "hardware": draw(st.sampled_from([frozenset(), frozenset({"nvlink"})])),
+            "avoid": draw(
+                st.sets(st.tuples(st.sampled_from(["cluster-0", "cluster-1"]), st.sampled_from(["", "node-0"])))
+            ),
         }
     if draw(SELDOM):
         bound = st.integers(0, 4)

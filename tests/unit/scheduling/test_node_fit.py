@@ -13,6 +13,7 @@ from seaway.scheduling.update import put_node
 from seaway.testing.builders import cluster, job, node
 from tests.unit.scheduling.asking import cycle_for, place, refusals, snapshot_of
 
+REFUSED = "the job was refused there"
 SPOT = Taint("spot", "yes")
 
 
@@ -64,6 +65,22 @@ def test_labels(asked: dict[str, str], reason: str) -> None:
 def test_tolerations(toleration: Toleration, reason: str) -> None:
     """A toleration matches by key, value and effect, and what it leaves out matches anything."""
     assert refusals(snapshot_of(node(taints=(SPOT,))), job(tolerations=[toleration])) == [reason]
+
+
+@pytest.mark.parametrize(
+    ("avoid", "reasons"),
+    [
+        (set(), ["", "", ""]),
+        ({("a", "n")}, [REFUSED, "", ""]),
+        ({("a", "n"), ("b", "m")}, [REFUSED, "", ""]),
+        ({("a", "")}, [REFUSED, REFUSED, ""]),
+        ({("", "n")}, ["", "", ""]),
+    ],
+)
+def test_avoided_nodes(avoid: set[tuple[str, str]], reasons: list[str]) -> None:
+    """A node is avoided by its name in its own cluster, or with all of that."""
+    snapshot = snapshot_of(cluster(node(name="n"), node(name="m"), name="a"), cluster(node(name="n"), name="b"))
+    assert refusals(snapshot, job(avoid=avoid)) == reasons
 
 
 def test_every_taint_has_to_be_tolerated() -> None:

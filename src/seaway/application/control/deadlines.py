@@ -21,7 +21,7 @@ class Due(Enum):
     COLLECT = "collect"
     """What is left of an ended attempt."""
     FORGIVE = "forgive"
-    """A job that is kept from devices where a cluster refused it."""
+    """A job that is kept from where it was refused."""
     WHOLE = "whole"
     """A copy that lacks some of its replicas."""
 

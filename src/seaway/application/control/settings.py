@@ -29,7 +29,7 @@ class ControlSettings:
     retry_s, most_retry_s
         Delay before a failed job is tried again; it doubles with every failure up to the most.
     forgive_s
-        How long a job is kept from devices where a cluster refused it.
+        How long a job is kept from devices, nodes and clusters that refused it.
     keep_finished_s
         How long clusters keep what is left of ended jobs, so that logs can be read.
     reserve

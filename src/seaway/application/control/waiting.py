@@ -14,6 +14,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
+from seaway.application.control.refusals import NEVER_REFUSED, Refusals
 from seaway.application.records import JobRecord
 from seaway.domain.job import Job
 from seaway.domain.lifecycle import JobState
@@ -97,21 +98,20 @@ class Entry:
         return self.record.spec.queue
 
 
-def entry(record: JobRecord, clusters: frozenset[str], avoid: frozenset[str]) -> Entry:
+def entry(record: JobRecord, clusters: frozenset[str], refusals: Refusals = NEVER_REFUSED) -> Entry:
     """Prepare a job to wait.
 
     Parameters
     ----------
     clusters
         Those of its queue's pool; empty for all.
-    avoid
-        Devices that it is kept from.
+    refusals
+        Where it is kept from.
     """
     spec = record.spec
     job = spec.job(record.id, clusters)
-    if avoid:
-        rules = replace(job.demand.devices, avoid_uuids=job.demand.devices.avoid_uuids | avoid)
-        job = replace(job, demand=replace(job.demand, devices=rules))
+    if refusals.times:
+        job = replace(job, demand=refusals.kept(job.demand))
     ends_s = spec.ends_within_s
     length = -1 if ends_s is None else ends_s.bit_length()  # short jobs may fit where others have to keep away
     return Entry(record, job, Kind.of(spec.queue, length, job), (-spec.priority, record.submitted_ns, record.id))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from seaway.scheduling.framework import Filter
+from seaway.scheduling.plugins.avoidance import Avoidance
 from seaway.scheduling.plugins.cluster_rules import ClusterRules
 from seaway.scheduling.plugins.device_fit import DeviceFit
 from seaway.scheduling.plugins.network import Network
@@ -17,6 +18,7 @@ def rules_of_fit() -> tuple[Filter, ...]:
     return (
         Network(),
         ClusterRules(),
+        Avoidance(),
         NodeReady(),
         TaintToleration(),
         NodeLabels(),

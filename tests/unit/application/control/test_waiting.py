@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from seaway.application.control.refusals import Refusals
 from seaway.application.control.waiting import Entry, Waiting, entry
 from seaway.domain.lifecycle import JobState
 from seaway.testing.records import NOW_NS, job_record
@@ -14,7 +15,7 @@ from tests.unit.application.scene import spec
 
 def entered(at: int = 0, **fields: object) -> Entry:
     """Make a job that waits, submitted at a time."""
-    return entry(job_record(spec=spec(**fields), submitted_ns=NOW_NS + at), frozenset(), frozenset())
+    return entry(job_record(spec=spec(**fields), submitted_ns=NOW_NS + at), frozenset())
 
 
 def alike(_: Entry) -> Hashable:
@@ -79,7 +80,7 @@ def test_a_job_that_changed_waits_as_it_is_now() -> None:
     first, second = entered(0), entered(1)
     waiting = waiting_of(first, second)
     behind = replace(first.record, spec=replace(first.record.spec, priority=-1), version=2)
-    waiting.put(entry(behind, frozenset(), frozenset()))
+    waiting.put(entry(behind, frozenset()))
     assert len(waiting) == 2
     assert tried(waiting, 1) == [second.record.id]
     waiting.remove(first.record.id)
@@ -90,7 +91,7 @@ def test_a_job_that_changed_waits_as_it_is_now() -> None:
 def test_jobs_are_taken_in_once_they_were_tried() -> None:
     """Jobs that are new are told apart, each once, when they are known not to fit, and only so many at a time."""
     new = [entered(at) for at in range(5)]
-    queued = entry(replace(new[0].record, id=new[0].record.id[::-1], state=JobState.QUEUED), frozenset(), frozenset())
+    queued = entry(replace(new[0].record, id=new[0].record.id[::-1], state=JobState.QUEUED), frozenset())
     waiting = waiting_of(*new, queued)
     assert not waiting.fresh(10)
     waiting.refuse(new[0].kind)
@@ -109,13 +110,15 @@ def test_the_first_of_a_queue_is_known() -> None:
     assert waiting.first("nobody", "fast") is None
 
 
-def test_jobs_kept_from_devices_are_another_kind() -> None:
-    """What a cluster refused on some devices is tried apart from its like."""
+def test_jobs_kept_from_somewhere_are_another_kind() -> None:
+    """What a cluster refused on some devices, or on some nodes, is tried apart from its like."""
     plain = entered()
-    kept = entry(plain.record, frozenset(), frozenset({"GPU-1"}))
-    assert kept.kind is not plain.kind
-    assert kept.kind is entry(plain.record, frozenset(), frozenset({"GPU-1"})).kind
-    assert "GPU-1" in kept.job.demand.devices.avoid_uuids
+    by_device, by_node = Refusals(1, frozenset({"GPU-1"})), Refusals(1, places=frozenset({("alpha", "node-1")}))
+    kinds = {entry(plain.record, frozenset(), each).kind for each in (Refusals(), by_device, by_node)}
+    assert len(kinds) == 3
+    assert entry(plain.record, frozenset(), by_node).kind in kinds
+    assert "GPU-1" in entry(plain.record, frozenset(), by_device).job.demand.devices.avoid_uuids
+    assert ("alpha", "node-1") in entry(plain.record, frozenset(), by_node).job.demand.nodes.avoid
 
 
 @pytest.mark.parametrize("seed", range(5))
