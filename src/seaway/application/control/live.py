@@ -14,6 +14,7 @@ from seaway.application.changes import Change, Record
 from seaway.application.control.deadlines import Deadlines, Due
 from seaway.application.control.dispatch import Dispatcher
 from seaway.application.control.fleet import Key, LiveFleet
+from seaway.application.control.refusals import NEVER_REFUSED, Refusals
 from seaway.application.control.settings import ControlSettings
 from seaway.application.control.waiting import Entry, Waiting, entry
 from seaway.application.ports.backend import Command, Removal
@@ -68,17 +69,6 @@ def read(store: Store) -> Stored:
     removals = [each for each in outgoing if each.verb is Verb.DELETE]
     others = [each for each in outgoing if each.verb is not Verb.DELETE]
     return Stored(queues, pools, tenants, cordons, [*removals, *attempts, *others, *jobs.values()])
-
-
-@dataclass(frozen=True, slots=True)
-class Refusals:
-    """How often clusters refused a job, and the devices that it is kept from for that."""
-
-    times: int = 0
-    devices: frozenset[str] = frozenset()
-
-
-NEVER_REFUSED = Refusals()
 
 
 class Live:
@@ -355,8 +345,7 @@ class Live:
 
     def entry(self, job: JobRecord) -> Entry:
         """Prepare a job to wait; one whose queue or pool is gone is allowed nowhere."""
-        refused = self.refusals.get(job.id, NEVER_REFUSED)
-        return entry(job, self.clusters_of(job.spec.queue), refused.devices)
+        return entry(job, self.clusters_of(job.spec.queue), self.refusals.get(job.id, NEVER_REFUSED))
 
     def clusters_of(self, queue: str) -> frozenset[str]:
         """Return the clusters of a queue's pool; empty for all, `NOWHERE` when either is gone. Asked by any thread.

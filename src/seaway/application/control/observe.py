@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from seaway.application.changes import Change
 from seaway.application.control.deadlines import Due
 from seaway.application.control.fleet import Key
-from seaway.application.control.live import NEVER_REFUSED, Live, Refusals
+from seaway.application.control.live import Live
 from seaway.application.control.parts import lacking, lost, phase_of, what_is_gone, with_what_ended
+from seaway.application.control.refusals import NEVER_REFUSED
 from seaway.application.control.reports import Answered, Heard, Report, Silent
 from seaway.application.control.strays import Known, Strays
 from seaway.application.ports.store import Store
@@ -310,19 +311,16 @@ class Observer:
         return times
 
     def _refused(self, job: JobRecord, attempt: Attempt, refused: dict[str, str], unfit: Iterable[str] = ()) -> Change:
-        """Send a job back to its queue, kept from the devices where a cluster would not have it: all of one unfit."""
+        """Send a job back to its queue, kept from where a cluster would not have it: from all of one unfit."""
         cluster, reason = next(iter(refused.items()))
-        devices = {
-            each.uuid for placement in attempt.placements if placement.cluster in refused for each in placement.slices
-        }
+        placements = [each for each in attempt.placements if each.cluster in refused]
+        demand = job.spec.job(job.id, self._live.clusters_of(job.spec.queue)).demand
         before = self._live.refusals.get(job.id, NEVER_REFUSED)
-        wider = devices | self._live.fleet.devices(unfit)
-        if self._live.fleet.devices(self._live.fleet.clusters) - before.devices - wider:  # else it could go nowhere
-            devices = wider
-        self._live.refusals[job.id] = Refusals(before.times + 1, before.devices | devices)
+        after = before.once_more(demand, placements, set(unfit), self._live.fleet.snapshot)
+        self._live.refusals[job.id] = after
         self._live.deadlines.in_seconds(self._live.settings.forgive_s, Due.FORGIVE, (job.id, 0, ""))
         text = f"{cluster} refused it: {reason}"
-        pause_s = self.pause_s(before.times + 1)
+        pause_s = self.pause_s(after.times)
         return sent_back(job, attempt, text, ACTOR, self._live.clock.now_ns(), pause_s=pause_s)
 
     def _drifted(self, job: JobRecord, attempt: Attempt, missing: set[str]) -> Change:
