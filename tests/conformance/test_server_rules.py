@@ -916,6 +916,7 @@ def test_servers_say_what_they_serve(api: httpx.Client) -> None:
 
 
 def test_strangers_are_kept_out(api: httpx.Client) -> None:
-    """A token that nobody gave gets 401."""
-    answer = api.get("/api/v1/namespaces", headers={"Authorization": "Bearer wrong"})
-    assert refused(answer, 401, "Unauthorized") == "Unauthorized"
+    """A token that nobody gave gets 401, also where none would be needed."""
+    for path in ("/api/v1/namespaces", "/readyz"):
+        answer = api.get(path, headers={"Authorization": "Bearer wrong"})
+        assert refused(answer, 401, "Unauthorized") == "Unauthorized"

@@ -140,7 +140,7 @@ class Application:
             raise FailureError(code, reason, f"json: cannot unmarshal: {error!r}", {}) from error
 
     def _let_in(self, path: str, headers: Mapping[bytes, bytes]) -> None:
-        if self.tokens is None or path in _OPEN:
+        if self.tokens is None or (path in _OPEN and b"authorization" not in headers):
             return
         scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if scheme.lower() != "bearer" or token not in self.tokens:

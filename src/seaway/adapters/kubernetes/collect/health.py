@@ -5,9 +5,35 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from time import monotonic
 
 log = logging.getLogger(__name__)
+
+ANSWERS = "/readyz"
+"""The source that says whether the server answers at all."""
+
+SPARED_S = 10.0
+"""How long a kind may fail at a server that answers before a view is begun without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What became of a source that fails.
+
+    Attributes
+    ----------
+    since_s
+        When that began.
+    why
+        What was said last.
+    spared
+        Whether a view can be relied on without it.
+    """
+
+    since_s: float
+    why: str
+    spared: bool
 
 
 class Health:
@@ -31,8 +57,11 @@ class Health:
         self._lock = threading.Lock()
         self._sources = tuple(sources)
         self._missing = set(self._sources)
-        self._failing: dict[str, tuple[float, str]] = {}
+        self._failing: dict[str, _Failure] = {}
+        self._faltering: dict[str, float] = {}
+        """Since when those fail that can be spared, while the server answers."""
         self._forbidden: dict[str, str] = {}
+        self._spared: dict[str, str] = {}
         self.on_complete: Callable[[], None] = lambda: None
 
     def heard(self, source: str) -> None:
@@ -40,11 +69,10 @@ class Health:
         if source in self._failing or source in self._missing or source in self._forbidden:
             with self._lock:
                 self._forbidden.pop(source, None)
-                completes = self._missing == {source}
-                self._missing.discard(source)
+                self._spared.pop(source, None)
+                self._faltering.pop(source, None)
                 self._failing.pop(source, None)
-            if completes:
-                self.on_complete()
+            self._no_longer_missing(source)
 
     def forbidden(self, source: str, why: str) -> None:
         """Note that Seaway may not see a source that a view can be relied on without; that is said once."""
@@ -60,15 +88,52 @@ class Health:
             )
 
     def not_seen(self) -> dict[str, str]:
-        """Return the sources that Seaway may not see, and why."""
+        """Return the sources that are done without, for Seaway may not see them or they fail for long, and why."""
         with self._lock:
-            return dict(self._forbidden)
+            return self._forbidden | self._spared
 
-    def failed(self, source: str, why: str) -> None:
-        """Note that a source failed; what was heard of it before stands for a while."""
+    def counts(self) -> dict[str, int]:
+        """Return how many of those there are of each sort."""
         with self._lock:
-            since_s, _ = self._failing.get(source, (self._now_s(), ""))
-            self._failing[source] = (since_s, why)
+            return {"forbidden": len(self._forbidden), "failing": len(self._spared)}
+
+    def failed(self, source: str, why: str, *, spared: bool = False) -> None:
+        """Note that a source failed; what was heard of it before stands for a while.
+
+        Parameters
+        ----------
+        spared
+            Whether a view can be relied on without it. When such a one goes on failing at a server that answers, it
+            is done without, and that is said once.
+        """
+        now_s, lasts = self._now_s(), False
+        with self._lock:
+            before = self._failing.get(source)
+            self._failing[source] = _Failure(before.since_s if before else now_s, why, spared)
+            if source == ANSWERS:
+                self._faltering.clear()
+            elif spared and ANSWERS not in self._failing and ANSWERS not in self._missing:
+                lasts = now_s - self._faltering.setdefault(source, now_s) >= SPARED_S
+            known = source in self._spared
+            if lasts:
+                self._spared[source] = why
+        if lasts and not known:
+            log.warning(
+                "%s. %s is done without until it can be listed and watched: what was heard of it stands, and what "
+                "jobs have of that kind is not found again after a restart, and then not removed",
+                why,
+                source,
+            )
+        if lasts:
+            self._no_longer_missing(source)
+
+    def _no_longer_missing(self, source: str) -> None:
+        """Note that nobody waits to hear a source for the first time any more."""
+        with self._lock:
+            completes = self._missing == {source}
+            self._missing.discard(source)
+        if completes:
+            self.on_complete()
 
     def has(self, source: str) -> bool:
         """Tell whether a source was heard at least once."""
@@ -94,23 +159,26 @@ class Health:
             How long a source may fail before what it said last is too old.
         """
         with self._lock:
-            for since_s, why in self._failing.values():
-                if self._missing or self._now_s() - since_s >= patience_s:
-                    return why
+            for source, each in self._failing.items():
+                if each.spared and source not in self._missing:
+                    continue
+                if self._missing or self._now_s() - each.since_s >= patience_s:
+                    return each.why
             return f"{min(self._missing)} is being listed for the first time" if self._missing else ""
 
     def failing(self) -> dict[str, float]:
         """Return for how long each source has been failing, seconds; 0 for one that does not."""
         with self._lock:
             return {
-                each: self._now_s() - self._failing[each][0] if each in self._failing else 0.0 for each in self._sources
+                each: self._now_s() - self._failing[each].since_s if each in self._failing else 0.0
+                for each in self._sources
             }
 
     @property
     def failing_s(self) -> float:
         """For how long the source that fails the longest has been failing, seconds; 0 while none does."""
         with self._lock:
-            return max((self._now_s() - since_s for since_s, _ in self._failing.values()), default=0.0)
+            return max((self._now_s() - each.since_s for each in self._failing.values()), default=0.0)
 
 
 class Aside(Health):
@@ -127,9 +195,9 @@ class Aside(Health):
         self._what = what
         self._said = False
 
-    def failed(self, source: str, why: str) -> None:
+    def failed(self, source: str, why: str, *, spared: bool = False) -> None:
         """Note that it failed."""
-        super().failed(source, why)
+        super().failed(source, why, spared=spared)
         if "forbidden" in why and not self._said:
             self._said = True
             log.warning("%s cannot be followed: %s", self._what, why)

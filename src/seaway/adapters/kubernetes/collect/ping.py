@@ -3,34 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from random import Random
 
-from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.health import ANSWERS, Health
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Bell
 from seaway.adapters.kubernetes.connection.errors import ApiError
 from seaway.domain.errors import UnavailableError
 
-SOURCE = "/readyz"
+SOURCE = ANSWERS
 
 
 async def ping(api: Api, health: Health, random: Random, every_s: float, bell: Bell) -> None:
-    """Note in `health` whether the server answers, until cancelled; a refusal is an answer too.
+    """Note in `health` whether the server answers, until cancelled.
+
+    A refusal is an answer, too, unless the server does not know who asks: nothing can be written then, though
+    watches that are open go on.
 
     The first answer after a silence rings `bell`, so that what waits to try again need not wait any longer.
     """
     silent = False
     while True:
         try:
-            with suppress(ApiError):
-                await api.get(SOURCE)
+            why = await _why_silent(api)
         except UnavailableError as error:
-            health.failed(SOURCE, str(error))
-            silent = True
+            why = str(error)
+        if why:
+            health.failed(SOURCE, why)
         else:
             health.heard(SOURCE)
             if silent:
                 bell.ring()
-            silent = False
+        silent = bool(why)
         await asyncio.sleep(every_s * random.uniform(0.75, 1.25))
+
+
+async def _why_silent(api: Api) -> str:
+    """Ask; return why the answer is none, empty when it is one."""
+    try:
+        await api.get(SOURCE)
+    except ApiError as error:
+        return str(error) if error.unauthorized else ""
+    return ""

@@ -81,6 +81,11 @@ class Discovery:
             await self._ask(version)
         return self._kinds.get((version, name))
 
+    async def kind_now(self, version: str, name: str) -> Kind | None:
+        """Return a kind as `kind` does, by what the server says now: it may have been taken out."""
+        self._kinds.pop((version, name), None)
+        return await self.kind(version, name)
+
     async def version(self, group: str) -> str:
         """Return the ``apiVersion`` that a server prefers of a group; empty when it does not have that.
 

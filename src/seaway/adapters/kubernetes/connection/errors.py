@@ -11,6 +11,14 @@ from seaway.domain.errors import SeawayError
 
 LONGEST = 1000
 
+PASSING = (
+    "because it is being terminated",
+    "error looking up service account",
+    "not yet ready to handle request",
+    "status unknown for quota",
+)
+"""What servers say along with 403 that nobody decided: soon it is otherwise."""
+
 
 class _Status(msgspec.Struct):
     """The part of a Kubernetes ``Status`` that Seaway reads."""
@@ -20,7 +28,7 @@ class _Status(msgspec.Struct):
 
 
 class ApiError(SeawayError):
-    """An API server refused: asking again in the same words will not help.
+    """An API server refused: asking again in the same words will not help, unless the refusal is `passing`.
 
     Attributes
     ----------
@@ -44,6 +52,16 @@ class ApiError(SeawayError):
     def forbidden(self) -> bool:
         """Whether Seaway lacks the right to it."""
         return self.status == HTTPStatus.FORBIDDEN
+
+    @property
+    def unauthorized(self) -> bool:
+        """Whether it does not know Seaway, or not any more."""
+        return self.status == HTTPStatus.UNAUTHORIZED
+
+    @property
+    def passing(self) -> bool:
+        """Whether it is nobody's decision, so that the same may be done a little later."""
+        return self.unauthorized or self.conflict or (self.forbidden and any(each in str(self) for each in PASSING))
 
     @property
     def gone(self) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 
 from seaway.adapters.kubernetes.collect.kinds import kinds_of
+from seaway.adapters.kubernetes.connection.errors import ApiError
 from seaway.adapters.kubernetes.deploy.writing import Objects
 from seaway.adapters.kubernetes.deploy.written import Written
 from seaway.adapters.kubernetes.templates.manifest import Manifest
@@ -58,6 +59,10 @@ class Deployer(ABC):
     async def remove(self, removal: Removal) -> None:
         """Delete all objects of an attempt."""
 
+    def not_seen(self) -> Collection[str]:
+        """Return the kinds that cannot be listed where objects are written, though not in the cluster itself."""
+        return ()
+
     async def settled(self, awaited: Sequence[str]) -> None:  # noqa: B027  # most have nobody else to wait for
         """Wait until others have made what is named; raises `UnavailableError` when they do not."""
 
@@ -67,7 +72,7 @@ class Deployer(ABC):
         Raises
         ------
         UnavailableError
-            When it is not known whether it was.
+            When it is not known whether it was, or it may be a little later.
         """
         try:
             async with asyncio.timeout(CARRY_OUT_S):
@@ -79,6 +84,10 @@ class Deployer(ABC):
                 await self.settled(awaited)
         except RejectedError as error:
             return Answer(done=False, refused=True, reason=error.message, everywhere=True)
+        except ApiError as error:
+            if error.passing:
+                raise UnavailableError(str(error)) from None
+            return Answer(done=False, refused=True, reason=str(error), everywhere=True)
         except TimeoutError:
             raise UnavailableError(f"it was not carried out within {CARRY_OUT_S:g} s") from None
         return Answer(done=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.owned import Owned
@@ -63,6 +63,10 @@ class Karmada(Deployer):
         for manifest in selected:
             await self.write(key, [manifest])
         return [f"{self._options.namespace}/{binding(deployment, each).name}" for each in selected]
+
+    def not_seen(self) -> Collection[str]:
+        """Return the kinds that cannot be listed in Karmada's control plane."""
+        return self._health.not_seen()
 
     async def settled(self, awaited: Sequence[str]) -> None:
         """See bindings made and told their cluster."""

@@ -7,9 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from seaway.adapters.kubernetes.connection.api import Api
-from seaway.adapters.kubernetes.connection.discovery import Discovery
+from seaway.adapters.kubernetes.connection.discovery import Discovery, Kind
 from seaway.adapters.kubernetes.connection.errors import ApiError
 from seaway.domain.errors import RejectedError
+
+BELIEVED_S = 1.0
+"""How long until it is asked once more whether something is not allowed: a server that just began may not know yet."""
 
 
 class Objects:
@@ -34,25 +37,25 @@ class Objects:
 
         Raises
         ------
+        ApiError
+            When the server refuses.
         RejectedError
-            When the server will not have it.
+            When it does not know the kind, or there is no namespace.
         UnavailableError
             When it does not answer.
         """
-        kind = await self._discovery.kind(str(body["apiVersion"]), str(body["kind"]))
-        if kind is None:
-            raise RejectedError(f"{self._api.name} does not know {body['kind']} of {body['apiVersion']}")
-        collection, name = kind.collection(self._namespace), body["metadata"]["name"]
+        version, name = str(body["apiVersion"]), str(body["kind"])
+        kind = self._known(await self._discovery.kind(version, name), body)
         try:
-            await self._put(collection, name, body, create_only=create_only)
+            await self._put(kind, body, create_only=create_only)
         except ApiError as error:
-            if not (error.missing and kind.namespaced):
-                raise _refused(error) from None
+            if not error.missing:
+                raise
+            kind = self._known(await self._discovery.kind_now(version, name), body)
+            if not kind.namespaced:
+                raise
             await self._make_namespace()
-            try:
-                await self._put(collection, name, body, create_only=create_only)
-            except ApiError as again:
-                raise _refused(again) from None
+            await self._put(kind, body, create_only=create_only)
         return kind.path
 
     async def delete(self, places: Iterable[tuple[str, str]]) -> None:
@@ -65,7 +68,7 @@ class Objects:
 
         Raises
         ------
-        RejectedError, UnavailableError
+        ApiError, UnavailableError
             As `write` does.
         """
         await asyncio.gather(*(self._delete(kind, full_name) for kind, full_name in places))
@@ -77,11 +80,27 @@ class Objects:
             await self._api.delete(f"{prefix}/namespaces/{namespace}/{plural}/{name}")
         except ApiError as error:
             if not error.missing:
-                raise _refused(error) from None
+                raise
 
-    async def _put(self, collection: str, name: str, body: Mapping[str, Any], *, create_only: bool) -> None:
+    def _known(self, kind: Kind | None, body: Mapping[str, Any]) -> Kind:
+        if kind is None:
+            raise RejectedError(f"{self._api.name} does not know {body['kind']} of {body['apiVersion']}")
+        return kind
+
+    async def _put(self, kind: Kind, body: Mapping[str, Any], *, create_only: bool) -> None:
+        """Write an object; that it is not allowed is believed when it is said twice."""
+        try:
+            await self._put_once(kind, body, create_only=create_only)
+        except ApiError as error:
+            if not error.forbidden or error.passing:
+                raise
+            await asyncio.sleep(BELIEVED_S)
+            await self._put_once(kind, body, create_only=create_only)
+
+    async def _put_once(self, kind: Kind, body: Mapping[str, Any], *, create_only: bool) -> None:
+        collection = kind.collection(self._namespace)
         if not create_only:
-            await self._api.apply(f"{collection}/{name}", body)
+            await self._api.apply(f"{collection}/{body['metadata']['name']}", body)
             return
         try:
             await self._api.create(collection, body)
@@ -96,11 +115,10 @@ class Objects:
             try:
                 await self._api.create("/api/v1/namespaces", body)
             except ApiError as error:
-                if error.reason != "AlreadyExists":
-                    raise RejectedError(
-                        f"there is no namespace {self._namespace!r}, and it cannot be made: {error}"
-                    ) from None
-
-
-def _refused(error: ApiError) -> RejectedError:
-    return RejectedError(str(error))
+                if error.reason == "AlreadyExists":
+                    return
+                if error.passing:
+                    raise
+                raise RejectedError(
+                    f"there is no namespace {self._namespace!r}, and it cannot be made: {error}"
+                ) from None

@@ -67,3 +67,51 @@ def test_a_ring_counts_once_and_never_before_the_time_that_a_server_asked_for() 
             await waits
 
     asyncio.run(wait())
+
+
+def test_a_server_that_does_not_know_who_asks_is_silent(tmp_path: Path) -> None:
+    """Watches go on that were opened while the token held, yet nothing can be written: nobody can count on that."""
+    with ApiServer("alpha", controllers=()) as server:
+        server.kubeconfig(tmp_path / "alpha")
+        health = Health([SOURCE])
+
+        async def ask() -> None:
+            api = Api("alpha", Credentials(tmp_path / "alpha", "alpha"))
+            bell = Bell()
+            rung = bell.heard_by()
+            asking = asyncio.create_task(ping(api, health, Random(1), 0.02, bell))
+            async with asyncio.timeout(WAIT_S):
+                while not health.complete:
+                    await asyncio.sleep(0.01)
+                await asyncio.to_thread(server.new_token, only=True)
+                while not health.failing_s:
+                    await asyncio.sleep(0.01)
+                assert "credentials are not accepted" in health.silence(0)
+                await asyncio.to_thread(server.kubeconfig, tmp_path / "alpha")
+                await rung.wait()
+            assert not health.failing_s
+            asking.cancel()
+            await api.close()
+
+        asyncio.run(ask())
+
+
+def test_a_server_that_refuses_to_say_how_it_is_answers(tmp_path: Path) -> None:
+    """Who may not read that is heard all the same."""
+    with ApiServer("alpha", controllers=()) as server:
+        server.kubeconfig(tmp_path / "alpha")
+        refused = server.faults.error(403, SOURCE)
+        health = Health([SOURCE])
+
+        async def ask() -> None:
+            api = Api("alpha", Credentials(tmp_path / "alpha", "alpha"))
+            asking = asyncio.create_task(ping(api, health, Random(1), 0.02, Bell()))
+            async with asyncio.timeout(WAIT_S):
+                while refused.hits < 3:
+                    await asyncio.sleep(0.01)
+            asking.cancel()
+            await api.close()
+
+        asyncio.run(ask())
+        assert health.complete
+        assert not health.failing_s

@@ -1,0 +1,121 @@
+"""Which refusals of an API server count as decisions: nothing that may be otherwise a moment later does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.connection.errors import refusal
+from seaway.adapters.kubernetes.deploy import writing
+from seaway.application.ports.backend import Answer, Command
+from seaway.domain.deployment import Deployment
+from seaway.domain.errors import UnavailableError
+from seaway.testing.backends import BackendUnderTest, deploy, removal
+from seaway.testing.kubernetes import ApiServer
+from seaway.testing.kubernetes.kinds import JOBS, NAMESPACES
+from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish
+
+WAIT_S = 10.0
+WRITES = "/apis/batch/*"
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    """Return a server on which nobody works."""
+    with ApiServer("alpha", controllers=()) as made:
+        furnish(made)
+        yield made
+
+
+@pytest.fixture
+def under(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BackendUnderTest]:
+    """Join it; what is not allowed is asked for again at once."""
+    monkeypatch.setattr(writing, "BELIEVED_S", 0.0)
+    server.kubeconfig(tmp_path / "alpha")
+    backends = KubernetesBackends(tmp_path, WISHES, seed=1)
+    yield Under(server, backends.clusters()[0], backends.close, server).made()
+    backends.close()
+
+
+def answer(under: BackendUnderTest, command: Command) -> Answer:
+    """Send a command, and wait for what comes of it."""
+    (sent,) = under.backend.send([command])
+    assert isinstance(sent, Future)
+    return sent.result(WAIT_S)
+
+
+def of(under: BackendUnderTest, template: str, attempt: int = 1) -> Deployment:
+    """Make a deployment of a template."""
+    made = deploy(under, attempt=attempt)
+    return replace(made, spec=replace(made.spec, template=template))
+
+
+@pytest.mark.parametrize("code", [401, 409])
+def test_what_may_pass_is_tried_again(code: int, under: BackendUnderTest, server: ApiServer) -> None:
+    """A token that expired, and a write that met another, refuse no job."""
+    refused = server.faults.error(code, WRITES, "PATCH")
+    with pytest.raises(UnavailableError):
+        answer(under, deploy(under))
+    server.faults.end(refused)
+    assert answer(under, deploy(under)).done
+
+
+def test_a_removal_that_meets_another_write_is_tried_again(under: BackendUnderTest, server: ApiServer) -> None:
+    """Deleting is no other than writing there."""
+    assert answer(under, deploy(under)).done
+    server.wait_for(lambda: bool(server.store.all(JOBS)))
+    server.faults.error(409, WRITES, "DELETE", times=1)
+    with pytest.raises(UnavailableError):
+        answer(under, removal(deploy(under)))
+
+
+def test_a_namespace_that_goes_is_waited_for(under: BackendUnderTest, server: ApiServer) -> None:
+    """While it is being terminated nothing can be made there, and nobody decided that."""
+    server.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "seaway", "finalizers": ["test/keep"]}})
+    server.delete(NAMESPACES, "", "seaway")
+    with pytest.raises(UnavailableError, match="being terminated"):
+        answer(under, deploy(under))
+
+
+@pytest.mark.parametrize("said", ["status unknown for quota: team", "not yet ready to handle request"])
+def test_a_server_that_is_not_ready_to_judge_decides_nothing(said: str) -> None:
+    """Kubernetes' own admission says so with 403 while it has not read its quotas and limits yet."""
+    body = f'{{"message": "jobs.batch is forbidden: {said}", "reason": "Forbidden"}}'
+    assert refusal(403, body.encode()).passing
+    assert not refusal(403, b'{"message": "jobs.batch is forbidden: exceeded quota: team"}').passing
+
+
+def test_what_is_not_allowed_is_believed_when_it_is_said_twice(under: BackendUnderTest, server: ApiServer) -> None:
+    """A server that just began may not know the rights yet; one that goes on saying it has decided."""
+    server.faults.error(403, WRITES, "PATCH", times=1)
+    assert answer(under, deploy(under)).done
+    server.faults.error(403, WRITES, "PATCH", times=2)
+    said = answer(under, deploy(under, "second"))
+    assert said.refused
+    assert said.everywhere
+
+
+@pytest.mark.parametrize(("code", "refused"), [(401, False), (403, True)])
+def test_a_kind_that_cannot_be_looked_up(code: int, refused: bool, under: BackendUnderTest, server: ApiServer) -> None:
+    """It is an answer like any other: tried again, or a refusal."""
+    server.faults.error(code, "/apis/batch/v1", "GET")
+    if refused:
+        assert answer(under, deploy(under)).refused
+        return
+    with pytest.raises(UnavailableError):
+        answer(under, deploy(under))
+
+
+def test_a_kind_that_was_taken_out_is_named(under: BackendUnderTest, server: ApiServer) -> None:
+    """It was there before, so that its path is known: what is missing now is the kind, and not the namespace."""
+    assert answer(under, of(under, "pytorchjob")).done
+    server.faults.error(404, "/apis/kubeflow.org/*")
+    server.faults.error(403, "/api/v1/namespaces", "POST")
+    said = answer(under, of(under, "pytorchjob", 2))
+    assert said.refused
+    assert said.reason == "alpha does not know PyTorchJob of kubeflow.org/v1"
