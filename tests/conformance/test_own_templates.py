@@ -13,6 +13,7 @@ import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.cluster import KubernetesCluster
+from seaway.adapters.kubernetes.collect import health
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Templates
 from seaway.adapters.kubernetes.templates.safety import Rules
@@ -31,7 +32,7 @@ from seaway.testing.kubernetes.kinds import (
     REPLICA_SETS,
     STATEFUL_SETS,
 )
-from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
+from tests.conformance.test_kubernetes_backends import PATIENCE_S, WISHES, Under, furnish, wait
 
 WAIT_S = 10.0
 OWN = """\
@@ -235,4 +236,39 @@ def test_a_removal_says_what_may_not_be_listed(way: Way) -> None:
         under(way, cluster)
         said = answer(cluster, removal(one))
         assert not said.done
-        assert "Seaway may not list apps/v1/StatefulSet there" in said.reason
+        assert "Seaway cannot list apps/v1/StatefulSet there" in said.reason
+
+
+def test_a_kind_whose_listing_fails_stops_nothing(
+    way: Way, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when its operator's webhook is down: others are listed, jobs run and are removed; it is said and counted."""
+    monkeypatch.setattr(health, "SPARED_S", 0.5)
+    one = runs(way)
+    faults = [server.faults.error(500, "*/statefulsets", "GET") for server in (way.member, way.commands)]
+    with caplog.at_level(logging.WARNING), way.joined(WITH) as cluster:
+        known = under(way, cluster)
+        state = cluster.collector_state()
+        assert state.troubles["failing"] == 1
+        assert state.failing_s["apps/v1/StatefulSet"] > 0
+        other = deploy(known, "other")
+        assert answer(cluster, other).done
+        wait(lambda: phases(cluster) == [CopyPhase.RUNNING] * 2, "both jobs running")
+        wait(lambda: answer(cluster, removal(other)).done, "the removal done")
+        wait(lambda: "Seaway cannot list apps/v1/StatefulSet" in answer(cluster, removal(one)).reason, "the reason")
+        for server, fault in zip((way.member, way.commands), faults, strict=True):
+            server.faults.end(fault)
+        wait(lambda: answer(cluster, removal(one)).done, "the removal of what is found now")
+        wait(lambda: not cluster.collector_state().troubles["failing"], "the kind heard again")
+    said = [each.getMessage() for each in caplog.records if "is done without" in each.getMessage()]
+    assert len(said) == (2 if way.karmada else 1)
+
+
+def test_a_kind_that_begins_to_fail_leaves_its_cluster_heard(way: Way) -> None:
+    """What was heard of it before stands, and nothing else is taken for old."""
+    with way.joined(WITH) as cluster:
+        under(way, cluster)
+        way.member.faults.error(500, "*/statefulsets", "GET")
+        way.member.faults.cut_watches("*/statefulsets")
+        wait(lambda: cluster.collector_state().failing_s["apps/v1/StatefulSet"] > 2 * PATIENCE_S, "the failing kind")
+        assert cluster.changes("", 0).complete

@@ -132,10 +132,10 @@ class KubernetesCluster:
 
     def _lingering(self) -> Answer:
         """Say what a removal waits for, and what may be why that takes so long."""
-        unseen = sorted(self._health.not_seen())
+        unseen = sorted({*self._health.not_seen(), *self._deployer.not_seen()})
         if not unseen:
             return LINGERS
-        return replace(LINGERS, reason=f"{LINGERS.reason}; Seaway may not list {', '.join(unseen)} there")
+        return replace(LINGERS, reason=f"{LINGERS.reason}; Seaway cannot list {', '.join(unseen)} there")
 
     def _lingers(self, removal: Removal) -> bool:
         """Tell whether pods of an attempt still run: they may be ending, or Karmada may not reach their cluster.
@@ -149,7 +149,7 @@ class KubernetesCluster:
     def collector_state(self) -> CollectorState:
         """Return how collecting goes."""
         state = self._view.collector_state()
-        troubles = state.troubles | {"forbidden": len(self._health.not_seen())}
+        troubles = state.troubles | self._health.counts()
         return replace(state, troubles=troubles, scrapes=self._measured.counts() if self._measured else {})
 
     def usage(self) -> Mapping[str, NodeUsage]:

@@ -1,7 +1,8 @@
 """Follows Seaway's own objects of every kind that an API server has, and that it may see.
 
 What a server does not have is looked for again later. A kind that Seaway may not list never stops the rest: it is said
-once what right is missing, and what comes of that.
+once what right is missing, and what comes of that. Neither does one whose listing fails, as when the webhook is down
+that converts it: at the start it is waited for a little.
 
 References
 ----------
@@ -106,7 +107,7 @@ class KindsFollower:
             try:
                 found = await discovery.kind(*kind)
             except (ApiError, UnavailableError, UndecodableError) as error:
-                self.health.failed(source_of(kind), str(error))
+                self.health.failed(source_of(kind), _named(self.api, error), spared=True)
                 await backoff.pause()
                 continue
             if found and found.namespaced:
@@ -147,3 +148,8 @@ class KindsFollower:
             return []
         sink.replace(items)
         return [(source, sink)]
+
+
+def _named(api: Api, error: Exception) -> str:
+    """Say what went wrong, and where."""
+    return str(error) if isinstance(error, UnavailableError) else f"{api.name}: {error}"

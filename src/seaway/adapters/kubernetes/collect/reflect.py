@@ -65,7 +65,7 @@ class Source(Generic[T]):
     label
         What a cluster's health calls them; their path when empty.
     spared
-        Whether Seaway can do without the right to see them.
+        Whether Seaway can do without seeing them, where it has no right to that, or where they fail for long.
     """
 
     path: str
@@ -149,19 +149,19 @@ async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, ba
             if _does_without(error, api, source, sink, health):
                 await asyncio.sleep(ABSENT_S)
             else:
-                health.failed(source.name, str(error))
+                health.failed(source.name, f"{api.name}: {error}", spared=source.spared)
                 await backoff.pause()
         except UnavailableError as error:
-            health.failed(source.name, str(error))
+            health.failed(source.name, str(error), spared=source.spared)
             await backoff.pause(error.retry_after_s if error.retry_after_s > SOON_S else 0)
         except UndecodableError as error:
             told.version = ""
-            health.failed(source.name, f"{api.name} answers what is no Kubernetes: {error}")
+            health.failed(source.name, f"{api.name} answers what is no Kubernetes: {error}", spared=source.spared)
             await backoff.pause()
         except Exception as error:  # a mistake of ours must not end the view of a cluster for ever
             told.version = ""
             log.exception("%s: following %s failed", api.name, source.path)
-            health.failed(source.name, str(error) or type(error).__name__)
+            health.failed(source.name, str(error) or type(error).__name__, spared=source.spared)
             await backoff.pause()
 
 

@@ -1,0 +1,95 @@
+"""Whether a cluster is heard: what has to be, and what can be done without."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from seaway.adapters.kubernetes.collect.health import ANSWERS, SPARED_S, Health
+
+PATIENCE_S = 10.0
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        """Return the time, seconds."""
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Return a clock."""
+    return Clock()
+
+
+@pytest.fixture
+def health(clock: Clock) -> Health:
+    """Return a server's health that answers, and whose nodes were listed; Rays may be done without."""
+    made = Health((ANSWERS, "nodes", "rays"), clock)
+    made.heard(ANSWERS)
+    made.heard("nodes")
+    return made
+
+
+def test_what_can_be_spared_never_makes_what_was_heard_before_old(health: Health, clock: Clock) -> None:
+    """A kind that has to be seen does so after the patience; one that can be spared does not, however long it fails."""
+    health.heard("rays")
+    health.failed("rays", "its webhook is down", spared=True)
+    clock.now_s += 1000
+    assert health.silence(PATIENCE_S) == ""
+    assert health.failing()["rays"] == 1000
+    health.failed("nodes", "refused")
+    clock.now_s += PATIENCE_S
+    assert health.silence(PATIENCE_S) == "refused"
+
+
+def test_a_view_is_begun_without_what_fails_for_long(
+    health: Health, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At first it is waited for; then it is done without, which is told and said once, until it is heard again."""
+    begun: list[bool] = []
+    health.on_complete = lambda: begun.append(True)
+    health.failed("rays", "east: its webhook is down", spared=True)
+    clock.now_s += SPARED_S - 1
+    health.failed("rays", "east: its webhook is down", spared=True)
+    assert health.silence(PATIENCE_S) == "east: its webhook is down"
+    assert not begun
+    assert not health.not_seen()
+    clock.now_s += 1
+    with caplog.at_level(logging.WARNING):
+        health.failed("rays", "east: its webhook is down", spared=True)
+        health.failed("rays", "east: its webhook is still down", spared=True)
+    assert health.silence(PATIENCE_S) == ""
+    assert begun == [True]
+    assert health.not_seen() == {"rays": "east: its webhook is still down"}
+    assert health.counts() == {"forbidden": 0, "failing": 1}
+    assert [each.getMessage().partition(". ")[0] for each in caplog.records] == ["east: its webhook is down"]
+    health.heard("rays")
+    assert not health.not_seen()
+    assert begun == [True]
+
+
+def test_a_server_that_does_not_answer_says_nothing_of_a_kind(health: Health, clock: Clock) -> None:
+    """How long a kind fails counts from when its server answers again: all fail before, and most recover then."""
+    health.failed(ANSWERS, "no route")
+    health.failed("rays", "no route", spared=True)
+    clock.now_s += 1000
+    health.failed("rays", "no route", spared=True)
+    health.heard(ANSWERS)
+    health.failed("rays", "not ready", spared=True)
+    assert not health.complete
+    clock.now_s += SPARED_S / 2
+    health.failed(ANSWERS, "no route")
+    health.heard(ANSWERS)
+    clock.now_s += SPARED_S / 2
+    health.failed("rays", "not ready", spared=True)
+    assert not health.complete
+    clock.now_s += SPARED_S
+    health.failed("rays", "not ready", spared=True)
+    assert health.complete
