@@ -47,7 +47,7 @@ class Denied:
         self._view = view
         self._known: set[str] = set()
 
-    def replace(self, items: Sequence[EventObject]) -> None:
+    async def replace(self, items: Sequence[EventObject]) -> None:
         """Take these for all events."""
         for name in self._known - {each.metadata.name for each in items}:
             self._forget(name)

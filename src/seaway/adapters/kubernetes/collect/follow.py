@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from seaway.adapters.kubernetes.collect.events import EVENTS, Denied
 from seaway.adapters.kubernetes.collect.follow_kinds import KindsFollower, Listener, kind_sources
@@ -50,7 +50,7 @@ class _Sink(Generic[T]):
     """Hands objects on to functions."""
 
     what: str
-    replace: Callable[[Sequence[T]], None]
+    replace: Callable[[Sequence[T]], Coroutine[Any, Any, None]]
     put: Callable[[T], None]
     drop: Callable[[T], None]
     said: Callable[[str, Broken], None]
@@ -137,19 +137,23 @@ def _plain(view: ClusterView, path: str) -> _Sink[Item]:
         if not is_made_by_another(item.metadata):
             view.put_object(path, item.metadata)
 
-    def replace(items: Sequence[Item]) -> None:
-        view.replace_workloads(path, ())
-        for each in items:
-            put(each)
-
     return _Sink[Item](
-        path, replace, put, lambda each: view.drop_workload(path, _full_name(each.metadata)), view.broken
+        path,
+        lambda items: view.replace_objects(
+            path, [each.metadata for each in items if not is_made_by_another(each.metadata)]
+        ),
+        put,
+        lambda each: view.drop_workload(path, _full_name(each.metadata)),
+        view.broken,
     )
 
 
 def _services(view: ClusterView, path: str) -> _Sink[ServiceObject]:
     def put(service: ServiceObject) -> None:
         view.put_object(path, service.metadata)
+        lead(service)
+
+    def lead(service: ServiceObject) -> None:
         if (key := attempt_of(service.metadata, view.namespace)) and (where := address(service)):
             view.put_address(key, where)
 
@@ -158,12 +162,12 @@ def _services(view: ClusterView, path: str) -> _Sink[ServiceObject]:
         if (key := attempt_of(service.metadata, view.namespace)) and address(service):
             view.put_address(key, "")
 
-    def replace(items: Sequence[ServiceObject]) -> None:
-        view.replace_workloads(path, ())
+    async def replace(items: Sequence[ServiceObject]) -> None:
+        await view.replace_objects(path, [each.metadata for each in items])
         for key in view.addressed() - {attempt_of(each.metadata, view.namespace) for each in items}:
             view.put_address(key, "")
         for each in items:
-            put(each)
+            lead(each)
 
     return _Sink[ServiceObject](path, replace, put, drop, view.broken)
 

@@ -146,7 +146,7 @@ class KindsFollower:
         items, _, _ = await read_all(self.api, source)
         if all(is_made_by_another(each.metadata) for each in items):
             return []
-        sink.replace(items)
+        await sink.replace(items)
         return [(source, sink)]
 
 

@@ -47,7 +47,7 @@ class Members:
         """Return the members' regions, by name; empty where none is known."""
         return dict(self._regions)
 
-    def replace(self, items: Sequence[MemberObject]) -> None:
+    async def replace(self, items: Sequence[MemberObject]) -> None:
         """Take these for all members."""
         self._regions = {each.metadata.name: each.spec.region for each in items}
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from threading import Condition
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import Generic, TypeVar
 
 from seaway.adapters.kubernetes.collect.health import Health
@@ -16,7 +16,11 @@ from seaway.domain.errors import UnavailableError
 RECOUNT_S = 1.0
 """How long after a list everything is told: other kinds are listed then, too, and watches have told what came since."""
 
+TURN_S = 0.01
+"""For how long things are taken over in one go."""
+
 K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
 
 
 class News(Generic[K]):
@@ -81,12 +85,25 @@ class News(Generic[K]):
         if not self._gathers:
             self.lock.notify_all()
 
-    @contextmanager
-    def gathering(self) -> Iterator[None]:
-        """Let waiting calls look again only when much was taken over; asked for at any time, all of it shows."""
+    async def gather(self, items: Iterable[T], take: Callable[[T], None]) -> None:
+        """Take many things over, in turns: other clusters' news are told on the same event loop.
+
+        Waiting calls look again once a turn; asked for at any time, all that was taken over shows.
+        """
+        rest = iter(items)
+        while self._turn(rest, take):
+            await asyncio.sleep(0)
+
+    def _turn(self, rest: Iterator[T], take: Callable[[T], None]) -> bool:
+        """Take things over for as long as a turn is; return whether there are more."""
+        end_s = perf_counter() + TURN_S
         self._gathers = True
         try:
-            yield
+            for each in rest:
+                take(each)
+                if perf_counter() >= end_s:
+                    return True
+            return False
         finally:
             self._gathers = False
             self.stir()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, KeysView
+from collections.abc import Iterable, Iterator, KeysView
 from dataclasses import replace
 from enum import Enum, auto
 
@@ -11,6 +11,7 @@ from seaway.adapters.kubernetes.collect.pods import HOSTNAME
 from seaway.adapters.kubernetes.collect.troubles import Troubles
 from seaway.adapters.kubernetes.dialects.nodes import read_node
 from seaway.adapters.kubernetes.dialects.views import NodeView
+from seaway.adapters.kubernetes.objects.meta import Meta
 from seaway.adapters.kubernetes.objects.node import NodeObject
 from seaway.adapters.kubernetes.objects.slice import ResourceSlice
 from seaway.domain.cluster import Cluster
@@ -18,6 +19,11 @@ from seaway.domain.deployment import Cause
 
 NODE = "node"
 SLICE = "resource slice"
+
+
+def is_same(uid: str, version: str, meta: Meta) -> bool:
+    """Tell whether an object is the very one, in the same version."""
+    return bool(version) and (uid, version) == (meta.uid, meta.resource_version)
 
 
 class Step(Enum):
@@ -56,10 +62,24 @@ class Nodes:
         """The nodes that can be read."""
         return self._written.keys()
 
-    @property
-    def slices(self) -> KeysView[str]:
-        """Names of the slices that can be read."""
-        return self._slices.keys()
+    def changed(self, written: Iterable[NodeObject]) -> Iterator[NodeObject]:
+        """Yield those of some nodes that are not there just so."""
+        for each in written:
+            known = self._written.get(each.metadata.name)
+            if known is None or not is_same(known.metadata.uid, known.metadata.resource_version, each.metadata):
+                yield each
+
+    def changed_slices(self, written: Iterable[ResourceSlice]) -> list[tuple[list[ResourceSlice], list[str]]]:
+        """Return what has to change for these to be all slices: some to put, and names to drop, node by node."""
+        found: defaultdict[str, tuple[list[ResourceSlice], list[str]]] = defaultdict(lambda: ([], []))
+        gone = dict(self._slices)
+        for each in written:
+            known = gone.pop(each.metadata.name, None)
+            if known is None or not is_same(known.metadata.uid, known.metadata.resource_version, each.metadata):
+                found[each.spec.node_name][0].append(each)
+        for name, known in gone.items():
+            found[known.spec.node_name][1].append(name)
+        return list(found.values())
 
     def get(self, name: str) -> NodeView | None:
         """Return a node; None when it is not there."""

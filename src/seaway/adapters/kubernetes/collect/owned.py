@@ -75,7 +75,7 @@ class OwnedSink:
         self._runs = runs
         self._names: set[str] = set()
 
-    def replace(self, items: Sequence[Item]) -> None:
+    async def replace(self, items: Sequence[Item]) -> None:
         """Take these for all there are."""
         for name in self._names - {_full_name(each.metadata) for each in items}:
             self._owned.drop(self._kind, name, runs=self._runs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from sys import intern
 
 from seaway.adapters.kubernetes.collect.feedback import Verdict, judge
@@ -47,6 +47,8 @@ class Seen:
         Of Seaway's own: the node that it is pinned to, by its label; empty where several would do.
     holders
         Which container holds each of the slices, by name; empty where that cannot be told.
+    resource_version
+        Which of its versions this is of; another that reads the same is the same.
     """
 
     namespace: str
@@ -67,6 +69,7 @@ class Seen:
     leaves: bool = False
     wants: str = ""
     holders: tuple[str, ...] = ()
+    resource_version: str = field(default="", compare=False)
 
     @property
     def full_name(self) -> str:
@@ -92,7 +95,8 @@ def see(pod: PodObject, view: PodView, namespace: str) -> Seen:
         alive = view.alive and bool(view.node)
         cpu, memory = (view.cpu_milli, view.memory_mib) if alive else (0, 0)
         holds, holders = alive or bool(view.holding), _holders(pod, held)
-        return Seen(meta.namespace, meta.name, meta.uid, "", view.node, slices, cpu, memory, holds, holders=holders)
+        which, taken = (meta.namespace, meta.name, meta.uid, "", view.node), (slices, cpu, memory, holds)
+        return Seen(*which, *taken, holders=holders, resource_version=meta.resource_version)
     index = meta.annotations.get(INDEX, "")
     return Seen(
         meta.namespace,
@@ -113,6 +117,7 @@ def see(pod: PodObject, view: PodView, namespace: str) -> Seen:
         bool(meta.deletion_timestamp),
         pod.spec.node_selector.get(HOSTNAME, ""),
         _holders(pod, view.held),
+        meta.resource_version,
     )
 
 

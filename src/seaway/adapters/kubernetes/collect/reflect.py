@@ -100,10 +100,10 @@ class Source(Generic[T]):
 
 
 class Sink(Protocol[T_contra]):
-    """Who is told; on the event loop, so it may not wait."""
+    """Who is told; on the event loop, so it may not wait for anybody."""
 
-    def replace(self, items: Sequence[T_contra]) -> None:
-        """Take these for all there are."""
+    async def replace(self, items: Sequence[T_contra]) -> None:
+        """Take these for all there are; others are to have their turn where these are many."""
 
     def put(self, item: T_contra) -> None:
         """Take an object as it is now."""
@@ -146,7 +146,7 @@ async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, ba
             await backoff.pause()
         except ApiError as error:
             told.version = ""
-            if _does_without(error, api, source, sink, health):
+            if await _does_without(error, api, source, sink, health):
                 await asyncio.sleep(ABSENT_S)
             else:
                 health.failed(source.name, f"{api.name}: {error}", spared=source.spared)
@@ -165,10 +165,10 @@ async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, ba
             await backoff.pause()
 
 
-def _does_without(error: ApiError, api: Api, source: Source[T], sink: Sink[T], health: Health) -> bool:
+async def _does_without(error: ApiError, api: Api, source: Source[T], sink: Sink[T], health: Health) -> bool:
     """Tell whether a view can be relied on without what is not there, or may not be seen; then note that."""
     if source.optional and error.missing:
-        sink.replace(())
+        await sink.replace(())
         health.heard(source.name)
         return True
     if source.spared and error.forbidden:
@@ -182,7 +182,7 @@ async def _list(api: Api, source: Source[T], sink: Sink[T]) -> str:
     items, broken, version = await read_all(api, source)
     for each in broken:
         sink.broken(each)
-    sink.replace(items)
+    await sink.replace(items)
     return version
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from seaway.adapters.kubernetes.collect.attempts import Attempts, Place
 from seaway.adapters.kubernetes.collect.denials import Attempt, Denial
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.adapters.kubernetes.collect.news import News
-from seaway.adapters.kubernetes.collect.nodes import NODE, SLICE, Nodes, Step
+from seaway.adapters.kubernetes.collect.nodes import NODE, SLICE, Nodes, Step, is_same
 from seaway.adapters.kubernetes.collect.ours import attempt_of, marks_broken
 from seaway.adapters.kubernetes.collect.pods import HOSTNAME, Seen, see
 from seaway.adapters.kubernetes.collect.shares import Shares
@@ -29,6 +30,8 @@ from seaway.domain.deployment import Copy, CopyPhase, Occupant
 
 POD = "pod"
 CLAIM = "resource claim"
+
+T = TypeVar("T")
 
 
 class ClusterView:
@@ -163,14 +166,11 @@ class ClusterView:
             self._troubles.note(NODE, name)
             self._stepped(name, self._nodes.drop(name))
 
-    def replace_nodes(self, written: Sequence[NodeObject]) -> None:
+    async def replace_nodes(self, written: Sequence[NodeObject]) -> None:
         """Take these for all nodes."""
-        with self._news.gathering():
-            for name in self._nodes.names - {each.metadata.name for each in written}:
-                self.drop_node(name)
-            for each in written:
-                self.put_node(each)
-            self._listed_all(NODE)
+        await self._news.gather(self._nodes.names - {each.metadata.name for each in written}, self.drop_node)
+        await self._news.gather(self._nodes.changed(written), self.put_node)
+        self._listed_all(NODE)
 
     def put_slices(self, changed: Iterable[ResourceSlice], gone: Collection[str] = ()) -> None:
         """Take resource slices as they are now, and note which, by name, are gone."""
@@ -180,16 +180,15 @@ class ClusterView:
             for node, step in self._nodes.put_slices(changed, gone).items():
                 self._stepped(node, step)
 
-    def replace_slices(self, written: Sequence[ResourceSlice]) -> None:
+    async def replace_slices(self, written: Sequence[ResourceSlice]) -> None:
         """Take these for all resource slices."""
-        with self._news.gathering():
-            self.put_slices(written, self._nodes.slices - {each.metadata.name for each in written})
-            self._listed_all(SLICE)
+        await self._news.gather(self._nodes.changed_slices(written), lambda found: self.put_slices(*found))
+        self._listed_all(SLICE)
 
     def put_claim(self, claim: ResourceClaim) -> None:
         """Take a resource claim as it is now."""
         with self._news.lock:
-            self._troubles.note(CLAIM, f"{claim.metadata.namespace}/{claim.metadata.name}")
+            self._troubles.note(CLAIM, _full_name(claim.metadata))
             self._read_again(self._shares.put_claim(claim))
 
     def drop_claim(self, name: str) -> None:
@@ -198,14 +197,12 @@ class ClusterView:
             self._troubles.note(CLAIM, name)
             self._read_again(self._shares.drop_claim(name))
 
-    def replace_claims(self, written: Sequence[ResourceClaim]) -> None:
-        """Take these for all resource claims."""
-        with self._news.gathering():
-            for name in self._shares.claims - {f"{each.metadata.namespace}/{each.metadata.name}" for each in written}:
-                self.drop_claim(name)
-            for each in written:
-                self.put_claim(each)
-            self._listed_all(CLAIM)
+    async def replace_claims(self, written: Sequence[ResourceClaim]) -> None:
+        """Take these for all resource claims; those that are gone are so last, as with pods."""
+        there = {_full_name(each.metadata) for each in written}
+        await self._news.gather(written, self.put_claim)
+        await self._news.gather(self._shares.claims - there, self.drop_claim)
+        self._listed_all(CLAIM)
 
     def put_pod(self, written: PodObject) -> None:
         """Take a pod as it is now."""
@@ -214,8 +211,8 @@ class ClusterView:
             seen = see(written, view, self.namespace)
             self._troubles.note(POD, seen.full_name, view.troubles + marks_broken(written.metadata, self.namespace))
             before = self._pods.get(seen.full_name)
+            self._pods[seen.full_name] = seen
             if before != seen:
-                self._pods[seen.full_name] = seen
                 self._attempts.put_pod(before, seen)
                 self._note_pods(before, seen)
             if again:
@@ -231,41 +228,56 @@ class ClusterView:
                 self._note_pods(before)
             self._read_again(self._shares.forget(full_name))
 
-    def replace_pods(self, written: Sequence[PodObject]) -> None:
-        """Take these for all pods."""
-        there = {f"{each.metadata.namespace}/{each.metadata.name}" for each in written}
-        with self._news.gathering():
-            for name in self._pods.keys() - there:
-                self.drop_pod(name)
-            for each in written:
+    async def replace_pods(self, written: Sequence[PodObject]) -> None:
+        """Take these for all pods.
+
+        Those that are gone are so last: whoever looks meanwhile may see devices held that are free, and none free that
+        is held.
+        """
+        there: set[str] = set()
+
+        def take(each: PodObject) -> None:
+            name = _full_name(each.metadata)
+            there.add(name)
+            known = self._pods.get(name)
+            if known is None or not is_same(known.uid, known.resource_version, each.metadata):
                 self.put_pod(each)
-            self._listed_all(POD)
+
+        await self._news.gather(written, take)
+        await self._news.gather(self._pods.keys() - there, self.drop_pod)
+        self._listed_all(POD)
 
     def put_object(self, kind: str, meta: Meta) -> None:
         """Take an object of an attempt that runs nothing, as it is now."""
-        key, name = attempt_of(meta, self.namespace), f"{meta.namespace}/{meta.name}"
+        key, name = attempt_of(meta, self.namespace), _full_name(meta)
         self._take(kind, name, Workload(*key, "", ()) if key else None, meta)
 
     def put_workload(self, kind: str, written: WorkloadObject) -> None:
         """Take a workload as it is now."""
-        name = f"{written.metadata.namespace}/{written.metadata.name}"
+        name = _full_name(written.metadata)
         self._take(kind, name, read_workload(written, self.namespace), written.metadata)
 
     def drop_workload(self, kind: str, full_name: str) -> None:
         """Note that a workload is gone."""
         self._take(kind, full_name, None)
 
-    def replace_workloads(self, kind: str, written: Sequence[WorkloadObject]) -> None:
-        """Take these for all workloads of a kind.
+    async def replace_workloads(self, kind: str, written: Sequence[WorkloadObject]) -> None:
+        """Take these for all workloads of a kind; see `replace_objects`."""
+        named = {_full_name(each.metadata): each for each in written}
+        await self._replace(kind, named, self.put_workload)
+
+    async def replace_objects(self, kind: str, written: Sequence[Meta]) -> None:
+        """Take these for all objects of a kind that runs nothing.
 
         Any but the first list may pass over some that came and went since the last: no view ever had them, and whoever
         waits for them is told before long all that there is.
         """
-        there = {f"{each.metadata.namespace}/{each.metadata.name}" for each in written} | self._troubles.met(kind)
-        for name in self._attempts.named(kind) - there:
-            self.drop_workload(kind, name)
-        for each in written:
-            self.put_workload(kind, each)
+        await self._replace(kind, {_full_name(each): each for each in written}, self.put_object)
+
+    async def _replace(self, kind: str, named: Mapping[str, T], put: Callable[[str, T], None]) -> None:
+        there = named.keys() | self._troubles.met(kind)
+        await self._news.gather(named.values(), lambda each: put(kind, each))
+        await self._news.gather(self._attempts.named(kind) - there, lambda name: self.drop_workload(kind, name))
         self._listed_all(kind)
         if kind not in self._listed:
             self._listed.add(kind)
@@ -346,6 +358,10 @@ class ClusterView:
         for each in pods:
             if each:
                 self._news.add(each.mine or each.full_name)
+
+
+def _full_name(meta: Meta) -> str:
+    return f"{meta.namespace}/{meta.name}"
 
 
 def _occupant(pod: Seen) -> Occupant:

@@ -146,7 +146,7 @@ class Bindings:
 
     # What is told of bindings.
 
-    def replace(self, items: Sequence[BindingObject]) -> None:
+    async def replace(self, items: Sequence[BindingObject]) -> None:
         """Take these for all bindings."""
         for name in self._bound.keys() - {_full_name(each.metadata) for each in items}:
             self._denied.allow(_source(name))

@@ -147,7 +147,7 @@ class _Sink:
         self._port = port
         self._rank = rank
 
-    def replace(self, items: Sequence[PodObject]) -> None:
+    async def replace(self, items: Sequence[PodObject]) -> None:
         """Take these for all pods there are."""
         there = {self._path(each) for each in items}
         for each in self._scraper.of_rank(self._rank):

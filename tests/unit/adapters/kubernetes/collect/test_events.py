@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 from typing import Any
@@ -57,13 +58,13 @@ def test_pods_that_were_denied_are_the_reason_of_their_copy(view: ClusterView, t
 def test_an_event_that_is_heard_before_its_workload_counts(view: ClusterView) -> None:
     """They come by ways of their own; and one that is in a later list no more is forgotten."""
     denied = Denied(view)
-    denied.replace([event("a"), event("b")])
+    asyncio.run(denied.replace([event("a"), event("b")]))
     assert said(view) == []
     view.put_workload(JOBS, workload())
     assert said(view)[0][1]
-    denied.replace([event("b")])
+    asyncio.run(denied.replace([event("b")]))
     assert said(view)[0][1]
-    denied.replace([])
+    asyncio.run(denied.replace([]))
     assert said(view) == [(CopyPhase.STARTING, "")]
 
 

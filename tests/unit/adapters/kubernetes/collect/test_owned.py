@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from seaway.adapters.kubernetes.collect.owned import Key, Owned, OwnedSink
 from seaway.adapters.kubernetes.objects.meta import Item
 from tests.unit.adapters.kubernetes.collect.test_view import JOB, copy, decoded
@@ -22,8 +24,8 @@ def test_a_workload_that_goes_is_missed_once() -> None:
     owned = Owned("seaway", missed.append)
     jobs, policies = OwnedSink(owned, JOBS, runs=True), OwnedSink(owned, POLICIES)
     policies.put(item("sw"))
-    jobs.replace([item("sw-a"), item("sw-b")])
-    jobs.replace([item("sw-b")])
+    asyncio.run(jobs.replace([item("sw-a"), item("sw-b")]))
+    asyncio.run(jobs.replace([item("sw-b")]))
     assert missed == [KEY]
     jobs.drop(item("sw-b"))
     assert missed == [KEY, KEY]

@@ -60,7 +60,7 @@ class Sink:
         self.there: dict[str, Any] = {}
         self.broke: list[Broken] = []
 
-    def replace(self, items: Sequence[Any]) -> None:
+    async def replace(self, items: Sequence[Any]) -> None:
         """Take all."""
         self.told.append(("all", " ".join(each.metadata.name for each in items)))
         self.there = {each.metadata.name: each for each in items}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -56,16 +57,16 @@ def test_what_cannot_be_read_and_is_gone_counts_no_more(view: ClusterView) -> No
     """What is listed tells of what went unheard; but what is listed as unreadable is still there."""
     view.put_workload(JOBS, workload())
     view.broken(JOBS, UNREADABLE)
-    view.replace_workloads(JOBS, [])
+    asyncio.run(view.replace_workloads(JOBS, []))
     assert broken(view) == 1
     assert view.objects_of((JOB, 1))
-    view.replace_workloads(JOBS, [])
+    asyncio.run(view.replace_workloads(JOBS, []))
     assert broken(view) == 0
     assert not view.objects_of((JOB, 1))
     view.broken("node", Broken(name="n1", text="no number"))
-    view.replace_nodes([])
+    asyncio.run(view.replace_nodes([]))
     assert broken(view) == 1
-    view.replace_nodes([])
+    asyncio.run(view.replace_nodes([]))
     assert broken(view) == 0
 
 

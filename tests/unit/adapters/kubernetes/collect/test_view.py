@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
@@ -158,13 +159,13 @@ def test_a_service_that_comes_first_is_no_copy_that_is_gone(view: ClusterView) -
 def test_after_another_list_all_that_there_is_is_told(view: ClusterView, timers: Timers) -> None:
     """What came and went between two lists is in neither: whoever waits for it learns from what is not there."""
     jobs, cron = "/apis/batch/v1/jobs", "/apis/batch/v1/cronjobs"
-    view.replace_workloads(jobs, [])
-    view.replace_workloads(cron, [])
+    asyncio.run(view.replace_workloads(jobs, []))
+    asyncio.run(view.replace_workloads(cron, []))
     cursor = view.changes("", 0).cursor
     timers.pass_by()
     assert not view.changes(cursor, 0).complete
-    view.replace_workloads(jobs, [])
-    view.replace_workloads(cron, [])
+    asyncio.run(view.replace_workloads(jobs, []))
+    asyncio.run(view.replace_workloads(cron, []))
     assert not view.changes(cursor, 0).complete
     assert len(timers.due) == 1
     timers.pass_by()
@@ -197,7 +198,7 @@ def test_a_list_drops_what_is_gone(view: ClusterView) -> None:
     """What a new list has no more is gone."""
     view.put_pod(pod("a"))
     cursor = view.changes("", 0).cursor
-    view.replace_pods([pod("b")])
+    asyncio.run(view.replace_pods([pod("b")]))
     assert {(each.name, each.node) for each in view.changes(cursor, 0).occupants} == {("ns/a", ""), ("ns/b", "n1")}
 
 
@@ -261,9 +262,9 @@ def test_who_asks_while_everything_is_listed_is_told_when_it_is() -> None:
     told: list[int] = []
     asking = threading.Thread(target=lambda: told.append(len(view.changes("", WAIT_S).occupants)))
     asking.start()
-    view.replace_nodes([node("n1")])
+    asyncio.run(view.replace_nodes([node("n1")]))
     health.heard("/nodes")
-    view.replace_pods([pod("a"), pod("b")])
+    asyncio.run(view.replace_pods([pod("a"), pod("b")]))
     assert not told
     health.heard("/pods")
     asking.join(WAIT_S)
