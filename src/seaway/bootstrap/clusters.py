@@ -116,7 +116,14 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
     offer = Offer(own, through_karmada=bool(settings.karmada.kubeconfig))
     scraping = Scraping(settings.usage.every_s, read_exporters(settings.usage.exporters))
     limits = Limits(stuck_s=settings.stuck_s)
-    wishes = Wishes(settings.namespace, settings.call_s, templates=offer.templates, limits=limits, scraping=scraping)
+    wishes = Wishes(
+        settings.namespace,
+        settings.call_s,
+        templates=offer.templates,
+        hami_scheduler=settings.hami_scheduler,
+        limits=limits,
+        scraping=scraping,
+    )
     made: KarmadaBackends | KubernetesBackends
     if settings.karmada.kubeconfig:
         made = KarmadaBackends(Path(settings.karmada.kubeconfig), wishes)

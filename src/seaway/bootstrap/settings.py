@@ -138,6 +138,9 @@ class ClusterSettings:
     stuck_s
         How long a pod may hold devices that cannot start until somebody mends it, as when its image cannot be
         pulled, before its attempt fails.
+    hami_scheduler
+        Name of HAMi's scheduler in real clusters, to be set on pods with its devices; empty leaves that to HAMi's
+        webhook.
     templates_dir
         A folder of your own templates; empty for none.
     usage
@@ -153,6 +156,7 @@ class ClusterSettings:
     namespace: str = "seaway"
     call_s: float = 10
     stuck_s: float = 300
+    hami_scheduler: str = ""
     templates_dir: str = ""
     usage: UsageSettings = field(default_factory=UsageSettings)
 

@@ -31,6 +31,8 @@ class Wishes:
         What jobs can become.
     default_image
         For jobs that name none; without it those are rejected.
+    hami_scheduler
+        Name of HAMi's scheduler, to be set on pods with its devices; empty leaves that to HAMi's webhook.
     limits
         How views deal with what takes long.
     scraping
@@ -42,6 +44,7 @@ class Wishes:
     known: Mapping[str, Cluster] = field(default_factory=dict)
     templates: Templates = field(default_factory=lambda: BUILT_IN)
     default_image: str = ""
+    hami_scheduler: str = ""
     limits: Limits = field(default_factory=Limits)
     scraping: Scraping = field(default_factory=Scraping)
 
@@ -57,4 +60,10 @@ class Wishes:
             known = view.node(node)
             return known.by_uuid.get(uuid) if known else None
 
-        return Options(access, namespace=self.namespace, hostname=view.hostname, default_image=self.default_image)
+        return Options(
+            access,
+            namespace=self.namespace,
+            hostname=view.hostname,
+            default_image=self.default_image,
+            hami_scheduler=self.hami_scheduler,
+        )
