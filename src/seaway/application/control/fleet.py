@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from seaway.application.control.claims import Claims
 from seaway.application.control.occupied import Occupied
 from seaway.application.records import Attempt, Cordon
 from seaway.application.views import ClusterState
@@ -96,11 +97,13 @@ class LiveFleet:
         self.version = 0
         self.make = 0
         self.met = False
+        self._claims = Claims()
         self._cordons: dict[tuple[str, str], Cordon] = {}
         self._gateways: tuple[Gateway, ...] = ()
         self._links: tuple[Link, ...] = ()
         self._held: dict[Key, tuple[Attempt, Job, Booking]] = {}
         self._homeless: set[tuple[str, str]] = set()
+        self._unlisted: set[str] = set()
         self._most_demands = FEWEST_DEMANDS
 
     # What there is.
@@ -111,7 +114,10 @@ class LiveFleet:
         self.met = True
         self.make += 1
         self.clusters = {name: before.get(name) or LiveCluster(name, now_ns) for name in names}
-        if any(live.cluster for name, live in before.items() if name not in self.clusters):
+        left = [live.cluster for name, live in before.items() if live.cluster and name not in self.clusters]
+        for cluster in left:
+            self._claims.take(cluster.name, cluster, None)
+        if left:
             self.rebuild()
 
     def connect(self, gateways: Sequence[Gateway], links: Sequence[Link]) -> None:
@@ -126,41 +132,45 @@ class LiveFleet:
             self.version += 1
 
     def tell(self, *clusters: Cluster) -> None:
-        """Take over what clusters tell of themselves, but not of one that contradicts what others told.
+        """Take over what clusters tell of themselves, but not of one that tells what cannot be.
 
-        Told together, clusters that are new cost no more than one: the snapshot is made anew once for all of them.
+        Of a device that several nodes list, only the node that has it offers it; see `Claims`. Told together, clusters
+        that are new cost no more than one: the snapshot is made anew once for all of them.
         """
-        anew: list[Cluster] = []
+        anew: list[tuple[Cluster | None, Cluster]] = []
         for cluster in clusters:
-            live = self.clusters[cluster.name]
             self.make += 1
-            if live.cluster is None or _character(live.cluster) != _character(cluster):
-                anew.append(cluster)
+            before = self.clusters[cluster.name].cluster
+            moved = self._know_now(cluster.name, cluster)
+            if before is None or moved or _character(before) != _character(cluster):
+                anew.append((before, cluster))
                 continue
-            before, live.cluster = live.cluster, cluster
             try:
                 self._follow(before, cluster)
-            except RejectedError:  # like a device that moved from node to node
-                live.cluster = before
-                anew.append(cluster)
+            except RejectedError:
+                anew.append((before, cluster))
         if anew:
             self._take_anew(anew)
 
-    def _take_anew(self, clusters: Sequence[Cluster]) -> None:
-        """Make the snapshot anew with what clusters tell now; one by one when that cannot be."""
-        before = [self.clusters[cluster.name].cluster for cluster in clusters]
-        for cluster in clusters:
-            self.clusters[cluster.name].cluster = cluster
+    def _know_now(self, name: str, cluster: Cluster | None) -> bool:
+        """Take a cluster for what it tells now; tell whether nodes thereby gave devices to each other."""
+        live = self.clusters[name]
+        before, live.cluster = live.cluster, cluster
+        return self._claims.take(name, before, cluster)
+
+    def _take_anew(self, told: Sequence[tuple[Cluster | None, Cluster]]) -> None:
+        """Make the snapshot anew with what clusters tell now, and told before; one by one when that cannot be."""
         try:
             self.rebuild()
         except RejectedError as error:
-            for cluster, earlier in zip(clusters, before, strict=True):
-                self.clusters[cluster.name].cluster = earlier
-            if len(clusters) > 1:
-                for cluster in clusters:
-                    self._take_anew((cluster,))
+            for before, cluster in told:
+                self._know_now(cluster.name, before)
+            if len(told) > 1:
+                for before, cluster in told:
+                    self._know_now(cluster.name, cluster)
+                    self._take_anew([(before, cluster)])
                 return
-            log.error("%s tells what cannot be: %s; what it told before stands", clusters[0].name, error)
+            log.error("%s tells what cannot be: %s; what it told before stands", told[0][1].name, error)
             self.rebuild()
 
     def _follow(self, before: Cluster, cluster: Cluster) -> None:
@@ -172,7 +182,9 @@ class LiveFleet:
         for name in old:
             remove_node(self.snapshot, cluster.name, name)
         self.version += 1
-        if any((cluster.name, node.name) in self._homeless for node in cluster.nodes):
+        if any((cluster.name, node.name) in self._homeless for node in cluster.nodes) or any(
+            uuid in self.snapshot.device_index for uuid in self._unlisted
+        ):
             self.rebuild()
 
     def set_state(self, name: str, state: ClusterState) -> None:
@@ -317,6 +329,7 @@ class LiveFleet:
         """Make the snapshot anew from what clusters told and what attempts hold."""
         self.snapshot = Snapshot(self.fleet())
         self._homeless.clear()
+        self._unlisted.clear()
         for live in self.clusters.values():
             self._gate(live)
         for key, (attempt, job, _) in self._held.items():
@@ -339,9 +352,10 @@ class LiveFleet:
         return booked
 
     def _note_homeless(self, placements: Iterable[Placement]) -> None:
-        """Note the nodes that something is on and that no cluster tells of, to book them when one does."""
+        """Note the nodes and devices that something is on and that no cluster tells of, to book them when one does."""
         for placement in placements:
             self._note_unknown(placement.cluster, (placement.node,))
+            self._unlisted |= {each.uuid for each in placement.slices if each.uuid not in self.snapshot.device_index}
 
     def _note_unknown(self, cluster: str, nodes: Iterable[str]) -> None:
         self._homeless |= {(cluster, node) for node in nodes if (cluster, node) not in self.snapshot.node_index}
@@ -350,6 +364,7 @@ class LiveFleet:
         put_node(self.snapshot, cluster, self._offered(cluster, node))
 
     def _offered(self, cluster: str, node: Node) -> Node:
+        node = self._claims.offered(cluster, node)
         return replace(node, ready=False) if (cluster, node.name) in self._cordons else node
 
     def _gate(self, live: LiveCluster) -> None:

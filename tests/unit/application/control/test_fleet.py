@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
@@ -13,6 +14,14 @@ from seaway.domain.lifecycle import AttemptState
 from seaway.domain.network import Gateway, Link
 from seaway.domain.placement import DeviceSlice, Placement
 from seaway.scheduling.booking import book
+from seaway.scheduling.columns import (
+    DEVICE_CORE_FREE,
+    DEVICE_MEMORY_FREE,
+    DEVICE_OPEN,
+    DEVICE_SLOTS_FREE,
+    NODE_CPU_FREE,
+    NODE_OPEN,
+)
 from seaway.scheduling.engine import decide
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
@@ -57,6 +66,22 @@ def same(made: LiveFleet) -> None:
         book(fresh, job, attempt.placements)
     for table in ("nodes", "devices", "blocks", "clusters", "bandwidth"):
         np.testing.assert_array_equal(getattr(made.snapshot.arrays, table), getattr(fresh.arrays, table), table)
+
+
+def alike(made: LiveFleet) -> None:
+    """Check that every node and device has as much left as in a fleet made anew, wherever it stands in the snapshot."""
+    fresh = Snapshot(made.fleet())
+    for attempt, job, _ in made._held.values():  # noqa: SLF001
+        book(fresh, job, attempt.placements)
+    assert {each.uuid for each in made.fleet().devices} <= made.snapshot.device_index.keys()
+    assert made.snapshot.node_index.keys() == fresh.node_index.keys()
+    rows = [DEVICE_OPEN, DEVICE_MEMORY_FREE, DEVICE_CORE_FREE, DEVICE_SLOTS_FREE]
+    for uuid, at in fresh.device_index.items():
+        now, then = made.snapshot.arrays.devices[rows, made.snapshot.device_index[uuid]], fresh.arrays.devices[rows, at]
+        assert now.tolist() == then.tolist(), uuid
+    for key, at in fresh.node_index.items():
+        now, then = made.snapshot.arrays.nodes[:, made.snapshot.node_index[key]], fresh.arrays.nodes[:, at]
+        assert now[[NODE_CPU_FREE, NODE_OPEN]].tolist() == then[[NODE_CPU_FREE, NODE_OPEN]].tolist(), key
 
 
 def hold(made: LiveFleet, attempt: Attempt) -> None:
@@ -138,9 +163,9 @@ def test_a_device_that_moves_between_nodes_is_followed() -> None:
 
 
 def test_a_cluster_that_tells_nonsense_keeps_the_others_going() -> None:
-    """When a cluster claims devices of another, what it told before stands."""
+    """When a cluster tells of more than there can be, what it told before stands."""
     made = live(ALPHA, BETA)
-    made.tell(replace(BETA, nodes=(replace(BETA.nodes[0], devices=ALPHA.nodes[0].devices),)))
+    made.tell(replace(BETA, nodes=(replace(BETA.nodes[0], cpu_milli=1 << 40),)))
     assert made.clusters["beta"].cluster == BETA
     assert fits(made, clusters={"beta"}) == "beta/node-0"
     same(made)
@@ -162,14 +187,141 @@ def test_clusters_that_are_told_together_cost_no_more_than_one() -> None:
 
 
 def test_nonsense_told_together_with_others_hides_none_of_them() -> None:
-    """Of two new clusters that claim the same device the first is believed, and all others are."""
+    """Of new clusters one of which tells of more than there can be all others are believed."""
     gamma = fleet(cluster(node(gpu()), name="gamma")).clusters[0]
-    nonsense = replace(BETA, nodes=(replace(BETA.nodes[0], devices=ALPHA.nodes[0].devices),))
+    nonsense = replace(BETA, nodes=(replace(BETA.nodes[0], cpu_milli=1 << 40),))
     made = LiveFleet()
     made.know(["alpha", "beta", "gamma"], 0)
     made.tell(ALPHA, nonsense, gamma)
     assert [each.name for each in made.fleet().clusters] == ["alpha", "gamma"]
     same(made)
+
+
+MOVED = ALPHA.nodes[0]
+"""A machine of alpha that is joined anew, in beta or by another name, while its old node stays."""
+
+
+def without(told: Cluster, *, ready: bool = False) -> Cluster:
+    """Return alpha as it tells when the machine has left: its node stays, and is not ready."""
+    return replace(told, nodes=(replace(MOVED, ready=ready), *told.nodes[1:]))
+
+
+def with_moved(told: Cluster, name: str = "new", *, ready: bool = True) -> Cluster:
+    """Return a cluster that the machine has joined."""
+    return replace(told, nodes=(*told.nodes, replace(MOVED, name=name, ready=ready)))
+
+
+def test_a_machine_that_moves_to_another_cluster_is_followed() -> None:
+    """Its devices go with it as soon as its old node is not ready, whoever tells first, and all else goes on."""
+    for first in (True, False):
+        made = live(ALPHA, BETA)
+        told = (without(ALPHA), with_moved(BETA))
+        for each in told if first else reversed(told):
+            made.tell(each)
+            alike(made)
+        assert fits(made, gpus=2) == "beta/new"
+        made.tell(replace(with_moved(BETA), nodes=(*with_moved(BETA).nodes, node(gpu(uuid="GPU-9"), name="node-9"))))
+        assert "node-9" in {each.name for each in made.clusters["beta"].cluster.nodes}  # type: ignore[union-attr]
+        made.tell(replace(ALPHA, nodes=ALPHA.nodes[1:]))
+        alike(made)
+        assert fits(made, gpus=2) == "beta/new"
+
+
+def test_what_two_ready_nodes_list_stays_where_it_was() -> None:
+    """Nobody can tell which is right, so nothing moves; the other offers what is its own alone."""
+    made = live(ALPHA, BETA)
+    made.tell(with_moved(BETA))
+    assert fits(made, gpus=2) == "alpha/node-0"
+    assert fits(made, gpus=2, clusters={"beta"}) == ""
+    assert fits(made, clusters={"beta"}) == "beta/node-0"
+    alike(made)
+    made.tell(replace(ALPHA, nodes=ALPHA.nodes[1:]))
+    assert fits(made, gpus=2) == "beta/new"
+    made.know(["alpha"], 0)
+    made.tell(ALPHA)
+    assert fits(made, gpus=2) == "alpha/node-0"
+    alike(made)
+
+
+def test_a_node_that_is_down_for_a_while_keeps_what_nobody_else_has() -> None:
+    """Of two nodes that are not ready the one that had the devices keeps them, so that nothing moves back and forth."""
+    made = live(ALPHA, BETA)
+    made.tell(without(ALPHA), with_moved(BETA))
+    hold(made, replace(held(cluster="beta", node="new"), placements=(on("beta", "new"),)))
+    version = made.make
+    made.tell(with_moved(BETA, ready=False))
+    made.tell(with_moved(BETA))
+    assert made.make == version + 2
+    assert fits(made, gpus=2) == ""
+    alike(made)
+
+
+def on(cluster: str, name: str) -> Placement:
+    """Place a job on the machine that moved."""
+    return Placement("job", 0, cluster, name, (DeviceSlice(MOVED.devices[0].uuid, 81_920, 1000),))
+
+
+def test_what_is_held_on_a_device_that_moved_is_held_where_it_is_now() -> None:
+    """What was placed on a node that was left behind keeps its devices from others until it is removed."""
+    made = live(ALPHA, BETA)
+    hold(made, held())
+    made.tell(without(ALPHA))
+    made.tell(with_moved(BETA))
+    assert fits(made, gpus=2) == ""
+    made.let_go(("job", 1))
+    assert fits(made, gpus=2) == "beta/new"
+    alike(made)
+
+
+def test_a_machine_that_is_joined_by_another_name_is_followed(caplog: pytest.LogCaptureFixture) -> None:
+    """Its old node keeps nobody from it, after a restart too; it is said once."""
+    told = with_moved(without(ALPHA))
+    for made in (live(ALPHA), LiveFleet()):
+        caplog.clear()
+        made.know(["alpha"], 0)
+        made.tell(told)
+        made.set_state("alpha", ClusterState.UP)
+        assert fits(made, gpus=2) == "alpha/new"
+        made.tell(replace(told, nodes=tuple(replace(each, labels={"a": "b"}) for each in told.nodes)))
+        alike(made)
+        assert len(caplog.messages) == 1
+        assert caplog.messages[0].startswith("alpha/new and alpha/node-0 list the same 2 devices; they are counted on")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whoever_lists_what_every_device_is_offered_once(seed: int) -> None:
+    """Whatever nodes list, and whether they are ready: a device has one node, and what is booked is what is held."""
+    random = Random(seed)
+    names, uuids = ("alpha", "beta", "gamma"), [f"GPU-{at}" for at in range(6)]
+    made = LiveFleet()
+    made.know(names, 0)
+    hold(made, replace(held(), placements=(Placement("job", 0, "alpha", "n0", (DeviceSlice("GPU-0", 1000, 100),)),)))
+    for _ in range(60):
+        if random.random() < 0.1:
+            made.know([name for name in names if random.random() < 0.8], 0)
+        there = random.sample(sorted(made.clusters), random.randint(0, len(made.clusters)))
+        told = []
+        for name in there:
+            nodes = [
+                replace(
+                    node(*[gpu(uuid=uuid) for uuid in random.sample(uuids, 3)], name=f"n{at}"),
+                    ready=random.random() < 0.6,
+                )
+                for at in range(random.randint(1, 3))
+            ]
+            told.append(Cluster(name, tuple(nodes)))
+        made.tell(*told)
+        alike(made)
+        offered = [device.uuid for device in made.fleet().devices]
+        listed = {
+            d.uuid for each in made.clusters.values() if each.cluster for n in each.cluster.nodes for d in n.devices
+        }
+        assert sorted(offered) == sorted(listed)
+        ready = {
+            d.uuid for c in made.clusters.values() if c.cluster for n in c.cluster.nodes if n.ready for d in n.devices
+        }
+        usable = {device.uuid for _, each in made.fleet().nodes if each.ready for device in each.devices}
+        assert usable == ready
 
 
 @pytest.mark.parametrize("place", ["", "node-0"])

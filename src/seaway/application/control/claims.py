@@ -1,0 +1,105 @@
+"""Which node has a device, where several say that they do: a machine that was joined anew left its old node behind."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from dataclasses import replace
+
+from seaway.domain.cluster import Cluster
+from seaway.domain.node import Node
+
+log = logging.getLogger(__name__)
+
+Place = tuple[str, str]
+"""A cluster and a node of it."""
+
+
+class Claims:
+    """Keeps which nodes list which devices; of several one has it.
+
+    That is the node that had it before, unless only another one is ready. A device that two nodes list keeps nobody
+    from the rest of what they have.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[str, tuple[Place, ...]] = {}
+        """By uuid, whose it is first."""
+        self._last: dict[str, Place] = {}
+        """Whose was last what no node lists."""
+        self._contested: set[str] = set()
+        self._down: set[Place] = set()
+
+    def take(self, name: str, before: Cluster | None, now: Cluster | None) -> bool:
+        """Take a cluster as it is now; tell whether a device became another node's than it was.
+
+        Parameters
+        ----------
+        before
+            As it was when it was taken last; None when it was not.
+        now
+            None when it is gone.
+        """
+        old = {node.name: node for node in before.nodes} if before else {}
+        owners: dict[str, Place | None] = {}
+        for node in now.nodes if now else ():
+            known = old.pop(node.name, None)
+            if known is not node:
+                self._note((name, node.name), known, node, owners)
+        for node in old.values():
+            self._note((name, node.name), node, None, owners)
+        return self._settle(owners)
+
+    def offered(self, cluster: str, node: Node) -> Node:
+        """Return a node with the devices that are its own alone."""
+        if self._contested.isdisjoint(device.uuid for device in node.devices):
+            return node
+        place = (cluster, node.name)
+        return replace(node, devices=tuple(each for each in node.devices if self._places[each.uuid][0] == place))
+
+    def _note(self, place: Place, before: Node | None, now: Node | None, owners: dict[str, Place | None]) -> None:
+        """Note what a node lists now, and whose the devices were about which that may say something."""
+        had = {device.uuid for device in before.devices} if before else set()
+        has = {device.uuid for device in now.devices} if now else set()
+        self._down.discard(place)
+        if now and not now.ready:
+            self._down.add(place)
+        for uuid in (had ^ has) | (has & self._contested):
+            places = self._places.get(uuid, ())
+            owners.setdefault(uuid, places[0] if places else self._last.pop(uuid, None))
+            if uuid not in has:
+                self._places[uuid] = tuple(each for each in places if each != place)
+            elif uuid not in had:
+                self._places[uuid] = (*places, place)
+
+    def _settle(self, owners: dict[str, Place | None]) -> bool:
+        moved = False
+        said: Counter[tuple[Place, Place]] = Counter()
+        for uuid, before in owners.items():
+            places = self._places[uuid]
+            if not places:
+                del self._places[uuid]
+                self._contested.discard(uuid)
+                if before:
+                    self._last[uuid] = before
+                continue
+            if places[0] in self._down:
+                ready = [each for each in places if each not in self._down]
+                places = tuple(dict.fromkeys((*ready[:1], *places)))
+            self._places[uuid] = places
+            moved |= before not in {None, places[0]}
+            if len(places) == 1:
+                self._contested.discard(uuid)
+            elif uuid not in self._contested or before != places[0]:
+                self._contested.add(uuid)
+                said.update((places[0], other) for other in places[1:])
+        for (owner, other), count in said.items():
+            log.warning(
+                "%s and %s list the same %s; %s counted on %s alone; a node that was left behind is to be deleted",
+                "/".join(owner),
+                "/".join(other),
+                "device" if count == 1 else f"{count} devices",
+                "it is" if count == 1 else "they are",
+                "/".join(owner),
+            )
+        return moved
