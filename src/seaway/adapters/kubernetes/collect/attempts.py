@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
+from seaway.adapters.kubernetes.collect.bare import Bare
 from seaway.adapters.kubernetes.collect.copies import assemble, seats
 from seaway.adapters.kubernetes.collect.denials import Attempt, Denials, Pauses, pods_denied
 from seaway.adapters.kubernetes.collect.feedback import Wait
@@ -56,6 +57,7 @@ class Attempts:
         self._workloads: defaultdict[Attempt, dict[Place, Workload]] = defaultdict(dict)
         self._addresses: dict[Attempt, str] = {}
         self._waits: Lasting[str] = Lasting(soon)
+        self._bare = Bare(limits, soon, self._note_copy)
         self._lost: set[str] = set()
         self.denials = Denials(cluster, soon, self._note_copy, Pauses(limits.refused_s, limits.stuck_s))
 
@@ -69,7 +71,8 @@ class Attempts:
         lasting = {pod.uid: self._why_lasting(pod) for pod in pods if pod.uid in self._waits}
         address = self._addresses.get(key, "")
         copy = assemble(key, self._cluster, workloads, pods, lasting=lasting, lost=self._lost, address=address)
-        return self.denials.weigh(key, copy)
+        copy = self.denials.weigh(key, copy)
+        return copy if key in self.denials else self._bare.weigh(key, copy)  # a denial says better why
 
     def seats(self, key: Attempt) -> dict[int, Seen]:
         """Return the pod of each replica of an attempt that has one."""
@@ -112,6 +115,8 @@ class Attempts:
         if after and after.mine:
             self._pods[after.mine][after.full_name] = after
             self._watch_wait(after.mine, after)
+        for key in {each.mine for each in (before, after) if each and each.mine}:
+            self._watch_bare(key)
 
     def put_workload(self, place: Place, after: Workload | None) -> None:
         """Take a workload, or another object of an attempt, as it is now; None for gone."""
@@ -126,6 +131,8 @@ class Attempts:
             self._workloads[after.job_id, after.attempt][place] = after
         if before and (after is None or after.uid != before.uid):
             self._lost.discard(before.uid)
+        for key in {(each.job_id, each.attempt) for each in (before, after) if each}:
+            self._watch_bare(key)
         if before != after:
             self._weigh_trouble(place, after)
             self._watch_failure(place, after)
@@ -146,6 +153,10 @@ class Attempts:
         else:
             wait = pod.verdict.wait
             self._waits.begin(pod.uid, wait, self._limits.of(wait), lambda: self._note(key))
+
+    def _watch_bare(self, key: Attempt) -> None:
+        """Look again in a while at an attempt that has workloads, but no pod."""
+        self._bare.watch(key, self._workloads.get(key, {}).values(), self._pods.get(key, ()))
 
     def _weigh_trouble(self, place: Place, workload: Workload | None) -> None:
         """Take a workload's own word that its pods are denied; how it ended says more."""

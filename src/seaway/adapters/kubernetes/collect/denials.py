@@ -130,6 +130,10 @@ class Denials:
         self._of: defaultdict[Attempt, dict[str, Denial]] = defaultdict(dict)
         self._by_source: dict[str, Attempt] = {}
 
+    def __contains__(self, key: Attempt) -> bool:
+        """Tell whether anything of an attempt is denied."""
+        return key in self._of
+
     @property
     def wholes(self) -> set[Attempt]:
         """The attempts of which nothing may be there."""

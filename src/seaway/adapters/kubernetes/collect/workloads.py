@@ -55,6 +55,9 @@ FAILURES = frozenset({"ReplicaFailure", "Failed"})
 SUCCESS = frozenset({"Complete", "Succeeded", "Completed"})
 """Conditions that say that all of a workload ended well, of Kubernetes' Jobs, of Kubeflow's, and of JobSets."""
 
+HELD = frozenset({"Suspended", "RayClusterSuspended"})
+"""Conditions that say that pods are not to be made for now: somebody, like Kueue, has not let it in yet."""
+
 END = frozenset({"Failed", "FailureTarget"})
 """Conditions that say that a workload failed for good; a Job has the second while its pods are still leaving."""
 
@@ -92,6 +95,8 @@ class Workload:
         How it ended, by its own word; None while it goes on. Its pods may be gone by then.
     decides
         Whether `ended` counts whatever its pods said before they were gone: Ray's do not end when its job does.
+    held
+        Why it is to have no pods for now; empty when it is to have them.
     """
 
     job_id: str
@@ -102,6 +107,7 @@ class Workload:
     uid: str = ""
     ended: Verdict | None = None
     decides: bool = False
+    held: str = ""
 
 
 def read_workload(written: WorkloadObject, namespace: str) -> Workload | None:
@@ -116,12 +122,21 @@ def read_workload(written: WorkloadObject, namespace: str) -> Workload | None:
     meta, conditions = written.metadata, written.status.conditions
     by_ray = _ended_by_ray(written.status)
     ended, decides = by_ray or _ended_by_volcano(written.status) or _ended(conditions), by_ray is not None
-    return Workload(*owner, meta.labels.get(PART, ""), replicas, _trouble(conditions), meta.uid, ended, decides)
+    part, trouble, held = meta.labels.get(PART, ""), _trouble(conditions), _held(written.status)
+    return Workload(*owner, part, replicas, trouble, meta.uid, ended, decides, held)
 
 
 def _trouble(conditions: tuple[Condition, ...]) -> str:
     failed = next((each for each in conditions if each.type in FAILURES and each.status == "True"), None)
     return _said(failed) if failed else ""
+
+
+def _held(status: WorkloadStatus) -> str:
+    """Say why a workload has no pods while it is suspended; empty for one that is not."""
+    found = next((each for each in status.conditions if each.type in HELD and each.status == "True"), None)
+    if found:
+        return f"it is suspended there: {_said(found)}"
+    return "it is suspended there" if status.job_deployment_status == "Suspended" else ""
 
 
 def _ended(conditions: tuple[Condition, ...]) -> Verdict | None:

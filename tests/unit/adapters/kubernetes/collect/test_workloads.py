@@ -132,6 +132,23 @@ def test_the_state_of_a_raycluster_is_no_end() -> None:
     assert read.ended is None
 
 
+def test_what_is_suspended_says_so() -> None:
+    """Kueue keeps Jobs from having pods in that way; what was, or is not, suspended says nothing."""
+    suspended = [
+        job(type="Suspended", reason="JobSuspended", message="Job suspended"),
+        ray(jobDeploymentStatus="Suspended"),
+        job(type="Suspended", status="False", message="Job resumed"),
+        ray(jobDeploymentStatus="Running"),
+    ]
+    read = [read_workload(each, "seaway") for each in suspended]
+    assert [each and each.held for each in read] == [
+        "it is suspended there: Job suspended",
+        "it is suspended there",
+        "",
+        "",
+    ]
+
+
 @pytest.mark.parametrize("condition", [{"type": "Complete", "status": "False"}, {"type": "ReplicaFailure"}])
 def test_a_workload_that_goes_on_has_not_ended(condition: dict[str, str]) -> None:
     """A condition that is not so says nothing, and pods that cannot be made now may be made later."""

@@ -1,0 +1,129 @@
+"""Attempts whose workloads have no pod: what is said of them, and from when on their cluster counts as refusing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from seaway.adapters.kubernetes.collect.attempts import Attempts
+from seaway.adapters.kubernetes.collect.bare import NO_POD, NO_POD_YET
+from seaway.adapters.kubernetes.collect.denials import Denial
+from seaway.adapters.kubernetes.collect.feedback import Verdict
+from seaway.adapters.kubernetes.collect.limits import Limits
+from seaway.adapters.kubernetes.collect.pods import Seen
+from seaway.adapters.kubernetes.collect.workloads import Workload
+from seaway.domain.deployment import Cause, CopyPhase
+
+KEY = ("01k9zj5q8e0ab", 3)
+PLACE = ("/apis/kubeflow.org/v1/pytorchjobs", "seaway/sw")
+LIMITS = Limits(turn_s=3, stuck_s=300)
+SUSPENDED = "it is suspended there: Job suspended"
+QUIET = (CopyPhase.STARTING, "")
+LATE = (CopyPhase.STARTING, NO_POD_YET)
+
+
+class Cluster:
+    """What there is of one attempt, with a clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.due: list[tuple[float, Callable[[], None]]] = []
+        self.told: list[tuple[str, int]] = []
+        self.attempts = Attempts("alpha", LIMITS, self._soon, self.told.append, lambda _: Cause.REFUSED)
+
+    def _soon(self, seconds: float, call: Callable[[], None]) -> None:
+        self.due.append((self.now_s + seconds, call))
+
+    def workload(self, **fields: object) -> None:
+        """Tell of its workload, as it is now."""
+        self.attempts.put_workload(PLACE, Workload(*KEY, "a", (0, 1), uid="w", **fields))  # type: ignore[arg-type]
+
+    def pod(self) -> Seen:
+        """Make a pod of it that starts."""
+        starts = Verdict(CopyPhase.STARTING)
+        return Seen("seaway", "p", "p", "p", "node", (), 0, 0, True, KEY, "a", (0, 1), verdict=starts)
+
+    def wait(self, seconds: float) -> tuple[CopyPhase, str]:
+        """Let time pass; return how the copy does then, and why."""
+        end = self.now_s + seconds
+        while self.due and min(at for at, _ in self.due) <= end:
+            self.due.sort(key=lambda timer: timer[0])
+            self.now_s, call = self.due.pop(0)
+            call()
+        self.now_s = end
+        copy = self.attempts.copy(KEY)
+        assert copy is not None
+        return copy.phase, copy.reason
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Return a cluster in which a workload was made just now."""
+    made = Cluster()
+    made.workload()
+    made.told.clear()
+    return made
+
+
+def test_who_makes_no_pod_for_long_refuses(cluster: Cluster) -> None:
+    """Where a kind is served, but its operator is not at work, nothing else would ever end that."""
+    assert cluster.wait(2.9) == QUIET
+    assert cluster.wait(1) == LATE
+    assert cluster.told == [KEY]
+    assert cluster.wait(298) == LATE
+    assert cluster.wait(2) == (CopyPhase.FAILED, NO_POD)
+    copy = cluster.attempts.copy(KEY)
+    assert copy is not None
+    assert copy.cause is Cause.DENIED, "no other node of the cluster would do"
+    assert cluster.told == [KEY, KEY]
+
+
+def test_a_pod_ends_that_and_when_it_goes_it_begins_anew(cluster: Cluster) -> None:
+    """A controller that makes pods is at work."""
+    assert cluster.wait(200) == LATE
+    cluster.attempts.put_pod(None, cluster.pod())
+    assert cluster.wait(200) == QUIET
+    cluster.attempts.put_pod(cluster.pod(), None)
+    assert cluster.wait(2) == QUIET
+    assert cluster.wait(298) == LATE
+    assert cluster.wait(4) == (CopyPhase.FAILED, NO_POD)
+
+
+def test_what_is_suspended_is_told_and_waits(cluster: Cluster) -> None:
+    """Kueue lets work in when its quota has room: that may take longer than anything that goes wrong."""
+    cluster.workload(held=SUSPENDED)
+    assert cluster.wait(1000) == (CopyPhase.STARTING, SUSPENDED)
+    cluster.workload()
+    assert cluster.wait(299) == LATE
+    assert cluster.wait(5) == (CopyPhase.FAILED, NO_POD)
+
+
+def test_who_suspends_late_stops_the_clock(cluster: Cluster) -> None:
+    """Time before a workload was held back says nothing of the time since."""
+    assert cluster.wait(250) == LATE
+    cluster.workload(held=SUSPENDED)
+    assert cluster.wait(100) == (CopyPhase.STARTING, SUSPENDED)
+
+
+def test_a_denial_says_better_why(cluster: Cluster) -> None:
+    """What a cluster says itself is told, and for as long as it is given."""
+    cluster.wait(200)
+    cluster.attempts.denials.deny(KEY, "event", Denial("a webhook does not answer", decided=False))
+    assert cluster.wait(110) == (CopyPhase.STARTING, "a webhook does not answer")
+    assert cluster.wait(200) == (CopyPhase.FAILED, "a webhook does not answer")
+
+
+def test_what_ended_or_is_gone_waits_for_no_pod(cluster: Cluster) -> None:
+    """Its pods may be gone by then, and so may it."""
+    cluster.workload(ended=Verdict(CopyPhase.SUCCEEDED))
+    assert cluster.wait(400) == (CopyPhase.SUCCEEDED, "")
+    cluster.attempts.put_workload(PLACE, None)
+    assert cluster.attempts.copy(KEY) is None
+
+
+def test_what_runs_nothing_is_to_have_no_pod() -> None:
+    """A service or a claim is there before what it is for."""
+    cluster = Cluster()
+    cluster.attempts.put_workload(("/api/v1/services", "seaway/sw"), Workload(*KEY, "", ()))
+    assert not cluster.due
