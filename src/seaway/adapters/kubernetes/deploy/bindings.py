@@ -112,6 +112,8 @@ class Bindings:
         self._api = api
         self._denied = denied
         self._bound: dict[str, tuple[Target, ...]] = {}
+        self._refused: dict[str, ApiError] = {}
+        """Why bindings did not get their clusters when that was tried last."""
         self._awaited: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
         self._free = asyncio.Semaphore(AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -121,13 +123,17 @@ class Bindings:
 
         Raises
         ------
+        ApiError
+            When Karmada does not take what one is given.
         UnavailableError
-            When that takes too long: Karmada has not made them yet, or did not take what they were given.
+            When that takes too long: Karmada has not made them yet, or does not answer.
         """
         try:
             async with asyncio.timeout(within_s):
                 for name in names:
                     while not self._bound.get(name):
+                        if refused := self._refused.get(name):
+                            raise refused
                         await self._news_of(name)
         except TimeoutError:
             missing = next((name for name in names if not self._bound.get(name)), names[-1])
@@ -144,6 +150,12 @@ class Bindings:
             if not self._awaited[name]:
                 del self._awaited[name]
 
+    def _wake(self, name: str) -> None:
+        """Have who waits for a binding look again."""
+        for news in self._awaited.get(name, ()):
+            if not news.done():
+                news.set_result(None)
+
     # What is told of bindings.
 
     async def replace(self, items: Sequence[BindingObject]) -> None:
@@ -151,6 +163,7 @@ class Bindings:
         for name in self._bound.keys() - {_full_name(each.metadata) for each in items}:
             self._denied.allow(_source(name))
         self._bound.clear()
+        self._refused.clear()
         for each in items:
             self.put(each)
 
@@ -162,17 +175,17 @@ class Bindings:
         name = _full_name(item.metadata)
         wanted = _wanted(spec)
         self._bound[name] = spec.clusters if spec.clusters == wanted else ()
+        self._refused.pop(name, None)
         if wanted and spec.clusters != wanted:
             self._begin(self._bind(item.metadata, wanted))
         self._tell(name, item)
-        for news in self._awaited.get(name, ()):
-            if not news.done():
-                news.set_result(None)
+        self._wake(name)
 
     def drop(self, item: BindingObject) -> None:
         """Note that a binding is gone."""
         name = _full_name(item.metadata)
         self._bound.pop(name, None)
+        self._refused.pop(name, None)
         self._denied.allow(_source(name))
 
     def broken(self, what: Broken) -> None:
@@ -196,16 +209,23 @@ class Bindings:
         ]
         path = f"/apis/work.karmada.io/v1alpha2/namespaces/{meta.namespace}/resourcebindings/{meta.name}"
         body = {"metadata": {"resourceVersion": meta.resource_version}, "spec": {"clusters": clusters}}
-        while not self._bound.get(_full_name(meta), wanted):
+        name, forbidden = _full_name(meta), False
+        while not self._bound.get(name, wanted):
             try:
                 async with self._free:
                     await self._api.patch(path, body)
             except ApiError as error:
-                if not (error.conflict or error.missing):  # else the next event says how it is now
-                    log.warning("%s: %s/%s cannot be bound: %s", self._api.name, meta.namespace, meta.name, error)
-                return
+                if error.conflict or error.missing:  # the next event says how it is now
+                    return
+                if not error.passing and (forbidden or not error.forbidden):
+                    log.warning("%s: %s cannot be bound: %s", self._api.name, name, error)
+                    self._refused[name] = error
+                    self._wake(name)
+                    return
+                forbidden = error.forbidden and not error.passing  # believed when it is said twice
+                await asyncio.sleep(AGAIN_S)
             except UnavailableError as error:
-                log.warning("%s: %s/%s is not bound yet: %s", self._api.name, meta.namespace, meta.name, error)
+                log.warning("%s: %s is not bound yet: %s", self._api.name, name, error)
                 await asyncio.sleep(AGAIN_S)
             else:
                 return

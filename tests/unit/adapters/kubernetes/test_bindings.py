@@ -1,0 +1,63 @@
+"""Bindings that Karmada does not let Seaway schedule: who waits for them is told, and in Karmada's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from seaway.adapters.kubernetes.deploy import bindings
+from seaway.adapters.kubernetes.karmada import KarmadaBackends
+from seaway.application.ports.backend import Answer
+from seaway.testing.backends import BackendUnderTest, deploy
+from seaway.testing.kubernetes import KarmadaWorld
+from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish
+
+WAIT_S = 8.0
+"""Less than is waited for a binding that is not bound."""
+
+PATCHED = "*/resourcebindings/*"
+
+
+@pytest.fixture
+def world() -> Iterator[KarmadaWorld]:
+    """Have a Karmada with one member."""
+    with KarmadaWorld(["alpha"]) as made:
+        furnish(made.members["alpha"])
+        yield made
+
+
+@pytest.fixture
+def under(world: KarmadaWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BackendUnderTest]:
+    """Join it; what is not taken is given again at once."""
+    monkeypatch.setattr(bindings, "AGAIN_S", 0.01)
+    backends = KarmadaBackends(world.kubeconfig(tmp_path / "karmada"), WISHES, seed=1)
+    yield Under(world.members["alpha"], backends.clusters()[0], backends.close, world.control).made()
+    backends.close()
+
+
+def answer(under: BackendUnderTest) -> Answer:
+    """Deploy, and wait for what comes of it."""
+    (sent,) = under.backend.send([deploy(under)])
+    assert isinstance(sent, Future)
+    return sent.result(WAIT_S)
+
+
+@pytest.mark.parametrize("code", [403, 422])
+def test_a_binding_that_may_not_be_scheduled_refuses_the_job(
+    code: int, under: BackendUnderTest, world: KarmadaWorld
+) -> None:
+    """Without the right to that, or when a webhook is against it, the answer says so, and nothing is waited for."""
+    world.control.faults.error(code, PATCHED, method="PATCH")
+    found = answer(under)
+    assert (found.done, found.refused, found.everywhere) == (False, True, True)
+    assert "fault" in found.reason
+
+
+@pytest.mark.parametrize(("code", "times"), [(401, 3), (403, 1)])
+def test_what_may_pass_is_given_again(code: int, times: int, under: BackendUnderTest, world: KarmadaWorld) -> None:
+    """A token that just expired, and a right that was not known yet, refuse no job."""
+    world.control.faults.error(code, PATCHED, method="PATCH", times=times)
+    assert answer(under) == Answer(done=True)
