@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import uvloop
@@ -69,8 +70,12 @@ class Reactor:
         return following
 
     def later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Have something called on the event loop, which is where this is called, after so many seconds."""
-        self._loop.call_later(seconds, call)
+        """Have something called on the event loop after so many seconds; this may be called by any thread.
+
+        Once the reactor is closed nothing is called any more.
+        """
+        with suppress(RuntimeError):  # what it raises when the loop is closed, perhaps right now
+            self._loop.call_soon_threadsafe(self._loop.call_later, seconds, call)
 
     def close(self) -> None:
         """End everything that runs."""

@@ -1,0 +1,49 @@
+"""The event loop of all clusters: threads that ask something of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from seaway.adapters.kubernetes.connection.reactor import Reactor
+from seaway.domain.errors import UnavailableError
+
+WAIT_S = 5.0
+
+
+@pytest.fixture
+def reactor() -> Iterator[Reactor]:
+    """Make one that has nothing to do."""
+    made = Reactor()
+    yield made
+    made.close()
+
+
+def test_any_thread_may_have_something_called_later(reactor: Reactor) -> None:
+    """It is called on the event loop, though that slept when it was asked for."""
+    called, where = threading.Event(), list[str]()
+
+    def call() -> None:
+        where.append(threading.current_thread().name)
+        called.set()
+
+    reactor.run(asleep(), WAIT_S)
+    reactor.later(0.01, call)
+    assert called.wait(WAIT_S)
+    assert where == ["kubernetes"]
+
+
+def test_nothing_is_called_by_a_reactor_that_is_closed(reactor: Reactor) -> None:
+    """Who looks at a cluster while the process ends is not told of that by a mistake; work is refused."""
+    called: list[int] = []
+    reactor.close()
+    reactor.later(0, lambda: called.append(1))
+    with pytest.raises(UnavailableError, match="shutting down"):
+        reactor.begin(asleep())
+    assert not called
+
+
+async def asleep() -> None:
+    """Do nothing."""
