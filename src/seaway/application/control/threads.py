@@ -11,7 +11,7 @@ from functools import partial
 from random import Random
 
 from seaway.application.control.outbox import Outbox
-from seaway.application.control.reports import Heard, Report, Silent
+from seaway.application.control.reports import Answered, Heard, Report, Silent
 from seaway.application.ports.backend import Answer, Answers, Backend, Command
 from seaway.application.ports.clock import Clock
 from seaway.application.records import Outgoing
@@ -27,6 +27,9 @@ WATCHES = 3
 
 GATHER_S = 0.03
 """Pause after each exchange, in which what comes next gathers."""
+
+MOST_UNREAD = 32
+"""Reports of one cluster that may wait to be collected, as while the database is away; it is listened to again then."""
 
 LEAST_PAUSE_S = 0.2
 MOST_PAUSE_S = 5.0
@@ -85,12 +88,17 @@ class Threads:
         for line in self._lines.values():
             line.forget()
         self._reports.clear()
+        for line in self._lines.values():
+            line.was_read()
 
     def collect(self) -> list[Report]:
         """See `Dispatcher`."""
         reports = []
         while self._reports:
             reports.append(self._reports.popleft())
+        for name in {each.cluster for each in reports if not isinstance(each, Answered)}:
+            if line := self._lines.get(name):
+                line.was_read()
         return reports
 
     def delays(self) -> dict[tuple[str, int, str], str]:
@@ -137,6 +145,8 @@ class _Line:
         self._stopping = threading.Event()
         self._cursor = ""
         self._round = 0
+        self._unread = 0
+        self._read = threading.Event()
         self._threads = [
             threading.Thread(target=self._tell, name=f"tell {backend.cluster}", daemon=True),
             threading.Thread(target=self._listen, name=f"listen {backend.cluster}", daemon=True),
@@ -160,12 +170,19 @@ class _Line:
             self._cursor = ""
             self._round += 1
 
+    def was_read(self) -> None:
+        """Go on listening: what was heard is collected, or forgotten."""
+        with self._some:
+            self._unread = 0
+            self._read.set()
+
     def delays(self) -> dict[tuple[str, int, str], tuple[int, str]]:
         with self._some:
             return dict(self._outbox.tries)
 
     def stop(self) -> None:
         self._stopping.set()
+        self._read.set()
         with self._some:
             self._some.notify_all()
 
@@ -237,6 +254,9 @@ class _Line:
     def _listen(self) -> None:
         failures = 0
         while not self._stopping.is_set():
+            if self._unread >= MOST_UNREAD:  # what changes while nobody reads is told together later
+                self._read.wait()
+                continue
             asked_ns = self._clock.monotonic_ns()
             with self._some:
                 cursor, this_round = self._cursor, self._round
@@ -244,7 +264,7 @@ class _Line:
                 changes = self.backend.changes(cursor, self._watch_s)
             except UnavailableError as error:
                 failures += 1
-                self._say([Silent(self.backend.cluster, str(error))])
+                self._tell_of(Silent(self.backend.cluster, str(error)))
                 self._stopping.wait(self._pause_s(failures))
                 continue
             except Exception:
@@ -257,8 +277,16 @@ class _Line:
                 if this_round != self._round:
                     continue  # everything is to be told anew
                 self._cursor = changes.cursor
-            self._say([Heard(self.backend.cluster, changes, asked_ns)])
+            self._tell_of(Heard(self.backend.cluster, changes, asked_ns))
             self._stopping.wait(GATHER_S)
+
+    def _tell_of(self, report: Report) -> None:
+        """Report something, and note that it is not read yet."""
+        with self._some:
+            self._unread += 1
+            if self._unread >= MOST_UNREAD:
+                self._read.clear()
+        self._say([report])
 
     def _pause_s(self, failures: int) -> float:
         """Return how long to wait after so many failures: doubling, and up to half less by chance."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from seaway.application.control import threads
 from seaway.application.control.reports import Answered, Heard, Report, Silent
 from seaway.application.control.threads import Threads
 from seaway.application.ports.backend import Answer, Answers, Changes, Command, Removal
@@ -212,6 +213,30 @@ def test_forgetting_begins_anew(talk: Talk) -> None:
     talk.give("alpha", Verb.CREATE, "new")
     talk.answered(1)
     assert [job for job, _, _ in alpha.told] == ["a", "new"]
+
+
+@pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.parametrize("forgets", [False, True])
+def test_what_nobody_reads_does_not_pile_up(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch, silent: bool, forgets: bool
+) -> None:
+    """While nothing is collected, as without a database, a cluster is listened to only so often; then as before."""
+    monkeypatch.setattr(threads, "MOST_UNREAD", 4)
+    monkeypatch.setattr(threads, "MOST_PAUSE_S", 0.001)
+    alpha = talk.clusters["alpha"]
+    alpha.silent = silent
+    for _ in range(4):
+        assert alpha.listening.acquire(timeout=PATIENCE_S)
+        alpha.speaks.release()
+    assert not alpha.listening.acquire(timeout=0.3)
+    if forgets:
+        talk.threads.forget()
+    else:
+        talk.until(lambda reports: len(reports) == 4)
+    for _ in range(3):
+        assert alpha.listening.acquire(timeout=PATIENCE_S)
+        alpha.speaks.release()
+    assert talk.clusters["beta"].listening.acquire(timeout=PATIENCE_S)
 
 
 def test_silence_is_reported_and_asked_about_again(talk: Talk) -> None:
