@@ -40,8 +40,8 @@ class _Met:
 
     Attributes
     ----------
-    written_s
-        When its file was written.
+    says
+        A digest of what its kubeconfig says of it.
     uid
         Who the cluster is; empty where that may not be read, None before it answered.
     cluster
@@ -54,7 +54,7 @@ class _Met:
         Whether its name is kept.
     """
 
-    written_s: float
+    says: str
     uid: str | None = None
     cluster: KubernetesCluster | None = None
     health: Health | None = None
@@ -167,10 +167,12 @@ class KubernetesBackends:
         self._settle(names)
 
     def _still(self, context: Context) -> _Met:
-        """Return what is known of a context; nothing when its file was written anew."""
-        written_s = _written_s(context.file)
+        """Return what is known of a context; nothing when its file says something else of it, whenever it was written.
+
+        Whoever mounts a Secret writes all of its files anew when one changes.
+        """
         before = self._met.get(context)
-        return before if before and before.written_s == written_s else _Met(written_s)
+        return before if before and before.says == context.says else _Met(context.says)
 
     def _name(self, there: Mapping[Context, _Met]) -> dict[Context, str]:
         """Return what the clusters are to be called to which contexts lead."""
@@ -250,10 +252,3 @@ class KubernetesBackends:
 
 def _where(context: Context) -> str:
     return f"the context {context.context!r} of {context.file}"
-
-
-def _written_s(file: Path) -> float:
-    try:
-        return file.stat().st_mtime
-    except OSError:
-        return 0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.naming import WHO
@@ -165,6 +167,27 @@ def test_two_kubeconfigs_of_one_cluster_are_one_cluster(
         assert caplog.text.count("two leads to gpu, as another does; it is passed over") == 1
         (tmp_path / "one").unlink()
         await_names(backends, "gpu")
+
+
+def test_a_file_that_is_written_anew_leaves_its_clusters_alone(
+    servers: list[ApiServer], store: MemoryStore, tmp_path: Path
+) -> None:
+    """As long as it says the same of them: a Secret's files are all written anew when another cluster is added."""
+    file = servers[0].kubeconfig(tmp_path / "one")
+    with process(tmp_path, store) as backends:
+        await_names(backends, "gpu")
+        (before,) = backends.clusters()
+        os.utime(file, (1, 1))
+        assert backends.clusters() == (before,)
+        config = yaml.safe_load(file.read_text(encoding="utf-8"))
+        config["contexts"].append({"name": "more", "context": {"cluster": "none", "user": "none"}})
+        file.write_text(yaml.safe_dump(config), encoding="utf-8")
+        assert backends.clusters()[0] is before
+        config["contexts"].pop()
+        config["users"][0]["user"] = {"token": "another"}
+        file.write_text(yaml.safe_dump(config), encoding="utf-8")
+        (after,) = backends.clusters()
+        assert after is not before
 
 
 def test_the_name_of_a_forgotten_cluster_can_be_anothers(

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,14 @@ class Context:
         The context's name there.
     server
         By what its API server is known: a digest of address and certificate authority; empty where it names none.
+    says
+        A digest of all that is said of it, with the client's certificate where that is in a file of its own.
     """
 
     file: Path
     context: str
     server: str
+    says: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,8 @@ def find(folder: Path) -> Found:
         try:
             written = _read(file)
             contexts += [
-                Context(file, name, _server(file, written, said)) for name, said in _contexts(file, written).items()
+                Context(file, name, _server(file, written, said), _digest(file, written, said))
+                for name, said in _contexts(file, written).items()
             ]
         except RejectedError as error:
             broken[file] = error.message
@@ -134,11 +138,33 @@ def cluster_name(context: str) -> str:
     return NOT_IN_NAMES.sub("-", context).strip("-.") or "cluster"
 
 
+def _meant(written: dict[str, Any], context: Any, kind: str, key: str) -> dict[str, Any]:  # noqa: ANN401  # as below
+    """Return the entry of a list of a kubeconfig that a context names; empty where there is none."""
+    name = context.get(key) if isinstance(context, dict) else None
+    entry = _named(written, kind, key).get(name) if isinstance(name, str) else None
+    return entry if isinstance(entry, dict) else {}
+
+
+def _digest(file: Path, written: dict[str, Any], context: Any) -> str:  # noqa: ANN401  # whatever somebody wrote
+    """Make a digest of all that a kubeconfig says of a context; files with tokens are read anew as these expire."""
+    cluster, user = _meant(written, context, "clusters", "cluster"), _meant(written, context, "users", "user")
+    paths = [path for each in ("client-certificate", "client-key") if isinstance(path := user.get(each), str)]
+    said = [repr((context, cluster, user)).encode(), *(_bytes(file.parent / path) for path in paths)]
+    return hashlib.sha256(b"\0".join(said)).hexdigest()
+
+
+def _bytes(file: Path) -> bytes:
+    """Read a file that a kubeconfig names; nothing where that cannot be done, as who connects says why."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
 def _server(file: Path, written: dict[str, Any], context: Any) -> str:  # noqa: ANN401  # whatever somebody wrote
     """Say by what the API server of a context is known: how it is reached, and which authority vouches for it."""
-    name = context.get("cluster") if isinstance(context, dict) else None
-    cluster = _named(written, "clusters", "cluster").get(name) if isinstance(name, str) else None
-    if not isinstance(cluster, dict) or not cluster.get("server"):
+    cluster = _meant(written, context, "clusters", "cluster")
+    if not cluster.get("server"):
         return ""
     authority = cluster.get("certificate-authority-data")
     if not authority and isinstance(path := cluster.get("certificate-authority"), str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -50,6 +51,28 @@ def test_a_server_is_known_by_address_and_authority(tmp_path: Path) -> None:
     assert servers[0] == servers[1]
     assert len(set(servers)) == len(given) - 1
     assert find(write(tmp_path / "none", "east").parent).contexts[-1].server == ""
+
+
+def test_what_is_said_of_a_context_is_known_by_its_content(tmp_path: Path) -> None:
+    """Another user, or another certificate in the user's own file, is something else; another context is not."""
+    (tmp_path / ".me.crt").write_bytes(b"first")
+    config: dict[str, Any] = {
+        "clusters": [{"name": "c", "cluster": {"server": "https://a"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "users": [{"name": "u", "user": {"client-certificate": ".me.crt", "client-key": ".none"}}],
+    }
+
+    def says() -> str:
+        (tmp_path / "config").write_text(yaml.safe_dump(config), encoding="utf-8")
+        return find(tmp_path).contexts[0].says
+
+    first = says()
+    config["contexts"].append({"name": "y", "context": {"cluster": "c", "user": "other"}})
+    assert says() == first
+    (tmp_path / ".me.crt").write_bytes(b"second")
+    second = says()
+    config["users"][0]["user"]["as"] = "ada"
+    assert len({first, second, says()}) == 3
 
 
 @pytest.mark.parametrize(
