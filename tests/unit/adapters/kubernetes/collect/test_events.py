@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.collect.bare import NO_POD_YET
 from seaway.adapters.kubernetes.collect.events import Denied, EventObject
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
@@ -44,7 +45,7 @@ def said(view: ClusterView) -> list[tuple[CopyPhase, str]]:
 
 
 def test_pods_that_were_denied_are_the_reason_of_their_copy(view: ClusterView, timers: Timers) -> None:
-    """At once, and as a failure when it lasts; as soon as the event goes nothing is said any more."""
+    """At once, and as a failure when it lasts; as soon as the event goes it is not said any more."""
     denied = Denied(view)
     view.put_workload(JOBS, workload())
     denied.put(event())
@@ -52,7 +53,7 @@ def test_pods_that_were_denied_are_the_reason_of_their_copy(view: ClusterView, t
     timers.pass_by()
     assert said(view) == [(CopyPhase.FAILED, "its pods cannot be made: exceeded quota: team")]
     denied.drop(event())
-    assert said(view) == [(CopyPhase.STARTING, "")]
+    assert said(view) == [(CopyPhase.STARTING, NO_POD_YET)]
 
 
 def test_an_event_that_is_heard_before_its_workload_counts(view: ClusterView) -> None:
