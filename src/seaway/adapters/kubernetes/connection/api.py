@@ -82,13 +82,15 @@ class Api:
         self._header: dict[str, str] = {}
         self._header_until_s = 0.0
         self._renewable_s = 0.0
+        self._closed = False
 
     def behind(self, name: str, prefix: str) -> Api:
         """Return the API server that this one has a proxy to."""
         return Api(name, self._credentials, self._prefix + prefix, self.call_s)
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Let go of all connections, and make no other: who still asks for something is told that it is unavailable."""
+        self._closed = True
         lines, self._line, self._retired = [self._line, *self._retired], None, []
         for line in lines:
             if line:
@@ -298,10 +300,12 @@ class Api:
         async with self._connecting:
             if self._line is not None and self._line is not before:
                 return self._line  # somebody else was quicker
+            self._not_closed()
             try:
                 who = await self._patiently(self._credentials.load)
             except RejectedError as error:
                 raise UnavailableError(error.message) from None  # somebody may mend the file
+            self._not_closed()
             self._line, self._header_until_s = Line(who, self.call_s), 0.0
         if before is not None:
             log.debug("%s: credentials were read anew", self.name)
@@ -309,6 +313,10 @@ class Api:
             while len(self._retired) > MOST_RETIRED:
                 await self._retired.pop(0).close()
         return self._line
+
+    def _not_closed(self) -> None:
+        if self._closed:
+            raise UnavailableError(f"{self.name} is not followed any more")
 
 
 async def _read(asked: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> tuple[aiohttp.ClientResponse, bytes]:

@@ -57,9 +57,13 @@ class Line:
 
         Raises
         ------
+        aiohttp.ClientConnectionError
+            When it was closed meanwhile.
         RejectedError
             When the path leads out of where it is.
         """
+        if self._session.closed:
+            raise aiohttp.ClientConnectionError("its connections are closed")
         if not {".", ".."}.isdisjoint(path.split("/")):  # a name that a cluster made up, to lead elsewhere
             raise RejectedError(f"{path} leads out of where it is")
         return self._session.request(

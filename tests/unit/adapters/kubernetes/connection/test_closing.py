@@ -1,0 +1,80 @@
+"""Letting go of an API server while somebody is about to ask it something."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from seaway.adapters.kubernetes.connection.api import Api
+from seaway.adapters.kubernetes.connection.credentials import Credentials, Identity
+from seaway.adapters.kubernetes.connection.reactor import Reactor
+from seaway.domain.errors import UnavailableError
+from seaway.testing.kubernetes import ApiServer
+
+WAIT_S = 5.0
+
+
+class Slow(Credentials):
+    """Says who Seaway is when it is told to."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file, "alpha")
+        self.asked, self.told, self.loads = threading.Event(), threading.Event(), 0
+
+    def load(self) -> Identity:
+        """Count it."""
+        self.loads += 1
+        return super().load()
+
+    def authorization(self) -> str:
+        """Wait."""
+        self.asked.set()
+        self.told.wait(WAIT_S)
+        return super().authorization()
+
+
+@pytest.fixture
+def reactor() -> Iterator[Reactor]:
+    """Make an event loop."""
+    made = Reactor()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def credentials(tmp_path: Path) -> Iterator[Slow]:
+    """Have a server, and somebody who says slowly who Seaway is there."""
+    with ApiServer("alpha", controllers=()) as server:
+        yield Slow(server.kubeconfig(tmp_path / "alpha"))
+
+
+async def made(credentials: Credentials) -> Api:
+    """Make it where it is used."""
+    await asyncio.sleep(0)
+    return Api("alpha", credentials)
+
+
+def test_who_was_about_to_ask_is_told_that_nobody_answers(reactor: Reactor, credentials: Slow) -> None:
+    """A call that is between two of its steps when all is let go of is no mistake, and may be made again elsewhere."""
+    api = reactor.run(made(credentials), WAIT_S)
+    call = reactor.begin(api.get("/api/v1/nodes"))
+    assert credentials.asked.wait(WAIT_S)
+    reactor.run(api.close(), WAIT_S)
+    credentials.told.set()
+    with pytest.raises(UnavailableError, match="alpha cannot be reached"):
+        call.result(WAIT_S)
+
+
+def test_who_asks_afterwards_gets_no_connection(reactor: Reactor, credentials: Slow) -> None:
+    """Nothing is opened that nobody would close."""
+    credentials.told.set()
+    api = reactor.run(made(credentials), WAIT_S)
+    reactor.run(api.get("/api/v1/nodes"), WAIT_S)
+    reactor.run(api.close(), WAIT_S)
+    with pytest.raises(UnavailableError, match="alpha is not followed any more"):
+        reactor.run(api.get("/api/v1/nodes"), WAIT_S)
+    assert credentials.loads == 1
