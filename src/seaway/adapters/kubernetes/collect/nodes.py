@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, KeysView
 from dataclasses import replace
 from enum import Enum, auto
 
+from seaway.adapters.kubernetes.collect.doubles import Doubles
 from seaway.adapters.kubernetes.collect.pods import HOSTNAME
 from seaway.adapters.kubernetes.collect.troubles import Troubles
 from seaway.adapters.kubernetes.dialects.nodes import read_node
@@ -56,6 +57,7 @@ class Nodes:
         self._slices_of: defaultdict[str, dict[str, ResourceSlice]] = defaultdict(dict)
         self._views: dict[str, NodeView] = {}
         self._cluster: Cluster | None = None
+        self._doubles = Doubles()
 
     @property
     def names(self) -> KeysView[str]:
@@ -86,12 +88,21 @@ class Nodes:
         return self._views.get(name)
 
     def inventory(self) -> Cluster:
-        """Return the cluster with its nodes."""
+        """Return the cluster with its nodes; a device that several of them list is with one of them."""
         if self._cluster is None:
-            self._cluster = replace(
-                self._described, nodes=tuple(self._views[name].node for name in sorted(self._views))
-            )
+            before = self._doubles.troubles
+            left = self._doubles.settle(self._views, self._written)
+            for name in before.keys() | left.keys():
+                if name in self._views:
+                    self._note(name)
+            nodes = tuple(left.get(name, self._views[name].node) for name in sorted(self._views))
+            self._cluster = replace(self._described, nodes=nodes)
         return self._cluster
+
+    def _note(self, name: str) -> None:
+        """Note all that is wrong with a node."""
+        double = self._doubles.troubles.get(name)
+        self._troubles.note(NODE, name, (*self._views[name].troubles, *([double] if double else [])))
 
     def why_refused(self, hostname: str) -> Cause:
         """Say what it comes from that no node takes a pod: its own may be down, which is nobody's decision.
@@ -114,15 +125,18 @@ class Nodes:
             return Step.NONE
         self._views[name] = view
         self._cluster = None
-        self._troubles.note(NODE, name, view.troubles)
+        self._doubles.count(before, view)
+        self._note(name)
         same = before is not None and before.accesses == view.accesses and before.node.devices == view.node.devices
         return Step.OTHER if same else Step.DEVICES
 
     def drop(self, name: str) -> Step:
         """Note that a node is gone, or cannot be read."""
         self._written.pop(name, None)
-        if self._views.pop(name, None) is None:
+        before = self._views.pop(name, None)
+        if before is None:
             return Step.NONE
+        self._doubles.count(before, None)
         self._cluster = None
         return Step.DEVICES
 
