@@ -63,5 +63,5 @@ class ControlSettings:
     poll_s: float = 1
     round_s: float = 0.02
     calm_per_s: int = 300
-    give_way: float = 3
+    give_way: float = 8
     sample_s: float = 60
