@@ -141,7 +141,7 @@ def test_defaults_of_a_spec_stay() -> None:
         "demand": {
             "request": request,
             "devices": {**{name: [] for name in many}, "same_numa": False, "exclusive": False},
-            "nodes": {name: [] for name in ("node_labels", "tolerations", "clusters", "regions", "hardware")},
+            "nodes": {name: [] for name in ("node_labels", "tolerations", "clusters", "regions", "hardware", "avoid")},
             "gateway": "",
             "network": need,
         },
