@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seaway.cli.output import Output, OutputOption, show
 from seaway.client.where import data_folder
 
 if TYPE_CHECKING:
@@ -77,12 +78,17 @@ def join(
 
 
 @app.command("list")
-def list_joined(data: Data = None) -> None:
+def list_joined(data: Data = None, output: OutputOption = Output.TABLE) -> None:
     """List the clusters that were joined on this machine; `seaway fleet` says how they are."""
     from seaway.bootstrap.joining import joined
+    from seaway.cli.columns import Column, Rows
 
     names = joined(data or data_folder())
-    typer.echo("\n".join(names) if names else "no cluster was joined yet: seaway cluster join --kubeconfig FILE")
+    if not names:
+        typer.echo("no cluster was joined yet: seaway cluster join --kubeconfig FILE", err=True)
+    rows = [{"name": name} for name in names]
+    columns = (Column("CLUSTER", lambda each: each["name"]),)
+    show(output, {"clusters": rows}, lambda wide: Rows(columns, rows, wide=wide), lambda: names)
 
 
 @app.command()

@@ -51,7 +51,12 @@ def submit(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="May be repeated.", rich_help_panel=RUNS)
     ] = None,
     template: Annotated[
-        str | None, typer.Option(help="job, which ends, or deployment, which serves.", rich_help_panel=RUNS)
+        str | None,
+        typer.Option(
+            help="What it becomes: job, which ends; deployment, which serves; on real clusters also torchrun, "
+            "pytorchjob, raycluster, rayjob, volcanojob, kueue, or one of your own.",
+            rich_help_panel=RUNS,
+        ),
     ] = None,
     runs: Annotated[
         str | None, typer.Option(help="How long you expect it to run: 10m, 2h.", rich_help_panel=RUNS)

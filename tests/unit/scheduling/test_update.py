@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.domain.job import Job
+from seaway.domain.job import Job, NodeRules
 from seaway.domain.network import Link
 from seaway.domain.node import Node
 from seaway.scheduling.columns import BLOCK_NODES, NODE_CPU_FREE
 from seaway.scheduling.engine import decide
+from seaway.scheduling.explain import explain
 from seaway.scheduling.plan import Plan
-from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.scheduling.policies import PolicyOptions, make_policy, make_profile
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.state import copied
@@ -90,6 +91,26 @@ def test_node_keeps_what_runs_on_it() -> None:
     assert snapshot.arrays.nodes[NODE_CPU_FREE, n] == -500
     release(plan)
     assert snapshot.arrays.nodes[NODE_CPU_FREE, n] == 500
+
+
+def test_a_node_that_is_avoided_is_so_whatever_becomes_of_others() -> None:
+    """Nodes that left, came back or were exchanged change nothing about which one a job is kept from, and why."""
+    nodes = [node(gpu(uuid=f"g{at}"), name=f"n{at}") for at in range(3)]
+    snapshot = snapshot_of(*nodes)
+    kept_away = replace(WHOLE, demand=replace(WHOLE.demand, nodes=NodeRules(avoid=frozenset({("c", "n1")}))))
+
+    def open_to_it() -> set[str]:
+        told = explain(snapshot, kept_away, make_profile("bestfit", PolicyOptions()))
+        assert [(each.plugin, each.nodes) for each in told.refusals] == [("Avoidance", 1)]
+        return {each.node for each in told.candidates}
+
+    assert open_to_it() == {"n0", "n2"}
+    remove_node(snapshot, "c", "n0")
+    assert open_to_it() == {"n2"}
+    put_node(snapshot, "c", nodes[0])
+    assert open_to_it() == {"n0", "n2"}
+    put_node(snapshot, "c", node(gpu(uuid="other"), name="n2"))
+    assert open_to_it() == {"n0", "n2"}
 
 
 def test_added_devices_leave_the_others_as_they_are() -> None:

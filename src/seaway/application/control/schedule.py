@@ -183,11 +183,16 @@ class Scheduler:
     def annotate(self, decisions: Sequence[Decision]) -> list[Decision]:
         """Note with decisions how the best places scored, where there are few; needs no lock.
 
-        What a note takes is spent before the decision is stored, so that it is stored with it.
+        What a note takes is spent before the decision is stored, so that it is stored with it. One that fails is left
+        out: jobs do not wait for what only explains.
         """
         noted = []
         for each in reversed(decisions):
-            said = each.notes.of(each.at) if each.notes else ""
+            try:
+                said = each.notes.of(each.at) if each.notes else ""
+            except Exception:
+                log.exception("no note could be made on %s", each.job.id)
+                said = ""
             attempt = replace(each.attempt, why=f"{each.attempt.why}; {said}") if said else each.attempt
             change = placed(each.entry.record, each.job, attempt, ACTOR)
             noted.append(replace(each, attempt=attempt, change=change, notes=None))

@@ -27,6 +27,8 @@ class Avoidance:
 
 def avoidance_refused(snapshot: Snapshot, rules: NodeRules) -> Codes:
     """Return 1 for each node that is avoided, shape (N,)."""
-    if not rules.avoid:
-        return np.zeros(len(snapshot.nodes), np.uint8)
-    return np.array([avoided(rules, *each) for each in snapshot.node_index], np.uint8)
+    codes = np.zeros(len(snapshot.nodes), np.uint8)
+    if rules.avoid:
+        for (cluster, node), n in snapshot.node_index.items():
+            codes[n] = avoided(rules, cluster, node)
+    return codes

@@ -33,6 +33,19 @@ def test_an_attempt_keeps_the_scores_that_decided() -> None:
     assert made.plane.overview.reason(made.job(job_id)).chosen_because == why
 
 
+def test_a_note_that_fails_holds_up_no_job(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """What only explains is left out when it cannot be made; the log says why."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise IndexError("out of bounds")
+
+    monkeypatch.setattr(module, "explain", fail)
+    made = four_nodes()
+    job_id = made.submit()
+    assert made.plane.attempt(job_id).why == f"bestfit chose {made.where(job_id)}/{made.job(job_id).nodes[0]}"
+    assert "no note could be made" in caplog.text
+
+
 def test_each_job_of_a_batch_is_noted_as_it_was_decided() -> None:
     """The second job of a batch was decided behind the first, and so are the scores that it shows."""
     together, apart = four_nodes(), four_nodes()

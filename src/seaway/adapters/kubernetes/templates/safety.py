@@ -152,7 +152,7 @@ def _forbidden(key: str, value: object, rules: Rules) -> str:
     if key not in _FORBIDDEN or value in (None, False, 0) or _FORBIDDEN[key] in rules.powers:
         return ""
     power = _FORBIDDEN[key]
-    return f"needs the power {power!r}, which the operator has not allowed" if power else "is not for templates to set"
+    return f"needs the power {power!r}, which templates have not" if power else "is not for templates to set"
 
 
 def _profile(key: str, value: object, rules: Rules) -> str:
