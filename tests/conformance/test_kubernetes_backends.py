@@ -23,7 +23,7 @@ from seaway.testing.kubernetes import ApiServer, KarmadaWorld
 from seaway.testing.kubernetes.kinds import JOBS, NODES, PODS
 
 PATIENCE_S = 0.4
-WISHES = Wishes(call_s=0.4, limits=Limits(patience_s=PATIENCE_S, refused_s=0.2, kept=16))
+WISHES = Wishes(call_s=1, limits=Limits(patience_s=PATIENCE_S, refused_s=0.2, kept=16))
 WAIT_S = 10.0
 
 
