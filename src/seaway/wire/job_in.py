@@ -16,7 +16,7 @@ from seaway.domain.tenancy import DEFAULT
 from seaway.wire import fields
 from seaway.wire.fields import Labels, Limit, Name, NameOrNone, ReferenceOrNone, Time, no_pairs
 from seaway.wire.job_parts import NetworkIn, PlacementIn, ResourcesIn, RunIn
-from seaway.wire.job_text import job_text
+from seaway.wire.job_text import ANY_DEVICE, ANY_NODE, NOTHING, job_text
 from seaway.wire.message import Incoming
 
 MOST_REPLICAS = 10_000
@@ -145,14 +145,13 @@ def _request(given: ResourcesIn) -> ResourceRequest:
     )
 
 
-_ANY_DEVICE, _ANY_NODE, _NOTHING = DeviceRules(), NodeRules(), Run()
 _AMOUNTS = frozenset({"cpu", "memory", "gpus", "gpu_memory", "gpu_cores"})
 """Fields of `ResourcesIn` that say how much; the others say of which devices."""
 
 
 def _device_rules(given: ResourcesIn) -> DeviceRules:
     if given.model_fields_set <= _AMOUNTS:
-        return _ANY_DEVICE
+        return ANY_DEVICE
     rules = DeviceRules(
         models=frozenset(given.gpu_model),
         use_types=tuple(given.gpu_use_types),
@@ -164,12 +163,12 @@ def _device_rules(given: ResourcesIn) -> DeviceRules:
         same_numa=given.same_numa,
         exclusive=given.exclusive,
     )
-    return _ANY_DEVICE if rules == _ANY_DEVICE else rules
+    return ANY_DEVICE if rules == ANY_DEVICE else rules
 
 
 def _node_rules(given: PlacementIn) -> NodeRules:
     if not given.model_fields_set:
-        return _ANY_NODE
+        return ANY_NODE
     return NodeRules(
         node_labels=tuple(sorted(given.node_labels.items())),
         tolerations=tuple(
@@ -195,5 +194,5 @@ def _need(given: NetworkIn) -> NetworkNeed:
 
 def _run(given: RunIn) -> Run:
     if not given.model_fields_set:
-        return _NOTHING
+        return NOTHING
     return Run(given.image, tuple(given.command), tuple(given.args), tuple(given.env.items()), tuple(given.ports))

@@ -21,7 +21,7 @@ from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff, Bell
 from seaway.adapters.kubernetes.objects.claim import ResourceClaim
-from seaway.adapters.kubernetes.objects.meta import Item, Meta
+from seaway.adapters.kubernetes.objects.meta import Item
 from seaway.adapters.kubernetes.objects.node import NodeObject
 from seaway.adapters.kubernetes.objects.page import Broken
 from seaway.adapters.kubernetes.objects.part import Part
@@ -69,7 +69,7 @@ async def follow(api: Api, view: ClusterView, health: Health, random: Random, ki
         "node", view.replace_nodes, view.put_node, lambda each: view.drop_node(each.metadata.name), view.broken
     )
     pods = _Sink[PodObject](
-        "pod", view.replace_pods, view.put_pod, lambda each: view.drop_pod(_full_name(each.metadata)), view.broken
+        "pod", view.replace_pods, view.put_pod, lambda each: view.drop_pod(each.metadata.full_name), view.broken
     )
 
     slices = _Sink[ResourceSlice](
@@ -83,7 +83,7 @@ async def follow(api: Api, view: ClusterView, health: Health, random: Random, ki
         "resource claim",
         view.replace_claims,
         view.put_claim,
-        lambda each: view.drop_claim(_full_name(each.metadata)),
+        lambda each: view.drop_claim(each.metadata.full_name),
         view.broken,
     )
 
@@ -125,7 +125,7 @@ def _workloads(view: ClusterView, path: str) -> _Sink[WorkloadObject]:
         path,
         lambda items: view.replace_workloads(path, [each for each in items if not is_made_by_another(each.metadata)]),
         put,
-        lambda each: view.drop_workload(path, _full_name(each.metadata)),
+        lambda each: view.drop_workload(path, each.metadata.full_name),
         view.broken,
     )
 
@@ -143,7 +143,7 @@ def _plain(view: ClusterView, path: str) -> _Sink[Item]:
             path, [each.metadata for each in items if not is_made_by_another(each.metadata)]
         ),
         put,
-        lambda each: view.drop_workload(path, _full_name(each.metadata)),
+        lambda each: view.drop_workload(path, each.metadata.full_name),
         view.broken,
     )
 
@@ -158,7 +158,7 @@ def _services(view: ClusterView, path: str) -> _Sink[ServiceObject]:
             view.put_address(key, where)
 
     def drop(service: ServiceObject) -> None:
-        view.drop_workload(path, _full_name(service.metadata))
+        view.drop_workload(path, service.metadata.full_name)
         if (key := attempt_of(service.metadata, view.namespace)) and address(service):
             view.put_address(key, "")
 
@@ -177,7 +177,3 @@ async def _stir(view: ClusterView) -> None:
     while True:
         await asyncio.sleep(view.patience_s / PINGS)
         view.stir()
-
-
-def _full_name(meta: Meta) -> str:
-    return f"{meta.namespace}/{meta.name}"

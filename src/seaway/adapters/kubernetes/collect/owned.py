@@ -77,7 +77,7 @@ class OwnedSink:
 
     async def replace(self, items: Sequence[Item]) -> None:
         """Take these for all there are."""
-        for name in self._names - {_full_name(each.metadata) for each in items}:
+        for name in self._names - {each.metadata.full_name for each in items}:
             self._owned.drop(self._kind, name, runs=self._runs)
         self._names.clear()
         for each in items:
@@ -85,17 +85,13 @@ class OwnedSink:
 
     def put(self, item: Item) -> None:
         """Take an object as it is now."""
-        self._names.add(_full_name(item.metadata))
+        self._names.add(item.metadata.full_name)
         self._owned.put(self._kind, item.metadata)
 
     def drop(self, item: Item) -> None:
         """Note that an object is gone."""
-        self._names.discard(_full_name(item.metadata))
-        self._owned.drop(self._kind, _full_name(item.metadata), runs=self._runs)
+        self._names.discard(item.metadata.full_name)
+        self._owned.drop(self._kind, item.metadata.full_name, runs=self._runs)
 
     def broken(self, what: Broken) -> None:
         """Do nothing: metadata that cannot be read names no attempt."""
-
-
-def _full_name(meta: Meta) -> str:
-    return f"{meta.namespace}/{meta.name}"

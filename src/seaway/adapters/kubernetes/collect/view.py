@@ -188,7 +188,7 @@ class ClusterView:
     def put_claim(self, claim: ResourceClaim) -> None:
         """Take a resource claim as it is now."""
         with self._news.lock:
-            self._troubles.note(CLAIM, _full_name(claim.metadata))
+            self._troubles.note(CLAIM, claim.metadata.full_name)
             self._read_again(self._shares.put_claim(claim))
 
     def drop_claim(self, name: str) -> None:
@@ -199,7 +199,7 @@ class ClusterView:
 
     async def replace_claims(self, written: Sequence[ResourceClaim]) -> None:
         """Take these for all resource claims; those that are gone are so last, as with pods."""
-        there = {_full_name(each.metadata) for each in written}
+        there = {each.metadata.full_name for each in written}
         await self._news.gather(written, self.put_claim)
         await self._news.gather(self._shares.claims - there, self.drop_claim)
         self._listed_all(CLAIM)
@@ -237,7 +237,7 @@ class ClusterView:
         there: set[str] = set()
 
         def take(each: PodObject) -> None:
-            name = _full_name(each.metadata)
+            name = each.metadata.full_name
             there.add(name)
             known = self._pods.get(name)
             if known is None or not is_same(known.uid, known.resource_version, each.metadata):
@@ -249,12 +249,12 @@ class ClusterView:
 
     def put_object(self, kind: str, meta: Meta) -> None:
         """Take an object of an attempt that runs nothing, as it is now."""
-        key, name = attempt_of(meta, self.namespace), _full_name(meta)
+        key, name = attempt_of(meta, self.namespace), meta.full_name
         self._take(kind, name, Workload(*key, "", ()) if key else None, meta)
 
     def put_workload(self, kind: str, written: WorkloadObject) -> None:
         """Take a workload as it is now."""
-        name = _full_name(written.metadata)
+        name = written.metadata.full_name
         self._take(kind, name, read_workload(written, self.namespace), written.metadata)
 
     def drop_workload(self, kind: str, full_name: str) -> None:
@@ -263,7 +263,7 @@ class ClusterView:
 
     async def replace_workloads(self, kind: str, written: Sequence[WorkloadObject]) -> None:
         """Take these for all workloads of a kind; see `replace_objects`."""
-        named = {_full_name(each.metadata): each for each in written}
+        named = {each.metadata.full_name: each for each in written}
         await self._replace(kind, named, self.put_workload)
 
     async def replace_objects(self, kind: str, written: Sequence[Meta]) -> None:
@@ -272,7 +272,7 @@ class ClusterView:
         Any but the first list may pass over some that came and went since the last: no view ever had them, and whoever
         waits for them is told before long all that there is.
         """
-        await self._replace(kind, {_full_name(each): each for each in written}, self.put_object)
+        await self._replace(kind, {each.full_name: each for each in written}, self.put_object)
 
     async def _replace(self, kind: str, named: Mapping[str, T], put: Callable[[str, T], None]) -> None:
         there = named.keys() | self._troubles.met(kind)
@@ -358,10 +358,6 @@ class ClusterView:
         for each in pods:
             if each:
                 self._news.add(each.mine or each.full_name)
-
-
-def _full_name(meta: Meta) -> str:
-    return f"{meta.namespace}/{meta.name}"
 
 
 def _occupant(pod: Seen) -> Occupant:

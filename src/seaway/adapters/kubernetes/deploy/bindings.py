@@ -160,7 +160,7 @@ class Bindings:
 
     async def replace(self, items: Sequence[BindingObject]) -> None:
         """Take these for all bindings."""
-        for name in self._bound.keys() - {_full_name(each.metadata) for each in items}:
+        for name in self._bound.keys() - {each.metadata.full_name for each in items}:
             self._denied.allow(_source(name))
         self._bound.clear()
         self._refused.clear()
@@ -172,7 +172,7 @@ class Bindings:
         spec = item.spec
         if spec.scheduler_name != SCHEDULER:
             return
-        name = _full_name(item.metadata)
+        name = item.metadata.full_name
         wanted = _wanted(spec)
         self._bound[name] = spec.clusters if spec.clusters == wanted else ()
         self._refused.pop(name, None)
@@ -183,7 +183,7 @@ class Bindings:
 
     def drop(self, item: BindingObject) -> None:
         """Note that a binding is gone."""
-        name = _full_name(item.metadata)
+        name = item.metadata.full_name
         self._bound.pop(name, None)
         self._refused.pop(name, None)
         self._denied.allow(_source(name))
@@ -209,7 +209,7 @@ class Bindings:
         ]
         path = f"/apis/work.karmada.io/v1alpha2/namespaces/{meta.namespace}/resourcebindings/{meta.name}"
         body = {"metadata": {"resourceVersion": meta.resource_version}, "spec": {"clusters": clusters}}
-        name, forbidden = _full_name(meta), False
+        name, forbidden = meta.full_name, False
         while not self._bound.get(name, wanted):
             try:
                 async with self._free:
@@ -234,10 +234,6 @@ class Bindings:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _full_name(meta: Meta) -> str:
-    return f"{meta.namespace}/{meta.name}"
 
 
 def _source(name: str) -> str:

@@ -33,6 +33,11 @@ class Meta(Part, frozen=True):
     deletion_timestamp: str = ""
     owner_references: tuple[Owner, ...] = ()
 
+    @property
+    def full_name(self) -> str:
+        """What tells an object from others of its kind, ``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
 
 class Item(Part, frozen=True):
     """An object of which nothing but its metadata is read, like a bookmark."""
