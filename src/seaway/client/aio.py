@@ -16,9 +16,10 @@ from seaway.client.calls import jobs as job_calls
 from seaway.client.calls import service as service_calls
 from seaway.client.calls import strays as stray_calls
 from seaway.client.calls import tenancy as tenancy_calls
-from seaway.client.connection import CONNECT_S, SILENCE_S, request, require_success, settings
+from seaway.client.connection import request, require_success, settings
 from seaway.client.described import as_method
 from seaway.client.feed import Feed, Heard
+from seaway.client.following import Following, Stream
 from seaway.client.log_feed import LogFeed
 from seaway.client.tries import Pace, Tries
 from seaway.client.waiting import Until, Wait
@@ -190,7 +191,7 @@ class AsyncClient:
         async for heard in self._heard(feed):
             yield heard
 
-    async def follow_log(self, job: str, *, replica: int = 0, tail: int = 100) -> AsyncGenerator[str]:
+    def follow_log(self, job: str, *, replica: int = 0, tail: int = 100) -> AsyncGenerator[str]:
         """Follow what a replica writes, line by line as it does, until the job is over.
 
         Goes on by itself after the last line that came when the connection breaks.
@@ -200,25 +201,7 @@ class AsyncClient:
         tail
             With how many of the lines that are there already it begins.
         """
-        feed, tries = LogFeed(job, replica, tail), self._tries()
-        while not feed.is_over():
-            timeout = httpx.Timeout(CONNECT_S, read=SILENCE_S)
-            try:
-                async with self._http.stream(**request(feed.call()), timeout=timeout) as response:
-                    if response.is_success:
-                        async for chunk in response.aiter_bytes():
-                            tries = self._tries()
-                            for line in feed.read(chunk):
-                                yield line
-                            if feed.is_over():
-                                return
-                        pause = tries.ended()
-                    else:
-                        await response.aread()
-                        pause = tries.refused(response)
-            except httpx.TransportError as error:
-                pause = tries.lost(error)
-            await self._pause(pause)
+        return self._heard(LogFeed(job, replica, tail))
 
     async def wait(self, job: str, until: Until = "over", *, timeout_s: float | None = None) -> JobOut:
         """Wait for a job to be over, or to run; return it as it is then.
@@ -266,7 +249,7 @@ class AsyncClient:
             call = paged.after(page.next, had)
 
     async def _content(self, call: Call[Any]) -> bytes:
-        tries = self._tries(repeatable=call.repeatable)
+        tries = Tries(self.pace, self.target.server, repeatable=call.repeatable)
         while True:
             try:
                 response = await self._http.request(**request(call))
@@ -279,29 +262,20 @@ class AsyncClient:
                     return response.content
             await self._pause(pause)
 
-    async def _heard(self, feed: Feed, wait: Wait | None = None) -> AsyncGenerator[Heard]:
-        wait = wait or Wait("over", None, 0.0)
-        tries = self._tries()
-        while not feed.is_over():
-            silence_s = wait.left_s(self.pace.clock(), SILENCE_S)
-            timeout = httpx.Timeout(CONNECT_S, read=silence_s)
+    async def _heard(self, stream: Stream[T], wait: Wait | None = None) -> AsyncGenerator[T]:
+        following = Following(stream, self.pace, self.target.server, wait)
+        while not following.is_over():
             try:
-                async with self._http.stream(**request(feed.call()), timeout=timeout) as response:
+                async with self._http.stream(**following.request()) as response:
                     if response.is_success:
                         async for chunk in response.aiter_bytes():
-                            tries = self._tries()
-                            for heard in feed.read(chunk):
-                                yield heard
-                            if feed.is_over():
+                            for each in following.read(chunk):
+                                yield each
+                            if not following.goes_on():
                                 return
-                            wait.left_s(self.pace.clock(), SILENCE_S)
-                        pause = tries.ended()
                     else:
                         await response.aread()
-                        pause = tries.refused(response)
+                    pause = following.ended(response)
             except httpx.TransportError as error:
-                pause = tries.lost(error)
-            await self._pause(wait.left_s(self.pace.clock(), pause))
-
-    def _tries(self, *, repeatable: bool = True) -> Tries:
-        return Tries(self.pace, self.target.server, repeatable=repeatable)
+                pause = following.lost(error)
+            await self._pause(pause)

@@ -16,9 +16,10 @@ from seaway.client.calls import jobs as job_calls
 from seaway.client.calls import service as service_calls
 from seaway.client.calls import strays as stray_calls
 from seaway.client.calls import tenancy as tenancy_calls
-from seaway.client.connection import CONNECT_S, SILENCE_S, request, require_success, settings
+from seaway.client.connection import request, require_success, settings
 from seaway.client.described import as_method
 from seaway.client.feed import Feed, Heard
+from seaway.client.following import Following, Stream
 from seaway.client.log_feed import LogFeed
 from seaway.client.tries import Pace, Tries
 from seaway.client.waiting import Until, Wait
@@ -199,24 +200,7 @@ class Client:
         tail
             With how many of the lines that are there already it begins.
         """
-        feed, tries = LogFeed(job, replica, tail), self._tries()
-        while not feed.is_over():
-            timeout = httpx.Timeout(CONNECT_S, read=SILENCE_S)
-            try:
-                with self._http.stream(**request(feed.call()), timeout=timeout) as response:
-                    if response.is_success:
-                        for chunk in response.iter_bytes():
-                            tries = self._tries()
-                            yield from feed.read(chunk)
-                            if feed.is_over():
-                                return
-                        pause = tries.ended()
-                    else:
-                        response.read()
-                        pause = tries.refused(response)
-            except httpx.TransportError as error:
-                pause = tries.lost(error)
-            self._pause(pause)
+        return self._heard(LogFeed(job, replica, tail))
 
     def wait(self, job: str, until: Until = "over", *, timeout_s: float | None = None) -> JobOut:
         """Wait for a job to be over, or to run; return it as it is then.
@@ -263,7 +247,7 @@ class Client:
             call = paged.after(page.next, had)
 
     def _content(self, call: Call[Any]) -> bytes:
-        tries = self._tries(repeatable=call.repeatable)
+        tries = Tries(self.pace, self.target.server, repeatable=call.repeatable)
         while True:
             try:
                 response = self._http.request(**request(call))
@@ -276,28 +260,19 @@ class Client:
                     return response.content
             self._pause(pause)
 
-    def _heard(self, feed: Feed, wait: Wait | None = None) -> Generator[Heard]:
-        wait = wait or Wait("over", None, 0.0)
-        tries = self._tries()
-        while not feed.is_over():
-            silence_s = wait.left_s(self.pace.clock(), SILENCE_S)
-            timeout = httpx.Timeout(CONNECT_S, read=silence_s)
+    def _heard(self, stream: Stream[T], wait: Wait | None = None) -> Generator[T]:
+        following = Following(stream, self.pace, self.target.server, wait)
+        while not following.is_over():
             try:
-                with self._http.stream(**request(feed.call()), timeout=timeout) as response:
+                with self._http.stream(**following.request()) as response:
                     if response.is_success:
                         for chunk in response.iter_bytes():
-                            tries = self._tries()
-                            yield from feed.read(chunk)
-                            if feed.is_over():
+                            yield from following.read(chunk)
+                            if not following.goes_on():
                                 return
-                            wait.left_s(self.pace.clock(), SILENCE_S)
-                        pause = tries.ended()
                     else:
                         response.read()
-                        pause = tries.refused(response)
+                    pause = following.ended(response)
             except httpx.TransportError as error:
-                pause = tries.lost(error)
-            self._pause(wait.left_s(self.pace.clock(), pause))
-
-    def _tries(self, *, repeatable: bool = True) -> Tries:
-        return Tries(self.pace, self.target.server, repeatable=repeatable)
+                pause = following.lost(error)
+            self._pause(pause)

@@ -8,7 +8,8 @@ import httpx
 import orjson
 import pytest
 
-from seaway.client.errors import AnswerError, UnknownError
+from seaway.client.connection import SILENCE_S
+from seaway.client.errors import AnswerError, UnavailableError, UnknownError
 from seaway.client.log_feed import LogFeed
 from tests.unit.client.asking import Awaiting, Stub, Waiting, problem
 
@@ -73,11 +74,35 @@ def test_a_line_that_was_cut_off_comes_whole_later(ask: Asking) -> None:
     assert ask(stub, "follow_log", "train") == ["one"]
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_lines_are_read_however_they_are_cut(size: int) -> None:
+    """Also within a character that has several bytes."""
+    feed, sent = LogFeed("train"), line("1~a.1", "größer ½ 海 🚢") + line("1~a.2", "ü") + END
+    lines = [each for at in range(0, len(sent), size) for each in feed.read(sent[at : at + size])]
+    assert lines == ["größer ½ 海 🚢", "ü"]
+    assert feed.is_over()
+
+
+def test_a_silent_log_is_asked_for_again(ask: Asking) -> None:
+    """Nobody says whether a connection on which no sign of life comes still leads anywhere."""
+    stub = answering(stream(line("1~a.1", "one")), httpx.ReadTimeout("silent"), stream(line("1~a.2", "two"), END))
+    assert ask(stub, "follow_log", "train") == ["one", "two"]
+    assert {request.extensions["timeout"]["read"] for request in stub.requests} == {SILENCE_S}
+
+
 def test_why_there_was_nothing_to_read_is_told(ask: Asking) -> None:
     """As when the job is over, and its cluster kept nothing."""
     ended = b'event: end\ndata: {"reason": "its pods are gone"}\n\n'
     with pytest.raises(UnknownError, match="its pods are gone"):
         ask(answering(stream(ended)), "follow_log", "train")
+
+
+def test_following_a_log_gives_up_after_its_patience(ask: Asking) -> None:
+    """A server that never comes back is told; each line that comes makes the patience anew."""
+    stub = answering(stream(line("1~a.1", "one")), *[httpx.ConnectError("refused") for _ in range(100)])
+    with pytest.raises(UnavailableError, match="cannot be reached"):
+        ask(stub, "follow_log", "train")
+    assert 25 < sum(stub.pauses) <= 30
 
 
 def test_a_refusal_ends_it(ask: Asking) -> None:

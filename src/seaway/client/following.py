@@ -1,0 +1,90 @@
+"""A stream that is followed over as many connections as it takes; nothing here sends or waits."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Protocol, TypeVar
+
+import httpx
+
+from seaway.client.call import Call
+from seaway.client.connection import CONNECT_S, SILENCE_S, request
+from seaway.client.tries import Pace, Tries
+from seaway.client.waiting import Wait
+
+T = TypeVar("T")
+
+
+class Stream(Protocol[T]):
+    """What comes piece by piece, and goes on where it was after a connection broke."""
+
+    def is_over(self) -> bool:
+        """Tell whether nothing more will come."""
+
+    def call(self) -> Call[Any]:
+        """Return what to ask for now; starts to read anew."""
+
+    def read(self, chunk: bytes) -> list[T]:
+        """Take in what came, and return what is whole and new."""
+
+
+class Following(Generic[T]):
+    """Says what to ask for, and after which pause again, until a stream is over.
+
+    Parameters
+    ----------
+    stream
+        What is followed.
+    server
+        Whose URL is told when it cannot be reached.
+    wait
+        For how long; its time may run out in everything that is done here, which raises `WaitedTooLongError`. None
+        for without end.
+    """
+
+    def __init__(self, stream: Stream[T], pace: Pace, server: str, wait: Wait | None = None) -> None:
+        self._stream = stream
+        self._pace = pace
+        self._server = server
+        self._wait = wait or Wait("over", None, 0.0)
+        self._tries = self._anew()
+
+    def is_over(self) -> bool:
+        """Tell whether nothing more will come."""
+        return self._stream.is_over()
+
+    def request(self) -> dict[str, Any]:
+        """Return what to ask for now, as httpx takes it."""
+        timeout = httpx.Timeout(CONNECT_S, read=self._left_s(SILENCE_S))
+        return {**request(self._stream.call()), "timeout": timeout}
+
+    def read(self, chunk: bytes) -> list[T]:
+        """Take in what came, and return what is whole; failures before this count no more."""
+        self._tries = self._anew()
+        return self._stream.read(chunk)
+
+    def goes_on(self) -> bool:
+        """Tell whether to read on after what came was taken."""
+        if self._stream.is_over():
+            return False
+        self._left_s(SILENCE_S)
+        return True
+
+    def ended(self, response: httpx.Response) -> float:
+        """Return how long to pause after an answer's end, or one that says no and was read.
+
+        Raises
+        ------
+        SeawayError
+            When asking again makes no sense, or was tried for long enough.
+        """
+        return self._left_s(self._tries.ended() if response.is_success else self._tries.refused(response))
+
+    def lost(self, error: httpx.TransportError) -> float:
+        """Return how long to pause after a connection broke, or was not made; raises as `Tries.lost`."""
+        return self._left_s(self._tries.lost(error))
+
+    def _left_s(self, most_s: float) -> float:
+        return self._wait.left_s(self._pace.clock(), most_s)
+
+    def _anew(self) -> Tries:
+        return Tries(self._pace, self._server, repeatable=True)
