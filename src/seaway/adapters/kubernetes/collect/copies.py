@@ -88,8 +88,11 @@ def _seats(replicas: tuple[int, ...], pods: list[Seen]) -> Iterator[tuple[int, S
 
 
 def _verdict(pod: Seen | None, lasting: Mapping[str, Cause], workload: Workload | None) -> Verdict:
-    if workload and workload.decides and workload.ended and workload.ended.phase is CopyPhase.SUCCEEDED:
-        return workload.ended if pod is None or not pod.holds else RUNS  # what still runs still has its devices
+    if workload and workload.decides and workload.ended:
+        if workload.ended.phase is CopyPhase.SUCCEEDED:
+            return workload.ended if pod is None or not pod.holds else RUNS  # what still runs still has its devices
+        if pod and pod.leaves and not pod.holds:  # it was ended as all is over, and says only that
+            return workload.ended
     if pod is None or pod.verdict is None:
         return Verdict(CopyPhase.STARTING, workload.trouble) if workload and workload.trouble else NOT_YET
     if pod.verdict.wait is Wait.TURN:

@@ -3,8 +3,10 @@
 References
 ----------
 Kubernetes documentation, "Jobs": conditions, and pods that are deleted, which count as failed. ray.io/v1 RayJob
-(KubeRay 1.x): ``jobStatus``, which is Ray's word, and ``jobDeploymentStatus``, which is KubeRay's.
-batch.volcano.sh/v1alpha1 Job: ``state.phase``. jobset.x-k8s.io/v1alpha2 JobSet: conditions.
+(KubeRay 1.0 to 1.7, ``rayjob_types.go``, ``rayjob_controller.go``): ``jobStatus``, which is Ray's word, and
+``jobDeploymentStatus``, which is KubeRay's. kubeflow.org/v1 PyTorchJob (training operator 1.9, ``common_types.go``):
+conditions. batch.volcano.sh/v1alpha1 Job (Volcano 1.16, ``job.go``): ``state.phase``. jobset.x-k8s.io/v1alpha2 JobSet:
+conditions.
 """
 
 from __future__ import annotations
@@ -67,6 +69,8 @@ LOST = "BackoffLimitExceeded"
 RAY_ENDS = {"FAILED": "its Ray job failed", "STOPPED": "its Ray job was stopped"}
 """How a Ray job ends that does not end well."""
 
+RAY_OVER = frozenset({"Complete", "Failed"})
+"""KubeRay's word where it leaves it at that; else it may try again, with a new cluster, what Ray says has failed."""
 
 VOLCANO_ENDS = {
     "Completed": Verdict(CopyPhase.SUCCEEDED),
@@ -155,13 +159,16 @@ def _ended_by_ray(status: WorkloadStatus) -> Verdict | None:
     """Say how a RayJob ended; None for one that goes on, and for other kinds."""
     if status.job_status == "SUCCEEDED":
         return Verdict(CopyPhase.SUCCEEDED)
-    how = RAY_ENDS.get(status.job_status, "")
-    if not how and status.job_deployment_status == "Failed":
-        how = f"KubeRay gave it up, {status.reason}" if status.reason else "KubeRay gave it up"
-    if not how:
-        return None
     said = " ".join(status.message.split())[:500]
-    return Verdict(CopyPhase.FAILED, f"{how}: {said}" if said else how)
+    if status.job_deployment_status == "ValidationFailed":  # it never made a pod: another cluster's may know more
+        how, cause = "the KubeRay there does not take it", Cause.DENIED
+    elif status.job_deployment_status in RAY_OVER and status.job_status in RAY_ENDS:
+        how, cause = RAY_ENDS[status.job_status], Cause.WORKLOAD
+    elif status.job_deployment_status == "Failed":
+        how, cause = f"KubeRay gave it up, {status.reason}".rstrip(", "), Cause.WORKLOAD
+    else:
+        return None
+    return Verdict(CopyPhase.FAILED, f"{how}: {said}" if said else how, cause)
 
 
 def _ended_by_volcano(status: WorkloadStatus) -> Verdict | None:

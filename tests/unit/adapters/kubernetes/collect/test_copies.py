@@ -69,6 +69,16 @@ def test_a_failure_is_told_with_the_first_pod_that_is_gone() -> None:
     assert [each.phase for each in made.replicas] == [CopyPhase.RUNNING, CopyPhase.FAILED]
 
 
+def test_pods_that_are_removed_as_their_job_failed_do_not_say_why() -> None:
+    """KubeRay ends them when all is over: that is no failure of what they ran on, which would be tried for ever."""
+    stopped = pod("p1", Verdict(CopyPhase.FAILED, "its pod was deleted", Cause.INFRASTRUCTURE))
+    stopped = replace(stopped, leaves=True, holds=False)
+    for pods in ([stopped], [stopped, replace(pod("p2"), leaves=True)]):
+        made = copy(ray(CopyPhase.FAILED, "its Ray job failed"), pods)
+        assert (made.phase, made.cause, made.reason) == (CopyPhase.FAILED, Cause.WORKLOAD, "its Ray job failed")
+    assert [each.phase for each in made.replicas] == [CopyPhase.FAILED, CopyPhase.RUNNING]
+
+
 def test_what_ended_well_did_so_whatever_became_of_a_pod() -> None:
     """Ray does without a worker that died, and its job's word counts; of a failure the pod knows more."""
     dead = replace(pod("p2", Verdict(CopyPhase.FAILED, "out of memory")), holds=False)

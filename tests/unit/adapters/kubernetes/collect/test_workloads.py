@@ -82,10 +82,31 @@ def test_a_rayjob_ends_by_its_status(status: dict[str, str], phase: CopyPhase, r
     assert (read.ended.phase, read.ended.reason, read.decides) == (phase, reason, True)
 
 
-@pytest.mark.parametrize("status", ["", "PENDING", "RUNNING"])
-def test_a_rayjob_goes_on_until_ray_says_otherwise(status: str) -> None:
-    """What waits or runs is not over, and a status that is not there yet says nothing."""
-    read = read_workload(ray(jobStatus=status, jobDeploymentStatus="Running"), "seaway")
+def test_a_rayjob_that_kuberay_does_not_take_is_denied_there() -> None:
+    """It makes no pod of it, and never will; what is wrong is said, and another cluster may have another KubeRay."""
+    status = {"jobDeploymentStatus": "ValidationFailed", "reason": "ValidationFailed", "message": "bad  spec"}
+    read = read_workload(ray(**status), "seaway")
+    assert read is not None
+    assert read.ended == Verdict(CopyPhase.FAILED, "the KubeRay there does not take it: bad spec", Cause.DENIED)
+
+
+@pytest.mark.parametrize(
+    ("status", "deployment"),
+    [
+        ("", ""),
+        ("", "Initializing"),
+        ("PENDING", "Running"),
+        ("RUNNING", "Running"),
+        ("RUNNING", "Suspending"),
+        ("", "Suspended"),
+        ("", "Waiting"),
+        ("FAILED", "Running"),
+        ("FAILED", "Retrying"),
+    ],
+)
+def test_a_rayjob_goes_on_until_it_is_over(status: str, deployment: str) -> None:
+    """What waits or runs is not over, nor what failed and KubeRay tries again, or has not decided about."""
+    read = read_workload(ray(jobStatus=status, jobDeploymentStatus=deployment), "seaway")
     assert read is not None
     assert (read.ended, read.decides) == (None, False)
 
