@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future
 from typing import Protocol
 
+from seaway.application.control.answers import in_vain, kept
 from seaway.application.control.outbox import Outbox
 from seaway.application.control.reports import Heard, Report, Silent
-from seaway.application.ports.backend import Answer, Backend, Command
+from seaway.application.ports.backend import Backend, Command
 from seaway.application.ports.clock import Clock
 from seaway.application.records import Outgoing
 from seaway.domain.errors import UnavailableError
@@ -110,13 +110,5 @@ class InPlace:
         try:
             sent = backend.send([command for _, command in due])
         except UnavailableError as error:
-            sent = [Answer(done=False, reason=str(error))] * len(due)
-        return outbox.settle(due, [_kept(each) for each in sent], now_ns)
-
-
-def _kept(answer: Answer | Future[Answer]) -> Answer:
-    """Wait for an answer that was promised."""
-    try:
-        return answer.result() if isinstance(answer, Future) else answer
-    except UnavailableError as error:
-        return Answer(done=False, reason=str(error))
+            sent = [in_vain(error, backend.cluster)] * len(due)
+        return outbox.settle(due, [kept(each, backend.cluster) for each in sent], now_ns)

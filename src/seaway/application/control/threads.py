@@ -6,10 +6,11 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from functools import partial
 from random import Random
 
+from seaway.application.control.answers import in_vain, kept
 from seaway.application.control.outbox import Outbox
 from seaway.application.control.reports import Answered, Heard, Report, Silent
 from seaway.application.ports.backend import Answer, Answers, Backend, Command
@@ -198,12 +199,9 @@ class _Line:
                 answers = self.backend.send([command for _, command in due])
                 if len(answers) != len(due):
                     raise InvariantError(f"{len(answers)} answers to {len(due)} commands")
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  # `in_vain` logs what is not expected
                 failures += 1
-                if not isinstance(error, UnavailableError):
-                    log.exception("telling %s failed", self.backend.cluster)
-                reason = str(error) or type(error).__name__
-                self._settle(outbox, due, [Answer(done=False, reason=reason)] * len(due))
+                self._settle(outbox, due, [in_vain(error, self.backend.cluster)] * len(due))
                 self._stopping.wait(self._pause_s(failures))
             else:
                 failures = 0
@@ -230,13 +228,7 @@ class _Line:
                 each.add_done_callback(partial(self._answered, outbox, told))
 
     def _answered(self, outbox: Outbox, told: _Told, promised: Future[Answer]) -> None:
-        try:
-            answer = promised.result()
-        except (Exception, CancelledError) as error:
-            if not isinstance(error, UnavailableError | CancelledError):
-                log.exception("telling %s failed", self.backend.cluster)
-            answer = Answer(done=False, reason=str(error) or type(error).__name__)
-        self._settle(outbox, [told], [answer])
+        self._settle(outbox, [told], [kept(promised, self.backend.cluster)])
 
     def _settle(self, outbox: Outbox, due: Sequence[_Told], answers: Sequence[Answer]) -> None:
         with self._some:
