@@ -7,7 +7,7 @@ import pytest
 from seaway.application.changes import Change
 from seaway.application.control.live import deployment
 from seaway.application.forgetting import Forgetting
-from seaway.application.records import Verb
+from seaway.application.records import Outgoing, Verb
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import CopyPhase
 from seaway.domain.errors import ConflictError, UnavailableError, UnknownError
@@ -217,8 +217,8 @@ def test_the_rest_of_a_job_is_removed_first() -> None:
     assert made.phase("beta", job_id, 1) is None
 
 
-def test_the_last_removal_and_forgetting_may_cross() -> None:
-    """Where both believed that the other still had something to do, the loop ends the attempt."""
+def ends_in_two() -> tuple[Scene, str, list[Outgoing]]:
+    """Cancel a job of two clusters, one of which left and one is silent; return what both are still to be told."""
     made = four(gpus=1, grace_s=1000)
     job_id = made.submit(replicas=2)
     made.plane.run(5)
@@ -227,7 +227,12 @@ def test_the_last_removal_and_forgetting_may_cross() -> None:
     made.cluster("beta").disconnect()
     made.plane.jobs.cancel(job_id, "ada")
     made.plane.settle()
-    rows = list(made.plane.store.outgoing())
+    return made, job_id, list(made.plane.store.outgoing())
+
+
+def test_the_last_removal_and_forgetting_may_cross() -> None:
+    """Where both believed that the other still had something to do, the loop ends the attempt."""
+    made, job_id, rows = ends_in_two()
     assert [(each.cluster, each.verb) for each in rows] == [("alpha", Verb.DELETE), ("beta", Verb.DELETE)]
     assert forgetting(made).forget("alpha", "ada") == 1
     assert [each.cluster for each in made.plane.store.outgoing()] == ["beta"]
@@ -354,15 +359,7 @@ def test_what_is_left_where_a_removal_was_confirmed_is_removed_again() -> None:
 
 def test_the_last_removal_and_forgetting_may_cross_while_the_loop_goes_on() -> None:
     """It ends the attempt also where it holds nothing any more, of which nothing but memory tells."""
-    made = four(gpus=1, grace_s=1000)
-    job_id = made.submit(replicas=2)
-    made.plane.run(5)
-    of_fleet(made, "beta", "gamma", "delta")
-    made.plane.settle()
-    made.cluster("beta").disconnect()
-    made.plane.jobs.cancel(job_id, "ada")
-    made.plane.settle()
-    rows = list(made.plane.store.outgoing())
+    made, job_id, rows = ends_in_two()
     made.plane.writer.commit([Change(delete=[row]) for row in rows])
     made.plane.run(2)
     assert made.plane.attempt(job_id).state is AttemptState.ENDED
