@@ -11,6 +11,7 @@ create, put, patch, delete, write_log, stats; further members of the body are th
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import signal
 import sys
@@ -29,6 +30,9 @@ from seaway.testing.kubernetes.kinds import Kind
 from seaway.testing.kubernetes.kubeconfig import write_kubeconfig
 from seaway.testing.kubernetes.seeding import Crowd, seed
 from seaway.testing.kubernetes.server import ApiServer
+
+RARELY = (50_000, 20, 100)
+"""When the garbage collector looks: real API servers do not stand still for it either."""
 
 _OF_SERVER = (
     "stop",
@@ -157,6 +161,8 @@ def main(arguments: list[str]) -> None:
             "desk": f"http://127.0.0.1:{desk.server_address[1]}",
         }
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        gc.freeze()
+        gc.set_threshold(*RARELY)
         sys.stdout.write(json.dumps(said) + "\n")
         sys.stdout.flush()
         sys.stdin.read()

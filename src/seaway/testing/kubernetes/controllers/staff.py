@@ -160,10 +160,11 @@ class Controller(ABC, Generic[K]):
         found = self.store.find(one.kind, one.namespace, one.name)
         if found is None or found.uid != one.uid:
             return
-        status: Json = orjson.loads(orjson.dumps(found.view().get("status") or {}))
+        body = found.view()
+        status: Json = orjson.loads(orjson.dumps(body.get("status") or {}))
         change(status)
-        if status != found.view().get("status"):
-            self.store.put(one.kind, {**found.read(), "status": status})
+        if status != body.get("status"):
+            self.store.put(one.kind, {**body, "metadata": dict(body["metadata"]), "status": status})
 
     def report(self, about: Stored, reason: str, message: str, *, kind: str = "Normal", source: str = "") -> None:
         """Write an event about an object; the same again only counts."""

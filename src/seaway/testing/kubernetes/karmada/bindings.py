@@ -171,7 +171,7 @@ class Bindings(Controller[Key]):
             labels = {BINDING_ID: binding.labels[BINDING_ID], WORK_ID: mark}
             made = {"name": name, "labels": labels, "annotations": notes, "finalizers": [WORK_FINALIZER]}
             self.verbs.create(WORKS, namespace, {"metadata": made, "spec": spec})
-        elif not found.deleting:
+        elif not found.deleting and not _says(found.view(), notes, spec):
             work = found.read()
             work["metadata"]["annotations"] = notes
             work["spec"] = spec
@@ -217,6 +217,11 @@ class Bindings(Controller[Key]):
 
         self.write_status(binding, tell)
         self.write_status(template, lambda status: gather(template.kind, template.view(), items, status, moment))
+
+
+def _says(work: Json, notes: Json, spec: Json) -> bool:
+    """Tell whether a Work has what it is to have already."""
+    return bool(work["metadata"].get("annotations") == notes and work["spec"] == spec)
 
 
 def _item(cluster: str, work: Json) -> Json:

@@ -60,15 +60,14 @@ class Detector(Controller[Key]):
             return
         rules = policy.view()
         claim = {POLICY_NAMESPACE: policy.namespace, POLICY_NAME: policy.name}
-        body = template.read()
-        meta = body["metadata"]
+        meta = template.view()["metadata"]
         claimed = {**(meta.get("annotations") or {}), **claim}
         labels = {**(meta.get("labels") or {}), POLICY_ID: policy.uid}
         if claimed != meta.get("annotations") or labels != meta.get("labels"):
-            meta["annotations"], meta["labels"] = claimed, labels
-            template = self.verbs.update(template.kind, template.namespace, template.name, body)
             body = template.read()
-        self._write(template, body, rules, claim)
+            body["metadata"] |= {"annotations": claimed, "labels": labels}
+            template = self.verbs.update(template.kind, template.namespace, template.name, body)
+        self._write(template, template.view(), rules, claim)
 
     # Policies --------------------------------------------------------------------------------------------------------
 

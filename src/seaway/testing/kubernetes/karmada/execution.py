@@ -75,11 +75,11 @@ class Execution(Controller[Key]):
         if member is None or cluster in self.held or not member.server.answers:
             self._blocked.setdefault(cluster, {})[key] = None
             return
-        body = work.read()
-        manifest: Json = body["spec"]["workload"]["manifests"][0]
+        body = work.view()
+        manifest = _manifest(body)
         kind = member.server.kinds.named(manifest["apiVersion"], manifest["kind"])
         if work.deleting:
-            self._withdraw(work, body, member, kind, manifest)
+            self._withdraw(work, work.read(), member, kind, manifest)
         elif kind is None:
             why = f'no matches for kind "{manifest["kind"]}" in version "{manifest["apiVersion"]}"'
             self._tell(work, None, why)
@@ -101,7 +101,7 @@ class Execution(Controller[Key]):
         if found is None:
             if kind.namespaced and store.find(NAMESPACES, "", namespace) is None:
                 verbs.create(NAMESPACES, "", {"metadata": {"name": namespace, "labels": {MANAGED: "true"}}})
-            made = verbs.create(kind, namespace, manifest)
+            made = verbs.create(kind, namespace, _manifest(work.read()))
             self._note(mark, body, made)
             return made
         if found.labels.get(MANAGED) != "true" and meta["annotations"].get(CONFLICT_RESOLUTION) != "overwrite":
@@ -113,7 +113,7 @@ class Execution(Controller[Key]):
         there = found.view()
         if self._written.get(mark) == (body["metadata"]["generation"], _generation(found)) and _within(meta, there):
             return found
-        wanted = _retain(kind, manifest, there)
+        wanted = _retain(kind, _manifest(work.read()), there)
         found = verbs.update(kind, namespace, meta["name"], wanted)
         self._note(mark, body, found)
         return found
@@ -159,6 +159,12 @@ class Execution(Controller[Key]):
             status["manifestStatuses"] = [said]
 
         self.write_status(work, tell)
+
+
+def _manifest(work: Json) -> Json:
+    """Return the object that a work is about."""
+    manifest: Json = work["spec"]["workload"]["manifests"][0]
+    return manifest
 
 
 def _generation(one: Stored) -> int:
