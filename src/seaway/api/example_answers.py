@@ -24,6 +24,25 @@ _LINK = {
 }
 _SLICE = {"uuid": "GPU-1", "memory_mib": 22_888, "core_milli": 300, "mig_profile": "", "mig_start": -1}
 _PLACEMENT = {"replica": 0, "cluster": "berlin", "node": "node-1", "slices": [_SLICE]}
+_COPY = {
+    "cluster": "berlin",
+    "phase": "running",
+    "address": f"sw-{_ID}-1.seaway.svc:8080",
+    "reason": "",
+    "replicas": [
+        {
+            "replica": 0,
+            "phase": "running",
+            "node": "node-1",
+            "pod": f"seaway/sw-{_ID}-1-5tq2x",
+            "containers": [
+                {"name": "main", "ports": [8080], "devices": ["GPU-1"]},
+                {"name": "proxy", "ports": [15001], "devices": []},
+            ],
+            "reason": "",
+        }
+    ],
+}
 _FITS = {
     "nodes": 3,
     "refusals": [{"plugin": "NodeResources", "reason": "not enough free CPU", "nodes": 2}],
@@ -161,7 +180,7 @@ ANSWERS: dict[str, Any] = {
                 "placements": [_PLACEMENT],
             }
         ],
-        "copies": [],
+        "copies": [_COPY],
         "next": None,
     },
     "ClusterOut": _CLUSTER,
@@ -175,6 +194,7 @@ ANSWERS: dict[str, Any] = {
                 "cordon": None,
                 "cpu_milli": _amount(64_000, 4_000),
                 "memory_mib": _amount(524_288, 32_768),
+                "pods": _amount(110, 14),
                 "devices": [_DEVICE],
             }
         ],

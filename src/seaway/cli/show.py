@@ -92,24 +92,35 @@ def _picture(body: Body, attempts: list[Body], copies: list[Body], *, wide: bool
         )
         shown += ["", Rows(columns, attempts, wide=wide)]
     if wide:
-        pods = [each | {"cluster": copy["cluster"]} for copy in copies for each in copy["replicas"] if each["pod"]]
-        columns = (
-            Column("REPLICA", lambda each: str(each["replica"]), right=True),
-            Column("PHASE", lambda each: each["phase"]),
-            Column("CLUSTER", lambda each: each["cluster"]),
-            Column("NODE", lambda each: each["node"]),
-            Column("POD", lambda each: each["pod"], cut=True),
-            Column("CONTAINERS", lambda each: ", ".join(map(_container, each["containers"])), cut=True),
-        )
-        shown += ["", Rows(columns, pods, wide=wide)] if pods else []
+        shown += ["", _containers(copies)] if copies else []
         shown += ["", "[bold]what was asked for[/bold]", Text(as_yaml(body["spec"]).rstrip())]
     return Group(*shown)
 
 
-def _container(shown: Body) -> str:
-    """Name a container, and where it answers: ``main:8080,9090``."""
-    ports = ",".join(map(str, shown["ports"]))
-    return f"{shown['name']}:{ports}" if ports else str(shown["name"])
+def _containers(copies: list[Body]) -> RenderableType:
+    """List the containers that run a job's replicas, each with its pod."""
+    from seaway.cli.columns import Column, Rows
+    from seaway.cli.words import NONE
+
+    columns = (
+        Column("REPLICA", lambda each: str(each["replica"]), right=True),
+        Column("PHASE", lambda each: each["phase"]),
+        Column("CLUSTER", lambda each: each["cluster"]),
+        Column("NODE", lambda each: each["node"], drop=2),
+        Column("POD", lambda each: each["pod"], cut=True, drop=1),
+        Column("CONTAINER", lambda each: each["name"] or NONE),
+        Column("PORTS", lambda each: ",".join(map(str, each["ports"])) or NONE),
+        Column("DEVICES", lambda each: ", ".join(each["devices"]) or NONE, cut=True, drop=3),
+    )
+    unknown = {"name": "", "ports": [], "devices": []}
+    rows = [
+        {**replica, **container, "cluster": copy["cluster"]}
+        for copy in copies
+        for replica in copy["replicas"]
+        if replica["pod"]
+        for container in replica["containers"] or [unknown]
+    ]
+    return Rows(columns, rows) if rows else ""
 
 
 def _need(body: Body) -> str:

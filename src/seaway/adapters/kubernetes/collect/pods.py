@@ -40,7 +40,7 @@ class Seen:
     verdict
         Of Seaway's own: how the replica does.
     containers
-        Of Seaway's own: what runs in it.
+        Of Seaway's own: what runs in it, sidecars last.
     leaves
         Whether it is being deleted.
     wants
@@ -113,11 +113,19 @@ def see(pod: PodObject, view: PodView, namespace: str) -> Seen:
         _numbers(meta.annotations.get(REPLICAS, "")),
         int(index) if index.isascii() and index.isdigit() else -1,
         judge(pod),
-        tuple(Container(each.name, tuple(port.container_port for port in each.ports)) for each in pod.spec.containers),
+        _containers(pod),
         bool(meta.deletion_timestamp),
         pod.spec.node_selector.get(HOSTNAME, ""),
         _holders(pod, view.held),
         meta.resource_version,
+    )
+
+
+def _containers(pod: PodObject) -> tuple[Container, ...]:
+    sidecars = [each for each in pod.spec.init_containers if each.sidecar]
+    return tuple(
+        Container(each.name, tuple(port.container_port for port in each.ports))
+        for each in (*pod.spec.containers, *sidecars)
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from seaway.adapters.kubernetes.collect.pods import Seen, see
 from seaway.adapters.kubernetes.dialects.views import Held, PodView
 from seaway.adapters.kubernetes.objects.meta import Meta
-from seaway.adapters.kubernetes.objects.pod import Container, PodObject, PodSpec
+from seaway.adapters.kubernetes.objects.pod import Container, ContainerPort, PodObject, PodSpec
 from seaway.adapters.kubernetes.templates.labels import ATTEMPT, JOB, MANAGED_BY, MANAGER
 from seaway.domain import ids
 
@@ -36,6 +36,19 @@ def test_a_container_that_is_not_there_has_no_name(labels: dict[str, str]) -> No
     """An annotation may say anything."""
     assert look(labels, (Held(7, "GPU-1", 1024, 100),)).holders == ("",)
     assert look(labels, ()).holders == ()
+
+
+def test_sidecars_run_in_a_pod_too_with_their_ports() -> None:
+    """They are listed after the containers that they serve; what only prepares a pod does not run in it."""
+    sidecar = Container("proxy", ports=(ContainerPort(container_port=15001),), restart_policy="Always")
+    main = Container("main", ports=(ContainerPort(container_port=8080), ContainerPort(container_port=9090)))
+    spec = PodSpec(containers=(main, Container("side")), init_containers=(Container("first"), sidecar))
+    pod = PodObject(metadata=Meta(name="p", namespace="n", uid="u", labels=OURS), spec=spec)
+    assert [(each.name, each.ports) for each in see(pod, PodView("node-1", alive=True), "n").containers] == [
+        ("main", (8080, 9090)),
+        ("side", ()),
+        ("proxy", (15001,)),
+    ]
 
 
 def test_what_ended_holds_nothing_and_names_nothing() -> None:
