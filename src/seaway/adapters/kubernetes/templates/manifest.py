@@ -54,7 +54,9 @@ class Manifest:
     create_only: bool = False
 
     def pinned(self) -> dict[str, Any]:
-        """Return the object with its pins in it."""
+        """Return the object with its pins in it; not to be changed."""
+        if not self.pins:
+            return self.body
         body = deepcopy(self.body)
         for pin in self.pins:
             at = find(body, pin.path[:-1])
