@@ -132,8 +132,9 @@ RAY_CLUSTERS = _custom("ray.io", "v1", "RayCluster", "rayclusters")
 RAY_JOBS = _custom("ray.io", "v1", "RayJob", "rayjobs")
 VOLCANO_JOBS = _custom("batch.volcano.sh", "v1alpha1", "Job", "jobs", short=("vcjob", "vj"))
 POD_GROUPS = _custom("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups", short=("pg",))
-KUEUE_WORKLOADS = _custom("kueue.x-k8s.io", "v1beta1", "Workload", "workloads", short=("wl",))
-LOCAL_QUEUES = _custom("kueue.x-k8s.io", "v1beta1", "LocalQueue", "localqueues")
+KUEUE_WORKLOADS = _custom("kueue.x-k8s.io", "v1beta2", "Workload", "workloads", short=("wl",))
+LOCAL_QUEUES = _custom("kueue.x-k8s.io", "v1beta2", "LocalQueue", "localqueues")
+CLUSTER_QUEUES = _custom("kueue.x-k8s.io", "v1beta2", "ClusterQueue", "clusterqueues", namespaced=False)
 
 CLUSTERS = _custom("cluster.karmada.io", "v1alpha1", "Cluster", "clusters", namespaced=False)
 POLICIES = _custom(
@@ -152,7 +153,7 @@ KUBERNETES: tuple[Kind, ...] = (
 
 OPERATORS: tuple[Kind, ...] = (
     *(PYTORCH_JOBS, RAY_CLUSTERS, RAY_JOBS, VOLCANO_JOBS, POD_GROUPS),
-    *(KUEUE_WORKLOADS, LOCAL_QUEUES),
+    *(KUEUE_WORKLOADS, LOCAL_QUEUES, CLUSTER_QUEUES),
 )
 """What the operators of Kubeflow, Ray, Volcano and Kueue add."""
 

@@ -16,6 +16,7 @@ from seaway.testing.kubernetes.controllers.deployments import Deployments, Repli
 from seaway.testing.kubernetes.controllers.garbage import Garbage, Namespaces
 from seaway.testing.kubernetes.controllers.jobs import Jobs
 from seaway.testing.kubernetes.controllers.kubelet import Kubelets, Pace
+from seaway.testing.kubernetes.controllers.kueue import Kueue
 from seaway.testing.kubernetes.controllers.nodes import NodeLife
 from seaway.testing.kubernetes.controllers.scheduler import Scheduler
 from seaway.testing.kubernetes.controllers.staff import Controller, Staff
@@ -36,7 +37,8 @@ from seaway.testing.kubernetes.watching import Watcher, Watches
 
 T = TypeVar("T")
 CONTROLLERS = (
-    *("garbage", "namespaces", "deployments", "replicasets", "statefulsets", "jobs", "scheduler", "kubelet", "nodes"),
+    *("garbage", "namespaces", "deployments", "replicasets", "statefulsets", "jobs", "kueue", "scheduler"),
+    *("kubelet", "nodes"),
 )
 """Who can work at a server."""
 FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -417,12 +419,13 @@ class ApiServer:
             "replicasets": lambda: ReplicaSets(self.staff),
             "statefulsets": lambda: StatefulSets(self.staff),
             "jobs": lambda: Jobs(self.staff),
+            "kueue": lambda: Kueue(self.staff),
             "scheduler": lambda: Scheduler(self.staff),
             "kubelet": lambda: self._kubelets,
             "nodes": lambda: self._nodes,
         }
         for name in CONTROLLERS:
-            if name in controllers:
+            if name in controllers and set(made[name]().kinds or ()) <= self.store.shelves.keys():
                 self.staff.hire(made[name]())
 
     def _furnish(self) -> None:

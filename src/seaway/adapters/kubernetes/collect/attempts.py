@@ -9,6 +9,7 @@ from seaway.adapters.kubernetes.collect.bare import Bare
 from seaway.adapters.kubernetes.collect.copies import assemble, seats
 from seaway.adapters.kubernetes.collect.denials import Attempt, Denials, Pauses, pods_denied
 from seaway.adapters.kubernetes.collect.feedback import Wait
+from seaway.adapters.kubernetes.collect.holds import Holds
 from seaway.adapters.kubernetes.collect.lasting import Lasting
 from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.adapters.kubernetes.collect.pods import Seen
@@ -37,6 +38,8 @@ class Attempts:
     ----------
     denials
         What the cluster would not have.
+    holds
+        What it does not let in yet.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Attempts:
         self._waits: Lasting[str] = Lasting(soon)
         self._bare = Bare(limits, soon, self._note_copy)
         self._lost: set[str] = set()
+        self.holds = Holds(soon, self._note_copy, limits.stuck_s)
         self.denials = Denials(cluster, soon, self._note_copy, Pauses(limits.refused_s, limits.stuck_s))
 
     def known(self) -> set[Attempt]:
@@ -72,7 +76,9 @@ class Attempts:
         address = self._addresses.get(key, "")
         copy = assemble(key, self._cluster, workloads, pods, lasting=lasting, lost=self._lost, address=address)
         copy = self.denials.weigh(key, copy)
-        return copy if key in self.denials else self._bare.weigh(key, copy)  # a denial says better why
+        if key in self.denials:  # a denial says better why
+            return copy
+        return self.holds.weigh(key, self._bare.weigh(key, copy))
 
     def seats(self, key: Attempt) -> dict[int, Seen]:
         """Return the pod of each replica of an attempt that has one."""

@@ -12,6 +12,7 @@ from seaway.adapters.kubernetes.collect.events import EVENTS, Denied
 from seaway.adapters.kubernetes.collect.follow_kinds import KindsFollower, Listener, kind_sources
 from seaway.adapters.kubernetes.collect.health import Aside, Health
 from seaway.adapters.kubernetes.collect.kinds import PLAIN, SERVICE, is_made_by_another
+from seaway.adapters.kubernetes.collect.kueue import follow_kueue
 from seaway.adapters.kubernetes.collect.ours import attempt_of
 from seaway.adapters.kubernetes.collect.ping import SOURCE, ping
 from seaway.adapters.kubernetes.collect.reflect import Source, reflect
@@ -100,6 +101,7 @@ async def follow(api: Api, view: ClusterView, health: Health, random: Random, ki
         tasks.create_task(reflect(api, CLAIMS, claims, health, tried()))
         aside = Aside(f"{view.name}: events of workloads")
         tasks.create_task(reflect(api, EVENTS.within(view.namespace), Denied(view), aside, tried()))
+        tasks.create_task(follow_kueue(api, view, tried))
         own = KindsFollower(api, view.namespace, health, tried, lambda kind, path: _listener(view, kind, path))
         tasks.create_task(own.run(kinds))
         while not health.has(NODES.path):

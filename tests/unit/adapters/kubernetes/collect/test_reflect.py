@@ -26,7 +26,7 @@ from seaway.testing.kubernetes import ApiServer
 from seaway.testing.kubernetes.kinds import CONFIG_MAPS, PODS
 
 THINGS = Source("/api/v1/configmaps", Item, "kind=thing")
-QUEUES = Source("/apis/kueue.x-k8s.io/v1beta1/workloads", Item, optional=True)
+QUEUES = Source("/apis/kueue.x-k8s.io/v1beta2/workloads", Item, optional=True)
 WAIT_S = 10.0
 
 
@@ -380,7 +380,7 @@ def test_a_kind_that_is_not_there_may_come_later(tmp_path: Path, monkeypatch: py
         assert not followed.health.failing_s
         assert followed.sink.told[0] == ("all", "")
         meta = {"name": "one"}
-        server.put({"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload", "metadata": meta})
+        server.put({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": meta})
         server.faults.end(missing)
         wait(lambda: names(followed) == ["one"], "the kind")
         followed.close()
@@ -391,7 +391,7 @@ def test_a_kind_that_goes_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(reflecting, "ABSENT_S", 0.05)
     with ApiServer("alpha", controllers=()) as server:
         meta = {"name": "one"}
-        server.put({"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload", "metadata": meta})
+        server.put({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": meta})
         followed = Followed(server, tmp_path, QUEUES)
         followed.settle()
         server.faults.error(404, QUEUES.path)

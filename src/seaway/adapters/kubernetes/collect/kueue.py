@@ -1,0 +1,163 @@
+"""Kueue's own words why it does not let work in: they are in its Workloads, which it makes one of for every Job.
+
+References
+----------
+kueue.x-k8s.io/v1beta1 and v1beta2 Workload (Kueue 0.8 to 0.19): ``spec.active``, ``status.conditions``,
+``status.admissionChecks``. Its reasons why no quota is reserved are finer from 0.19 on (KEP-10852); before, there are
+``Inadmissible`` and ``Pending``. A Workload belongs to its Job by its owner references.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+
+from seaway.adapters.kubernetes.collect.denials import Attempt, attempt_named, plain
+from seaway.adapters.kubernetes.collect.health import Aside
+from seaway.adapters.kubernetes.collect.holds import Hold
+from seaway.adapters.kubernetes.collect.reflect import ABSENT_S, Source, reflect
+from seaway.adapters.kubernetes.collect.view import ClusterView
+from seaway.adapters.kubernetes.connection.api import Api
+from seaway.adapters.kubernetes.connection.backoff import Backoff
+from seaway.adapters.kubernetes.connection.discovery import Discovery
+from seaway.adapters.kubernetes.connection.errors import ApiError
+from seaway.adapters.kubernetes.objects.decode import UndecodableError
+from seaway.adapters.kubernetes.objects.meta import Condition, Meta
+from seaway.adapters.kubernetes.objects.page import Broken
+from seaway.adapters.kubernetes.objects.part import Part
+from seaway.domain.errors import UnavailableError
+
+GROUP = "kueue.x-k8s.io"
+KIND = "Workload"
+
+HOPELESS = frozenset(
+    {"Inadmissible", "Misconfigured", "Suspended", "NoMatchingFlavor", "ExceedsMaxQuota", "Deactivated"}
+)
+"""Why no quota is reserved where none that comes free would help: queues are missing or stopped, or too small."""
+
+UNSEEN = "PendingEvaluation"
+"""Why none is before Kueue has looked."""
+
+_FIGURE = re.compile(r"\d\S*")
+
+
+class WorkloadSpec(Part, frozen=True):
+    """What is wanted of a Workload."""
+
+    active: bool = True
+
+
+class AdmissionCheck(Part, frozen=True):
+    """What else has to agree."""
+
+    name: str = ""
+    state: str = ""
+    message: str = ""
+
+
+class WorkloadStatus(Part, frozen=True):
+    """How far a Workload is."""
+
+    conditions: tuple[Condition, ...] = ()
+    admission_checks: tuple[AdmissionCheck, ...] = ()
+
+
+class KueueWorkload(Part, frozen=True):
+    """A Workload of Kueue's."""
+
+    metadata: Meta = Meta()
+    spec: WorkloadSpec = WorkloadSpec()
+    status: WorkloadStatus = WorkloadStatus()
+
+
+def read_hold(workload: KueueWorkload) -> Hold | None:
+    """Say why Kueue does not let a Workload in; None where it does, or has not looked yet."""
+    known = {each.type: each for each in workload.status.conditions}
+    if any(name in known and known[name].status == "True" for name in ("Admitted", "Finished")):
+        return None
+    quota = known.get("QuotaReserved", Condition())
+    if not workload.spec.active:
+        evicted = known.get("Evicted", Condition())
+        why = evicted.message if evicted.status == "True" else ""
+        return Hold(_said("its Workload was deactivated", why), hopeless=True)
+    if quota.status == "True":
+        check = next((each for each in workload.status.admission_checks if each.state != "Ready"), None)
+        return Hold(_said(f"the admission check {check.name} is {check.state}", check.message)) if check else None
+    if quota.status != "False" or quota.reason == UNSEEN:
+        return None
+    return Hold(_said(quota.message or quota.reason), quota.reason in HOPELESS)
+
+
+def _said(what: str, why: str = "") -> str:
+    return plain(f"Kueue does not let it in: {what}: {why}" if why else f"Kueue does not let it in: {what}")
+
+
+def _attempt(workload: KueueWorkload) -> Attempt | None:
+    """Return the attempt whose object a Workload was made for."""
+    owner = next((each for each in workload.metadata.owner_references if each.controller), None)
+    return attempt_named(owner.name) if owner else None
+
+
+class Queued:
+    """Tells a view what Kueue says.
+
+    Figures in that change all the time where many wait: by themselves they are not told anew.
+    """
+
+    def __init__(self, view: ClusterView) -> None:
+        self._view = view
+        self._known: dict[str, tuple[Attempt, Hold]] = {}
+
+    async def replace(self, items: Sequence[KueueWorkload]) -> None:
+        """Take these for all Workloads."""
+        for name in self._known.keys() - {each.metadata.name for each in items}:
+            self._forget(name)
+        for each in items:
+            self.put(each)
+
+    def put(self, item: KueueWorkload) -> None:
+        """Take a Workload as it is now."""
+        name, key, hold = item.metadata.name, _attempt(item), read_hold(item)
+        if key is None or hold is None:
+            self._forget(name)
+        elif name not in self._known or not _alike(self._known[name][1], hold):
+            self._known[name] = (key, hold)
+            self._view.hold(key, name, hold)
+
+    def drop(self, item: KueueWorkload) -> None:
+        """Note that a Workload is gone."""
+        self._forget(item.metadata.name)
+
+    def broken(self, what: Broken) -> None:
+        """Forget what a Workload said that cannot be read."""
+        self._forget(what.name)
+
+    def _forget(self, name: str) -> None:
+        if name in self._known:
+            self._view.hold(self._known.pop(name)[0], name, None)
+
+
+def _alike(one: Hold, other: Hold) -> bool:
+    return one.hopeless == other.hopeless and _FIGURE.sub("", one.reason) == _FIGURE.sub("", other.reason)
+
+
+async def follow_kueue(api: Api, view: ClusterView, tried: Callable[[], Backoff]) -> None:
+    """Keep a view told what Kueue says, where a cluster has it and Seaway may see it, until cancelled."""
+    source = Source(await _path(api, tried()), KueueWorkload, optional=True, namespace=view.namespace)
+    await reflect(api, source, Queued(view), Aside(f"{view.name}: Kueue's Workloads"), tried())
+
+
+async def _path(api: Api, backoff: Backoff) -> str:
+    """Wait until a cluster has Kueue; return where its Workloads are, in the version that the server prefers."""
+    discovery = Discovery(api)
+    while True:
+        try:
+            version = await discovery.version(GROUP)
+            found = await discovery.kind(version, KIND) if version else None
+        except (ApiError, UnavailableError, UndecodableError):
+            await backoff.pause()
+            continue
+        if found:
+            return found.path
+        await asyncio.sleep(ABSENT_S)

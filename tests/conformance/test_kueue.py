@@ -1,0 +1,106 @@
+"""A job that waits for Kueue says so in Kueue's words, and goes on when it is let in: on API servers in memory."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.collect.limits import Limits
+from seaway.domain.deployment import Cause, Copy, CopyPhase, Deployment
+from seaway.testing.kubernetes import ApiServer
+from seaway.testing.kubernetes.kinds import JOBS, KUBERNETES, KUEUE_WORKLOADS
+from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
+from tests.unit.adapters.kubernetes.templates.sample import deployment, share
+from tests.unit.testing.kubernetes.test_kueue import API
+
+STUCK_S = 0.5
+MISSING = "Kueue does not let it in: LocalQueue default doesn't exist"
+
+
+def queues(server: ApiServer) -> None:
+    """Set a queue up that has room for anything."""
+    names = ("cpu", "memory", "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpucores")
+    flavor = {"name": "any", "resources": [{"name": name, "nominalQuota": "1T"} for name in names]}
+    spec = {"resourceGroups": [{"coveredResources": list(names), "flavors": [flavor]}]}
+    server.put({"apiVersion": API, "kind": "ClusterQueue", "metadata": {"name": "all"}, "spec": spec})
+    meta = {"name": "default", "namespace": "seaway"}
+    server.put({"apiVersion": API, "kind": "LocalQueue", "metadata": meta, "spec": {"clusterQueue": "all"}})
+
+
+def queued() -> Deployment:
+    """Make a deployment that goes through Kueue."""
+    made = deployment("kueue", [("node-1", (share("GPU-node-1-0"),))])
+    return replace(made, cluster="alpha")
+
+
+def copies(under: Under) -> list[Copy]:
+    """Return what there is of it."""
+    return list(under.cluster.changes("", 0).copies)
+
+
+@pytest.fixture
+def under(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Under]:
+    """Start a server, by default one with a Kueue of today, and join it."""
+    kinds = getattr(request, "param", None)
+    with ApiServer("alpha", **({"kinds": kinds} if kinds else {})) as server:
+        furnish(server)
+        server.kubeconfig(tmp_path / "alpha")
+        limits = Limits(patience_s=0.4, refused_s=0.2, stuck_s=STUCK_S)
+        backends = KubernetesBackends(tmp_path, replace(WISHES, limits=limits), seed=1)
+        made = Under(server, backends.clusters()[0], backends.close, server)
+        wait(made.heard, "the first list")
+        yield made
+        backends.close()
+
+
+def test_a_job_is_let_in_by_kueue(under: Under) -> None:
+    """Until somebody sets its queue up it says what is missing; then it runs."""
+    assert under.cluster.send([queued()])[0].result(10).done
+    wait(lambda: [each.reason for each in copies(under)] == [MISSING], "Kueue's words")
+    queues(under.member)
+    wait(lambda: [each.phase for each in copies(under)] == [CopyPhase.RUNNING], "that it runs")
+
+
+def test_a_queue_that_is_missing_for_long_refuses(under: Under) -> None:
+    """Devices are not kept for ever for what nobody sets up: another cluster may have the queue."""
+    assert under.cluster.send([queued()])[0].result(10).done
+    wait(lambda: [each.phase for each in copies(under)] == [CopyPhase.FAILED], "that it is refused")
+    (told,) = copies(under)
+    assert (told.cause, told.reason) == (Cause.DENIED, MISSING)
+
+
+OLDER = (*KUBERNETES, replace(KUEUE_WORKLOADS, version="v1beta1"))
+
+
+@pytest.mark.parametrize("under", [OLDER], indirect=True, ids=["v1beta1"])
+def test_an_older_kueue_is_understood(under: Under) -> None:
+    """Its Workloads are of another version, and its reasons are fewer."""
+    assert under.cluster.send([queued()])[0].result(10).done
+    job = under.member.list(JOBS, "seaway")[0]["metadata"]
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["name"], "uid": job["uid"], "controller": True}
+    said = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": "no quota"}
+    meta = {"name": "job-sw", "namespace": "seaway", "ownerReferences": [owner]}
+    body = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload", "metadata": meta}
+    under.member.put({**body, "status": {"conditions": [said]}})
+    wait(lambda: [each.reason for each in copies(under)] == ["Kueue does not let it in: no quota"], "Kueue's words")
+
+
+def test_a_view_does_without_kueue_where_it_may_not_see_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """With the rights of before everything else works; that they are missing is said once."""
+    with ApiServer("alpha") as server:
+        furnish(server)
+        fault = server.faults.error(403, "*/workloads*")
+        server.kubeconfig(tmp_path / "alpha")
+        with caplog.at_level(logging.WARNING):
+            backends = KubernetesBackends(tmp_path, WISHES, seed=1)
+            made = Under(server, backends.clusters()[0], backends.close, server)
+            wait(made.heard, "the first list")
+            wait(lambda: fault.hits > 2, "that it is tried again")
+        assert made.heard()
+        backends.close()
+    assert caplog.text.count("Kueue's Workloads cannot be followed") == 1

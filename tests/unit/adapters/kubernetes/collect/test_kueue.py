@@ -1,0 +1,152 @@
+"""What Kueue says of a Job that it does not let in is what people read, and what is hopeless does not last for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from seaway.adapters.kubernetes.collect.holds import Hold
+from seaway.adapters.kubernetes.collect.kueue import KueueWorkload, Queued, read_hold
+from seaway.adapters.kubernetes.collect.view import ClusterView
+from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
+from seaway.domain.deployment import Cause, CopyPhase
+from tests.unit.adapters.kubernetes.collect.test_events import JOBS, NAME, said
+from tests.unit.adapters.kubernetes.collect.test_view import JOB, Timers, copy, decoded, timers, view
+
+__all__ = ["timers", "view"]  # fixtures
+
+QUOTA = "couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/gpu in flavor default"
+LET_IN = "Kueue does not let it in"
+SUSPENDED = "it is suspended there: Job suspended"
+
+
+def quota(reason: str, message: str, status: str = "False") -> dict[str, str]:
+    """Write what Kueue says of quota."""
+    return {"type": "QuotaReserved", "status": status, "reason": reason, "message": message}
+
+
+def queued(*conditions: dict[str, str], name: str = "job-sw", owner: str = NAME, **more: Any) -> KueueWorkload:  # noqa: ANN401
+    """Write the Workload of a Job."""
+    owners = [{"kind": "Job", "name": owner, "uid": "u", "controller": True}]
+    meta = {"name": name, "namespace": "seaway", "ownerReferences": owners}
+    spec = {"queueName": "gpu", "active": more.pop("active", True)}
+    return decoded({"metadata": meta, "spec": spec, "status": {"conditions": list(conditions), **more}}, KueueWorkload)
+
+
+def suspended() -> WorkloadObject:
+    """Write the Job of an attempt that Kueue has not let in."""
+    labels = {"seaway.io/job": JOB, "seaway.io/attempt": "1", "app.kubernetes.io/managed-by": "seaway"}
+    meta = {"name": NAME, "namespace": "seaway", "uid": "u", "labels": labels}
+    condition = {"type": "Suspended", "status": "True", "message": "Job suspended"}
+    marked = {**meta, "annotations": {"seaway.io/replicas": "0"}}
+    return decoded({"metadata": marked, "status": {"conditions": [condition]}}, WorkloadObject)
+
+
+@pytest.mark.parametrize(
+    ("reason", "hopeless"),
+    [
+        ("Pending", False),
+        ("Inadmissible", True),
+        ("Waiting", False),
+        ("WaitingForQuota", False),
+        ("WaitingForPreemptedWorkloads", False),
+        ("TopologyPlacementFailed", False),
+        ("AdmissionGated", False),
+        ("NoMatchingFlavor", True),
+        ("ExceedsMaxQuota", True),
+        ("Misconfigured", True),
+        ("Suspended", True),
+    ],
+)
+def test_why_there_is_no_quota(reason: str, hopeless: bool) -> None:
+    """In Kueue's own words; hopeless is what no end of others' work changes. The first three are older ones'."""
+    assert read_hold(queued(quota(reason, "no  quota"))) == Hold(f"{LET_IN}: no quota", hopeless)
+
+
+def test_what_was_deactivated_is_never_let_in() -> None:
+    """Its eviction says why, where it was let in before."""
+    evicted = {"type": "Evicted", "status": "True", "reason": "Deactivated", "message": "requeued too often"}
+    gone = f"{LET_IN}: its Workload was deactivated"
+    assert read_hold(queued(active=False)) == Hold(gone, hopeless=True)
+    assert read_hold(queued(evicted, active=False)) == Hold(f"{gone}: requeued too often", hopeless=True)
+
+
+def test_checks_are_waited_for() -> None:
+    """With its quota a Workload may still need others to agree, as who makes nodes for it."""
+    checks = [{"name": "a", "state": "Ready"}, {"name": "nodes", "state": "Pending", "message": "nodes are made"}]
+    reserved = quota("QuotaReserved", "", "True")
+    said = Hold(f"{LET_IN}: the admission check nodes is Pending: nodes are made")
+    assert read_hold(queued(reserved, admissionChecks=checks)) == said
+    assert read_hold(queued(reserved)) is None
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        (),
+        (quota("PendingEvaluation", "not looked at"),),
+        (quota("Pending", "no quota"), {"type": "Finished", "status": "True"}),
+        (quota("QuotaReserved", "", "True"), {"type": "Admitted", "status": "True"}),
+    ],
+    ids=["new", "not looked at", "finished", "let in"],
+)
+def test_others_are_not_held_back(conditions: tuple[dict[str, str], ...]) -> None:
+    """What is let in, over, or not looked at yet says nothing."""
+    assert read_hold(queued(*conditions)) is None
+
+
+def test_who_waits_for_quota_waits_and_says_so(view: ClusterView, timers: Timers) -> None:
+    """However long it takes; when it is let in nothing is said of that any more."""
+    kueue = Queued(view)
+    view.put_workload(JOBS, suspended())
+    kueue.put(queued(quota("Pending", QUOTA)))
+    assert said(view) == [(CopyPhase.STARTING, f"{LET_IN}: {QUOTA}")]
+    timers.pass_by()
+    assert said(view) == [(CopyPhase.STARTING, f"{LET_IN}: {QUOTA}")]
+    kueue.put(queued(quota("QuotaReserved", "", "True"), {"type": "Admitted", "status": "True"}))
+    assert said(view) == [(CopyPhase.STARTING, SUSPENDED)]
+
+
+def test_what_is_hopeless_is_refused_after_a_while(view: ClusterView, timers: Timers) -> None:
+    """As devices are kept for it; when somebody mends it in time, or it gets pods, nothing comes of it."""
+    kueue = Queued(view)
+    view.put_workload(JOBS, suspended())
+    missing = queued(quota("Inadmissible", "LocalQueue gpu doesn't exist"))
+    kueue.put(missing)
+    timers.pass_by()
+    (told,) = view.changes("", 0).copies
+    assert (told.phase, told.cause) == (CopyPhase.FAILED, Cause.DENIED)
+    assert told.reason == f"{LET_IN}: LocalQueue gpu doesn't exist"
+    kueue.put(queued(quota("Pending", QUOTA)))
+    assert said(view) == [(CopyPhase.STARTING, f"{LET_IN}: {QUOTA}")]
+    kueue.put(missing)
+    assert said(view) == [(CopyPhase.STARTING, f"{LET_IN}: LocalQueue gpu doesn't exist")], "it begins anew"
+    view.put_pod(copy("n1"))
+    timers.pass_by()
+    assert said(view) == [(CopyPhase.STARTING, "")]
+
+
+def test_figures_are_not_told_anew(view: ClusterView) -> None:
+    """How much more is needed changes with every job of others that comes or goes."""
+    kueue = Queued(view)
+    view.put_workload(JOBS, suspended())
+    kueue.put(queued(quota("Pending", f"{QUOTA}, 8 more needed")))
+    before = view.changes("", 0)
+    kueue.put(queued(quota("Pending", f"{QUOTA}, 12Gi more needed")))
+    assert not view.changes(before.cursor, 0).copies
+    kueue.put(queued(quota("Pending", "something else")))
+    assert [each.reason for each in view.changes(before.cursor, 0).copies] == [f"{LET_IN}: something else"]
+
+
+def test_a_workload_that_is_gone_says_nothing(view: ClusterView) -> None:
+    """Whether that is told, or it is in a list no more; and of a Job that is not Seaway's nobody asks."""
+    kueue = Queued(view)
+    view.put_workload(JOBS, suspended())
+    waits = quota("Pending", QUOTA)
+    asyncio.run(kueue.replace([queued(waits, name="a"), queued(waits, name="b"), queued(waits, owner="else")]))
+    kueue.drop(queued(name="a"))
+    assert said(view)[0][1]
+    asyncio.run(kueue.replace([]))
+    assert said(view) == [(CopyPhase.STARTING, "")]
