@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from seaway.adapters.simulated.faults import NO_FAULTS, Faults
 from seaway.application.cluster_names import ClusterNames
+from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.backend import Backends
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.templates import PlainTemplates, Templates
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 KUBECONFIGS = "kubeconfigs"
 """Where in the data folder `seaway cluster join` puts kubeconfigs; there from the first that was ever joined."""
+
+STALE_S = ControlSettings().stale_s
 
 
 class Kind(StrEnum):
@@ -53,7 +56,9 @@ class Clusters:
     close: Callable[[], None]
 
 
-def make_clusters(settings: ClusterSettings, clock: Clock, data: Path, names: ClusterNames) -> Clusters:
+def make_clusters(
+    settings: ClusterSettings, clock: Clock, data: Path, names: ClusterNames, stale_s: float = STALE_S
+) -> Clusters:
     """Make the clusters that the settings ask for.
 
     Parameters
@@ -62,6 +67,8 @@ def make_clusters(settings: ClusterSettings, clock: Clock, data: Path, names: Cl
         The data folder. Kubeconfigs in it are used when the settings name no other clusters.
     names
         What real clusters are called.
+    stale_s
+        After how many seconds a silent cluster gets no new work; a real one says before that why it is silent.
 
     Raises
     ------
@@ -72,7 +79,7 @@ def make_clusters(settings: ClusterSettings, clock: Clock, data: Path, names: Cl
     kind = kind_of(settings, data)
     if kind is not Kind.SIMULATED:
         folder = data / KUBECONFIGS if kind is Kind.JOINED else Path(settings.kubeconfig_dir)
-        return _real(settings, kind, folder, names)
+        return _real(settings, kind, folder, names, stale_s)
     made = _simulated(settings, clock, data)
     return Clusters(kind, made, PlainTemplates(), made.close)
 
@@ -103,7 +110,7 @@ def _simulated(settings: ClusterSettings, clock: Clock, data: Path) -> Simulated
     return SimulatedBackends(read_fleet(settings.fleet), clock, options, journals)
 
 
-def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNames) -> Clusters:
+def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNames, stale_s: float) -> Clusters:
     from seaway.adapters.kubernetes.backends import KubernetesBackends
     from seaway.adapters.kubernetes.collect.limits import Limits
     from seaway.adapters.kubernetes.karmada import KarmadaBackends
@@ -115,13 +122,12 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
     own = Path(settings.templates_dir) if settings.templates_dir else None
     offer = Offer(own, through_karmada=bool(settings.karmada.kubeconfig))
     scraping = Scraping(settings.usage.every_s, read_exporters(settings.usage.exporters))
-    limits = Limits(stuck_s=settings.stuck_s)
     wishes = Wishes(
         settings.namespace,
         settings.call_s,
         templates=offer.templates,
         hami_scheduler=settings.hami_scheduler,
-        limits=limits,
+        limits=Limits.within(stale_s, stuck_s=settings.stuck_s),
         scraping=scraping,
     )
     made: KarmadaBackends | KubernetesBackends

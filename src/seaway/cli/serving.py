@@ -172,7 +172,7 @@ def _running(settings: Settings, folder: DataFolder, turn: Turn) -> Iterator[tup
     clock = SystemClock()
     url = settings.database.url or folder.database_url
     store = open_store(url)
-    clusters = make_clusters(settings.clusters, clock, folder.path, ClusterNames(store))
+    clusters = make_clusters(settings.clusters, clock, folder.path, ClusterNames(store), settings.control.stale_s)
     bearer = make_bearer(settings.oidc, clock)
     talker = turn.dispatcher(clock, settings.control.stale_s)
     plane = make_plane(

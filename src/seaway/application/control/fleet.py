@@ -52,7 +52,7 @@ class LiveCluster:
     state
         Whether it answers.
     heard_ns
-        When it answered last, by the monotonic clock.
+        As of when what is known of it is true, by the monotonic clock: when all of it answered last.
     silence
         Why it did not answer when it was asked last; empty when it did.
     strays

@@ -21,6 +21,7 @@ from seaway.domain.deployment import OVER, Cause, Copy, CopyPhase
 from seaway.domain.lifecycle import AttemptState, JobState
 
 ACTOR = "controller"
+NS = 1_000_000_000
 MOST_MADE_AGAIN = 3
 """How often what is gone of one attempt is made again; somebody removes it, so the job goes elsewhere then."""
 
@@ -126,8 +127,11 @@ class Observer:
         live = self._live.fleet.clusters.get(report.cluster)
         if live is None:
             return
-        live.heard_ns, live.silence = self._live.clock.monotonic_ns(), ""
-        if live.state is not ClusterState.UP and live.cluster is not None:
+        now_ns = self._live.clock.monotonic_ns()
+        live.heard_ns = max(live.heard_ns, now_ns - int(report.changes.age_s * NS))
+        live.silence = ""
+        fresh = now_ns - live.heard_ns <= self._live.settings.stale_s * NS
+        if live.state is not ClusterState.UP and live.cluster is not None and fresh:
             before = live.state
             self._live.fleet.set_state(live.name, ClusterState.UP)
             self._live.reconsider(live.name)

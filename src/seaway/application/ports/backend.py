@@ -68,6 +68,9 @@ class Changes:
         The cluster with its nodes and devices as they are now; None when nothing about them changed.
     occupants
         What else is there and holds something, as it is now.
+    age_s
+        How old this may be, seconds: for so long something of the cluster has not answered. While a backend still
+        hopes that it will, it tells what it knows all the same.
     """
 
     cursor: str
@@ -75,6 +78,7 @@ class Changes:
     copies: tuple[Copy, ...] = ()
     inventory: Cluster | None = None
     occupants: tuple[Occupant, ...] = ()
+    age_s: float = 0.0
 
 
 class Backend(Protocol):

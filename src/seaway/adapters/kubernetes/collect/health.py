@@ -58,14 +58,22 @@ class Health:
         self._sources = tuple(sources)
         self._missing = set(self._sources)
         self._failing: dict[str, _Failure] = {}
+        self._asked_s: float | None = None
+        """Since when it is waited for the server to say whether it answers."""
         self._faltering: dict[str, float] = {}
         """Since when those fail that can be spared, while the server answers."""
         self._forbidden: dict[str, str] = {}
         self._spared: dict[str, str] = {}
         self.on_complete: Callable[[], None] = lambda: None
 
+    def asked(self) -> None:
+        """Note that the server is asked whether it answers: where it does not, it has been silent from now on."""
+        self._asked_s = self._now_s()
+
     def heard(self, source: str) -> None:
         """Note that a source answered; also that it said there is nothing of its kind."""
+        if source == ANSWERS:
+            self._asked_s = None
         if source in self._failing or source in self._missing or source in self._forbidden:
             with self._lock:
                 self._forbidden.pop(source, None)
@@ -108,12 +116,14 @@ class Health:
         """
         now_s, lasts = self._now_s(), False
         with self._lock:
-            before = self._failing.get(source)
-            self._failing[source] = _Failure(before.since_s if before else now_s, why, spared)
+            before, since_s = self._failing.get(source), now_s
             if source == ANSWERS:
+                since_s = now_s if self._asked_s is None else self._asked_s
+                self._asked_s = None
                 self._faltering.clear()
             elif spared and ANSWERS not in self._failing and ANSWERS not in self._missing:
                 lasts = now_s - self._faltering.setdefault(source, now_s) >= SPARED_S
+            self._failing[source] = _Failure(before.since_s if before else since_s, why, spared)
             known = source in self._spared
             if lasts:
                 self._spared[source] = why
@@ -165,6 +175,19 @@ class Health:
                 if self._missing or self._now_s() - each.since_s >= patience_s:
                     return each.why
             return f"{min(self._missing)} is being listed for the first time" if self._missing else ""
+
+    @property
+    def age_s(self) -> float:
+        """How old what is known of the cluster may be, seconds: its silence begins where something failed first.
+
+        What a view can be relied on without makes nothing older.
+        """
+        with self._lock:
+            began_s = [each.since_s for each in self._failing.values() if not each.spared]
+            asked_s = self._asked_s
+        if asked_s is not None:
+            began_s.append(asked_s)
+        return max(0.0, self._now_s() - min(began_s)) if began_s else 0.0
 
     def failing(self) -> dict[str, float]:
         """Return for how long each source has been failing, seconds; 0 for one that does not."""

@@ -6,6 +6,11 @@ from dataclasses import dataclass
 
 from seaway.adapters.kubernetes.collect.feedback import Wait
 
+PATIENCE_S = 10.0
+
+PATIENCE_SHARE = 2 / 3
+"""Of the time after which a silent cluster gets no new work: why it does not answer is said before that."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -14,7 +19,8 @@ class Limits:
     Attributes
     ----------
     patience_s
-        How long something of a cluster may not answer before nothing that it said counts any more.
+        How long something of a cluster may not answer before nothing that it says counts any more. Its age, which
+        decides what becomes of its jobs, begins earlier: with the first failure.
     refused_s
         How long no node takes a pod before it is taken for refused: its cluster's scheduler may only be slow.
     stuck_s
@@ -25,11 +31,16 @@ class Limits:
         Changes that cursors may point back over, at the least.
     """
 
-    patience_s: float = 10.0
+    patience_s: float = PATIENCE_S
     refused_s: float = 5.0
     stuck_s: float = 300.0
     turn_s: float = 3.0
     kept: int = 20_000
+
+    @classmethod
+    def within(cls, stale_s: float, *, stuck_s: float) -> Limits:
+        """Return those where a silent cluster gets no new work after so many seconds."""
+        return cls(patience_s=min(PATIENCE_S, stale_s * PATIENCE_SHARE), stuck_s=stuck_s)
 
     def of(self, wait: Wait) -> float:
         """Return how long a pod may wait for something, seconds."""

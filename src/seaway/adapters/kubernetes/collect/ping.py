@@ -24,6 +24,7 @@ async def ping(api: Api, health: Health, random: Random, every_s: float, bell: B
     """
     silent = False
     while True:
+        health.asked()
         try:
             why = await _why_silent(api)
         except UnavailableError as error:

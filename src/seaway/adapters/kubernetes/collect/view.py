@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from seaway.adapters.kubernetes.collect.attempts import Attempts, Place
@@ -91,7 +92,7 @@ class ClusterView:
     def changes(self, cursor: str, wait_s: float) -> Changes:
         """Return what changed since `cursor`; see the port `Backend`."""
         with self._news.lock:
-            return self._told(self._news.since(cursor, wait_s))
+            return replace(self._told(self._news.since(cursor, wait_s)), age_s=self._health.age_s)
 
     def node(self, name: str) -> NodeView | None:
         """Return a node with what is known of its dialects."""

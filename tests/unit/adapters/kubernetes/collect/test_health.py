@@ -93,3 +93,25 @@ def test_a_server_that_does_not_answer_says_nothing_of_a_kind(health: Health, cl
     clock.now_s += SPARED_S
     health.failed("rays", "not ready", spared=True)
     assert health.complete
+
+
+def test_how_old_a_view_is_counts_from_the_first_failure(health: Health, clock: Clock) -> None:
+    """Of all that fail and cannot be spared the one that did first; a question that is not answered yet counts, too."""
+    assert health.age_s == 0
+    health.asked()
+    clock.now_s += 2
+    assert health.age_s == 2
+    health.heard(ANSWERS)
+    assert health.age_s == 0
+    health.failed("rays", "its webhook is down", spared=True)
+    health.failed("nodes", "refused")
+    clock.now_s += 3
+    health.failed("nodes", "refused again")
+    health.asked()
+    clock.now_s += 4
+    assert health.age_s == 7
+    health.failed(ANSWERS, "no answer within 4 s")
+    health.heard("nodes")
+    assert (health.age_s, health.failing()[ANSWERS]) == (4, 4)
+    health.heard(ANSWERS)
+    assert health.age_s == 0

@@ -1,0 +1,303 @@
+"""When a real cluster's silence begins: with the first thing that failed, so that settings mean what they say.
+
+First on a clock that tests move, then on API servers in memory that stop and hang.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.collect.follow import PINGS
+from seaway.adapters.kubernetes.collect.health import ANSWERS, Health
+from seaway.adapters.kubernetes.collect.limits import PATIENCE_S, Limits
+from seaway.adapters.kubernetes.collect.view import ClusterView
+from seaway.adapters.kubernetes.objects.decode import read_item
+from seaway.adapters.kubernetes.objects.node import NodeObject
+from seaway.adapters.kubernetes.wishes import Wishes
+from seaway.application.control.settings import ControlSettings
+from seaway.application.ports.backend import Answer, Changes, Command
+from seaway.application.system_clock import SystemClock
+from seaway.application.views import ClusterState
+from seaway.bootstrap.plane import Plane, make_plane
+from seaway.bootstrap.settings import Settings
+from seaway.domain.cluster import Cluster
+from seaway.testing.clocks import VirtualClock
+from seaway.testing.kubernetes import ApiServer
+from seaway.testing.memory_store import MemoryStore
+from seaway.testing.planes import SmallPlane
+from tests.conformance.test_kubernetes_backends import gpu_node, wait
+from tests.unit.application.scene import spec
+
+NAMES = ("alpha", "beta", "gamma")
+STEP_S = 0.5
+STALE_S, GRACE_S = 15.0, 60.0
+NODES_SOURCE, SPARED = "nodes", "rays"
+
+
+@dataclass
+class Heard:
+    """A cluster whose sources a test speaks for; it does all that it is told.
+
+    Attributes
+    ----------
+    now_s
+        The clock that the test moves.
+    """
+
+    name: str
+    now_s: Callable[[], float]
+    patience_s: float
+    health: Health = field(init=False)
+    view: ClusterView = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with a node and everything heard."""
+        self.health = Health((ANSWERS, NODES_SOURCE, SPARED), self.now_s)
+        self.view = ClusterView(Cluster(self.name), self.health, lambda _, __: None, Limits(patience_s=self.patience_s))
+        node = read_item(json.dumps(gpu_node(f"{self.name}-0", 2)).encode(), NodeObject)
+        assert isinstance(node, NodeObject)
+        self.view.put_node(node)
+        for source in (ANSWERS, NODES_SOURCE, SPARED):
+            self.health.heard(source)
+
+    @property
+    def cluster(self) -> str:
+        """Its name."""
+        return self.name
+
+    def changes(self, cursor: str, wait_s: float) -> Changes:
+        """Tell what its view tells."""
+        return self.view.changes(cursor, wait_s)
+
+    def send(self, commands: Sequence[Command]) -> list[Answer]:
+        """Do everything."""
+        return [Answer(done=True)] * len(commands)
+
+    def manifests(self, _: Any) -> list[dict[str, Any]]:  # noqa: ANN401  # a deployment
+        """Say nothing of what that becomes."""
+        return []
+
+    def logs(self, *_: object) -> Iterator[str]:
+        """Tell nothing."""
+        return iter(())
+
+
+@dataclass
+class Story:
+    """A control plane over clusters of which each source is a test's."""
+
+    clock: VirtualClock
+    clusters: dict[str, Heard]
+    plane: SmallPlane
+
+    def state(self, name: str = "alpha") -> ClusterState:
+        """Return how a cluster is taken to be."""
+        return self.plane.controller.live.fleet.clusters[name].state
+
+    def silent_s(self) -> float:
+        """Return what is told of how long the first cluster has been silent."""
+        (found,) = (each for each in self.plane.overview.clusters() if each.name == "alpha")
+        return found.silent_s
+
+    def until(self, what: Callable[[], bool], each: Callable[[], object] = lambda: None) -> float:
+        """Let time pass, and something happen at every step, until something is so; return how long that took."""
+        began_ns = self.clock.monotonic_ns()
+        while not what():
+            each()
+            self.plane.run(STEP_S, STEP_S)
+            assert self.clock.monotonic_ns() - began_ns < 10 * GRACE_S * 1e9
+        return (self.clock.monotonic_ns() - began_ns) / 1e9
+
+
+@dataclass(frozen=True)
+class _Clusters:
+    """These, with nothing between them."""
+
+    of: Sequence[Heard]
+
+    def clusters(self) -> Sequence[Heard]:
+        """Return them."""
+        return self.of
+
+    def gateways(self) -> Sequence[Any]:
+        """Return none."""
+        return ()
+
+    def links(self) -> Sequence[Any]:
+        """Return none."""
+        return ()
+
+
+def story(patience_s: float = 10, stale_s: float = STALE_S, grace_s: float = GRACE_S) -> Story:
+    """Make three clusters and let them be heard."""
+    clock = VirtualClock()
+    clusters = {name: Heard(name, lambda: clock.monotonic_ns() / 1e9, patience_s) for name in NAMES}
+    settings = ControlSettings(assume_s=1000, stale_s=stale_s, grace_s=grace_s)
+    plane = SmallPlane(_Clusters([*clusters.values()]), clock=clock, settings=settings)
+    plane.run(5)
+    return Story(clock, clusters, plane)
+
+
+@pytest.mark.parametrize("source", [ANSWERS, NODES_SOURCE])
+@pytest.mark.parametrize(
+    ("patience_s", "stale_s", "grace_s"), [(10, STALE_S, GRACE_S), (10, 4, 10), (10, 4, 30), (1, 4, 10)]
+)
+def test_a_silence_counts_from_the_first_failure(
+    source: str, patience_s: float, stale_s: float, grace_s: float
+) -> None:
+    """Patience decides only for how long hope is told: no new work after `stale_s`, elsewhere after `grace_s`."""
+    made = story(patience_s, stale_s, grace_s)
+    (job_id,) = made.plane.submit(spec(gpus=1))
+    made.plane.run(1)
+    assert made.plane.job(job_id).clusters == ("alpha",)
+
+    def fail() -> None:
+        made.clusters["alpha"].health.failed(source, "no route to host")
+
+    assert made.until(lambda: made.state() is ClusterState.STALE, fail) == stale_s + STEP_S
+    assert made.plane.job(job_id).attempt == 1
+    assert made.silent_s() == int(stale_s + STEP_S)
+    (other_id,) = made.plane.submit(spec(gpus=1))
+    assert made.until(lambda: made.state() is ClusterState.LOST, fail) == grace_s - stale_s
+    assert made.plane.job(other_id).clusters != ("alpha",)
+    assert (made.plane.job(job_id).attempt, made.plane.job(job_id).clusters != ("alpha",)) == (2, True)
+    made.clusters["alpha"].health.heard(source)
+    assert made.until(lambda: made.state() is ClusterState.UP) == STEP_S
+    assert made.silent_s() == 0
+
+
+def test_a_question_without_an_answer_is_silence_from_when_it_was_asked() -> None:
+    """A server that hangs is silent while its answer is waited for, not only from when that is given up."""
+    made = story()
+    made.clusters["alpha"].health.asked()
+    assert made.until(lambda: made.silent_s() >= 9) == 9
+    made.clusters["alpha"].health.failed(ANSWERS, "no answer within 10 s")
+    assert made.until(lambda: made.state() is ClusterState.STALE) == STALE_S + STEP_S - 9
+    made.clusters["alpha"].health.asked()
+    assert made.until(lambda: made.state() is ClusterState.LOST) == GRACE_S - STALE_S
+
+
+def test_watches_that_drop_and_open_again_make_no_cluster_old() -> None:
+    """However often that happens: each silence is for itself."""
+    made = story()
+    health = made.clusters["alpha"].health
+
+    def flap() -> None:
+        if health.age_s:
+            health.heard(NODES_SOURCE)
+        else:
+            health.failed(NODES_SOURCE, "the watch was cut")
+        assert made.state() is ClusterState.UP
+
+    made.until(lambda: made.clock.monotonic_ns() > 5 * GRACE_S * 1e9, flap)
+    assert made.silent_s() == 0
+
+
+def test_a_kind_that_can_be_spared_makes_no_cluster_old() -> None:
+    """An operator's broken kind ages nothing, however long it is."""
+    made = story()
+    health = made.clusters["alpha"].health
+    now_ns = made.clock.monotonic_ns()
+    made.until(
+        lambda: made.clock.monotonic_ns() - now_ns > 2 * GRACE_S * 1e9,
+        lambda: health.failed(SPARED, "its webhook is down", spared=True),
+    )
+    assert (made.state(), made.silent_s()) == (ClusterState.UP, 0)
+
+
+def test_a_pause_of_seaway_itself_is_not_held_against_a_cluster() -> None:
+    """What was asked before a machine was suspended makes nothing old when it goes on, as nobody listened."""
+    made = story()
+    health = made.clusters["alpha"].health
+    health.asked()
+    made.plane.run(1)
+    made.clock.advance_s(10 * GRACE_S)
+    made.plane.settle()
+    assert made.state() is not ClusterState.LOST
+    health.heard(ANSWERS)
+    made.plane.run(1)
+    assert (made.state(), made.silent_s()) == (ClusterState.UP, 0)
+
+
+# Real time.
+
+QUICK = ControlSettings(assume_s=30, stale_s=1.5, grace_s=4.0, poll_s=0.1)
+WITHIN = Limits.within(QUICK.stale_s, stuck_s=300)
+LATE_S = 1.0
+"""How late what follows may be: until the loop looks, on a busy machine."""
+
+EARLY_S = 0.1
+"""How much earlier than the first failure a cluster may have been heard last."""
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Iterator[dict[str, ApiServer]]:
+    """Start three servers with a node each."""
+    made = {name: ApiServer(name).open() for name in NAMES}
+    for name, server in made.items():
+        server.put(gpu_node(f"{name}-0", 2))
+        server.kubeconfig(tmp_path / name)
+    yield made
+    for server in made.values():
+        server.faults.clear()
+        server.close()
+
+
+@contextmanager
+def joined(folder: Path, patience_s: float) -> Iterator[Plane]:
+    """Have a control plane drive them, of that patience."""
+    backends = KubernetesBackends(folder, Wishes(call_s=3, limits=Limits(patience_s=patience_s)), seed=1)
+    plane = make_plane(Settings(control=QUICK), MemoryStore(), backends, SystemClock(), random=Random(1))
+    plane.start()
+    try:
+        wait(lambda: [each.state for each in plane.overview.clusters()] == [ClusterState.UP] * 3, "the clusters")
+        yield plane
+    finally:
+        plane.stop()
+        backends.close()
+
+
+def reached(plane: Plane, state: ClusterState) -> float:
+    """Wait until the first cluster is in a state; return when."""
+    wait(lambda: plane.overview.clusters()[0].state is state, f"that it is {state.value}")
+    return time.monotonic()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("patience_s", [PATIENCE_S, WITHIN.patience_s])
+def test_a_server_that_stops_is_silent_from_then_on(
+    patience_s: float, servers: dict[str, ApiServer], tmp_path: Path
+) -> None:
+    """It gets no new work after `stale_s` and is given up after `grace_s`, whatever the patience with it is."""
+    with joined(tmp_path, patience_s) as plane:
+        began_s = time.monotonic()
+        servers["alpha"].stop()
+        stale_s = reached(plane, ClusterState.STALE) - began_s
+        lost_s = reached(plane, ClusterState.LOST) - began_s
+        servers["alpha"].start()
+        reached(plane, ClusterState.UP)
+    assert QUICK.stale_s - EARLY_S <= stale_s <= QUICK.stale_s + LATE_S
+    assert QUICK.grace_s - EARLY_S <= lost_s <= QUICK.grace_s + LATE_S
+
+
+@pytest.mark.slow
+def test_a_server_that_hangs_is_silent_from_the_next_question_on(servers: dict[str, ApiServer], tmp_path: Path) -> None:
+    """Though its connections stay open, and no call was given up yet."""
+    asked_s = 1.25 * WITHIN.patience_s / PINGS
+    with joined(tmp_path, WITHIN.patience_s) as plane:
+        began_s = time.monotonic()
+        servers["alpha"].faults.hang()
+        stale_s = reached(plane, ClusterState.STALE) - began_s
+        lost_s = reached(plane, ClusterState.LOST) - began_s
+    assert QUICK.stale_s - EARLY_S <= stale_s <= QUICK.stale_s + asked_s + LATE_S
+    assert QUICK.grace_s - EARLY_S <= lost_s <= QUICK.grace_s + asked_s + LATE_S
