@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from seaway.application.control.loop import Controller
+from seaway.application.control.refusals import NEVER_REFUSED
 from seaway.application.control.waiting import Order
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.together import shortage
@@ -41,6 +42,9 @@ from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
 
 KEPT = "; but what is free there is kept for a job that was first"
+
+AVOIDED = "avoid_uuids"
+"""The field of a demand that names devices to keep away from."""
 
 ORDER_KEPT_NS = 2_000_000_000
 """How old the order of the queues may be that positions are read from."""
@@ -125,6 +129,7 @@ class Tries:
             adrift = self._controller.live.adrift(job)
             blocked = self._controller.live.blocked(job)
             kept = self._controller.scheduler.reservations.of(job.id)
+            refusals = self._controller.live.refusals.get(job.id, NEVER_REFUSED)
             now_ns = self._controller.live.clock.monotonic_ns()
         if adrift:
             return f"waits: {adrift}"
@@ -136,6 +141,7 @@ class Tries:
             where = ", ".join(sorted({f"{each.cluster}/{each.node}" for each in kept.placements})[:3])
             soon = f", free in {max(0, kept.starts_ns - now_ns) // 1_000_000_000} s" if kept.starts_ns else ""
             return f"waits first in its queue, and {where} is kept for it{soon}: {said}"
+        said += f"; it {away}" if (away := refusals.told()) else ""
         return f"waits: {said}{KEPT if explanation and explanation.fits and not short else ''}"
 
     def _explained(self, job: JobRecord) -> Explanation | None:
@@ -151,10 +157,10 @@ class Tries:
             key = (seen.demand, id(profile))
             if key not in self._known:
                 self._known[key] = explain(snapshot, seen, profile)
-            return replace(self._known[key], job=job.id)
+            return _its_own(replace(self._known[key], job=job.id), job.spec)
         twin = snapshot.copy()
         booking.release(twin)
-        return explain(twin, seen, profile)
+        return _its_own(explain(twin, seen, profile), job.spec)
 
     def _stage(self, spec: JobSpec, name: str) -> tuple[Snapshot, Profile, Job]:
         """Return a copy of the fleet, the policy of a job's queue, and the job as the scheduler sees it."""
@@ -173,10 +179,12 @@ class Tries:
                 self._copy = (self._state(), free, kept)
                 self._known = {}
             gateways = {gateway.name for gateway in live.fleet.gateways}
+            refusals = live.refusals.get(name, NEVER_REFUSED)
         if spec.demand.gateway and spec.demand.gateway not in gateways:
             raise RejectedError(f"unknown gateway {spec.demand.gateway!r}", where="gateway")
         assert self._copy is not None  # set above
-        return self._copy[1], profile, spec.job(name, clusters)
+        job = spec.job(name, clusters)
+        return self._copy[1], profile, replace(job, demand=refusals.kept(job.demand))
 
     def _state(self) -> tuple[int, int, int]:
         """Tell states of the live fleet apart."""
@@ -216,6 +224,13 @@ class Tries:
             cluster.microprice_per_gpu_hour * gpus,
             (candidate.cluster, candidate.node) in chosen,
         )
+
+
+def _its_own(explanation: Explanation, spec: JobSpec) -> Explanation:
+    """Leave out the remedy that would let a job go where it was refused: that it keeps away is no wish of its own."""
+    if spec.demand.devices.avoid_uuids:
+        return explanation
+    return replace(explanation, remedies=tuple(each for each in explanation.remedies if each.field != AVOIDED))
 
 
 def free_slices(snapshot: Snapshot, job: Job, n: int) -> int:

@@ -204,3 +204,18 @@ def test_a_gang_that_keeps_away_from_what_is_kept_says_so() -> None:
     assert "is kept for it" in made.plane.overview.reason(made.job(head)).sentence
     assert made.plane.overview.reason(made.job(gang)).sentence.endswith(KEPT)
     assert made.plane.overview.trial(spec(replicas=2, gang=True)).sentence.endswith(KEPT)
+
+
+def test_a_job_that_was_refused_on_all_devices_says_so() -> None:
+    """Where a job is kept from counts, and is no doing of a job that would be first."""
+    made = scene()
+    for each in made.clusters.clusters():
+        each.refuse("no such card")
+    job_id = made.submit()
+    made.plane.run(99)
+    reason = made.plane.overview.reason(made.job(job_id))
+    assert reason.sentence.endswith("; it is kept for a while from 4 devices where it was refused"), reason.sentence
+    assert reason.explanation is not None
+    assert not reason.explanation.fits
+    assert not reason.explanation.remedies, "it is not the job that says where it keeps away from"
+    assert "refused" not in made.plane.overview.reason(made.job(made.submit(gpus=3))).sentence

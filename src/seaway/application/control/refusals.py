@@ -42,6 +42,13 @@ class Refusals:
             nodes=replace(nodes, avoid=nodes.avoid | self.places),
         )
 
+    def told(self) -> str:
+        """Say from how much the job is kept; empty for nothing."""
+        clusters = sum(not node for _, node in self.places)
+        counts = (len(self.devices), "device"), (len(self.places) - clusters, "node"), (clusters, "cluster")
+        said = " and ".join(f"{count} {each}{'s' * (count > 1)}" for count, each in counts if count)
+        return f"is kept for a while from {said} where it was refused" if said else ""
+
     def forgiven(self) -> Refusals:
         """Return what is left when the job may try again where it was refused."""
         return Refusals(self.times)
