@@ -92,9 +92,9 @@ class DeadlyBackend:
         """Pass on."""
         return self._backend.manifests(deployment)
 
-    def logs(self, copy: str, replica: int, tail: int) -> Iterator[str]:
+    def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
         """Pass on."""
-        return self._backend.logs(copy, replica, tail)
+        return self._backend.logs(copy, replica, tail, container)
 
 
 class DeadlyBackends:

@@ -15,10 +15,10 @@ from seaway.api import log_stream
 from seaway.api.job_views import MOST_LINES
 from seaway.application.overview import Log, Overview
 from seaway.application.ports.backend import Answers, Changes, Command
-from seaway.application.ports.logs import Give, LogLine
+from seaway.application.ports.logs import Give, LogLine, NoContainerError
 from seaway.client.sync import Client
 from seaway.domain.deployment import Deployment
-from seaway.domain.errors import RejectedError
+from seaway.domain.errors import RejectedError, UnknownError
 from tests.integration.test_api_server import PATIENCE_S, Served, serving
 from tests.unit.api.rig import JOB
 
@@ -43,9 +43,13 @@ class Cluster:
         self._give: Give | None = None
         self._following: Future[None] = Future()
 
-    def follow_log(self, copy: str, replica: int, tail: int, after: str, give: Give) -> Future[None]:
+    def follow_log(
+        self, copy: str, replica: int, tail: int, after: str, give: Give, container: str = ""
+    ) -> Future[None]:
         """Give lines, from a place on."""
         del copy, replica
+        if container not in {"", "main"}:
+            raise NoContainerError(container, ["main"])
         self.asked.append((tail, after))
         if self.missing:
             raise RejectedError("there is no pod")
@@ -78,7 +82,7 @@ class Cluster:
         """Show nothing."""
         raise NotImplementedError
 
-    def logs(self, copy: str, replica: int, tail: int) -> Iterator[str]:
+    def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
         """Show nothing."""
         raise NotImplementedError
 
@@ -124,7 +128,9 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """Have all logs come from one cluster, whose attempts count up with the job's."""
     made = Cluster()
-    monkeypatch.setattr(Overview, "log", lambda _, job, replica: Log(made, "copy", replica, job.attempt or 1))
+    monkeypatch.setattr(
+        Overview, "log", lambda _, job, replica, container: Log(made, "copy", replica, job.attempt or 1, container)
+    )
     return made
 
 
@@ -222,6 +228,20 @@ def test_a_job_without_a_log_says_why(served: Served, cluster: Cluster) -> None:
     served.rig.plane.jobs.cancel(job_id, "test")
     assert reader.ended()
     assert "there is no pod" in str(reader.error)
+
+
+@pytest.mark.parametrize("follows", [True, False], ids=["told", "asked"])
+def test_a_container_that_is_not_there_ends_it_at_once(
+    served: Served, request: pytest.FixtureRequest, follows: bool
+) -> None:
+    """There will be none as long as the job runs, so those that are there are named."""
+    if follows:
+        request.getfixturevalue("cluster")
+    job_id = submit(served)
+    with Client(served.url, served.rig.tokens["user"]) as client:
+        with pytest.raises(UnknownError, match="no container 'side'; there is main"):
+            list(client.follow_log(job_id, container="side"))
+        assert client.job(job_id).state == "running"
 
 
 def test_what_cannot_be_followed_is_asked_for_again_and_again(served: Served) -> None:

@@ -108,7 +108,7 @@ class Watched:
         """Make none."""
         return []
 
-    def logs(self, copy: str, replica: int, tail: int) -> Iterator[str]:
+    def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
         """Keep none."""
         raise RejectedError("no logs")
 

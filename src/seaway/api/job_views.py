@@ -30,6 +30,10 @@ MOST_OBJECTS = 1_000
 
 LARGEST_ID = 2**63 - 1
 
+ContainerName = Annotated[
+    str, Query(max_length=63, description="Which container of its pod, also one that ended before; the first if empty.")
+]
+
 routes = router("jobs")
 
 
@@ -116,10 +120,11 @@ async def get_logs(
     job: JobRef,
     replica: Annotated[int, Query(ge=0, le=MOST_REPLICA)] = 0,
     tail: Annotated[int, Query(ge=1, le=MOST_LINES, description="Lines from the end.")] = 100,
+    container: ContainerName = "",
 ) -> Response:
-    """Show the last lines that a replica wrote, where its cluster keeps them."""
+    """Show the last lines that a container of a replica wrote, where its cluster keeps them."""
     desk, found = desk_of(request), await find(request, job)
-    return PlainTextResponse(await desk.threads.read(_lines, desk, found, replica, tail))
+    return PlainTextResponse(await desk.threads.read(_lines, desk, found, replica, tail, container))
 
 
 @operation(routes, "GET", "/jobs/{job}/normalised", Role.VIEWER, {200: NormalisedJob}, errors=(404,))
@@ -145,6 +150,6 @@ def _yaml(objects: list[dict[str, Any]]) -> bytes:
     return text.encode()
 
 
-def _lines(desk: Desk, job: JobRecord, replica: int, tail: int) -> str:
-    lines = islice(desk.plane.overview.logs(job, replica, tail), tail)
+def _lines(desk: Desk, job: JobRecord, replica: int, tail: int, container: str) -> str:
+    lines = islice(desk.plane.overview.logs(job, replica, tail, container), tail)
     return "".join(line.rstrip("\n") + "\n" for line in lines)

@@ -11,6 +11,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Annotated
 
 import orjson
@@ -21,12 +22,12 @@ from seaway.api.desk import Desk, desk_of, header_of, who_of
 from seaway.api.events import MEDIA_TYPE, RETRY
 from seaway.api.finding import find
 from seaway.api.hub import HEARTBEAT, Hub
-from seaway.api.job_views import MOST_LINES, MOST_REPLICA
+from seaway.api.job_views import MOST_LINES, MOST_REPLICA, ContainerName
 from seaway.api.jobs import JobRef
 from seaway.api.listener import Listener, Wish
 from seaway.api.routes import Header, operation, router
 from seaway.application.overview import Log
-from seaway.application.ports.logs import Following, LogLine
+from seaway.application.ports.logs import Following, LogLine, NoContainerError
 from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError
 
@@ -56,19 +57,30 @@ async def follow_log(
     job: JobRef,
     replica: Annotated[int, Query(ge=0, le=MOST_REPLICA)] = 0,
     tail: Annotated[int, Query(ge=1, le=MOST_LINES, description="Lines that are there already, from the end.")] = 100,
+    container: ContainerName = "",
 ) -> Response:
     """Follow what a replica writes, live, from attempt to attempt, until the job is over.
 
     Each event's data is an object with the line as `text`. Comments in between keep the connection open. The last event
-    is called `end`; its data says as `reason` why there was nothing to read, if so.
+    is called `end`; its data says as `reason` why there was nothing to read, if so, as that there is no such container.
     """
     desk, found = desk_of(request), await find(request, job)
     place = _Place(header_of(request, b"last-event-id") or "")
-    await desk.threads.read(desk.plane.overview.log, found, replica)
+    await desk.threads.read(desk.plane.overview.log, found, replica, container)
     listener = Listener(who_of(request), Wish("", found.id, confined=True))
     hub: Hub = request.app.state.hub
     await hub.join(listener)
-    return LogStream(desk, hub, listener, found.id, replica, tail, place)
+    return LogStream(desk, hub, listener, _Wish(found.id, replica, container, tail), place)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """Which log is followed, and with how many of its lines that begins."""
+
+    job_id: str
+    replica: int
+    container: str
+    tail: int
 
 
 class _Place:
@@ -132,17 +144,14 @@ class LogStream(Response):
 
     media_type = MEDIA_TYPE
 
-    def __init__(  # what is followed, and from where
-        self, desk: Desk, hub: Hub, listener: Listener, job_id: str, replica: int, tail: int, place: _Place
-    ) -> None:
+    def __init__(self, desk: Desk, hub: Hub, listener: Listener, wish: _Wish, place: _Place) -> None:
         super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
         del self.headers["content-length"]
         self._desk = desk
         self._hub = hub
         self._listener = listener
-        self._job_id = job_id
-        self._replica = replica
-        self._tail = tail
+        self._wish = wish
+        self._tail = wish.tail
         self._place = place
         self._pause_s = PAUSE_S
         self._why = ""
@@ -167,24 +176,35 @@ class LogStream(Response):
             if job is None:
                 return
             try:
-                log = await self._desk.threads.read(self._desk.plane.overview.log, job, self._replica)
+                log = await self._log(job)
                 if log is not None:
                     await self._read(log)
+            except NoContainerError as error:
+                await self._end(str(error))
+                return
             except ConflictError as error:  # an attempt of fewer replicas: there will be no such log
                 self._why = str(error)
             except SeawayError as error:  # not there yet, or not any more; or its cluster does not answer now
                 self._why = self._why or str(error)
             if job.state.final and not self._listener.closed:
-                why = {} if self._place.within else {"reason": self._why or "the job never ran"}
-                await self._say(b"event: end\ndata: %b\n\n" % orjson.dumps(why))
+                await self._end("" if self._place.within else self._why or "the job never ran")
                 return
             await self._wait()
 
     async def _job(self) -> JobRecord | None:
         """Return the job as it is now; None when the stream is to end, for the job or the store is not there."""
         with suppress(SeawayError):
-            return await self._desk.threads.read(self._desk.plane.store.job, self._job_id)
+            return await self._desk.threads.read(self._desk.plane.store.job, self._wish.job_id)
         return None
+
+    async def _log(self, job: JobRecord) -> Log | None:
+        """Return where the job's latest attempt writes."""
+        find_log = self._desk.plane.overview.log
+        return await self._desk.threads.read(find_log, job, self._wish.replica, self._wish.container)
+
+    async def _end(self, why: str) -> None:
+        """Say that no more comes, and why there was nothing, if so."""
+        await self._say(b"event: end\ndata: %b\n\n" % orjson.dumps({"reason": why} if why else {}))
 
     async def _read(self, log: Log) -> None:
         """Send what there is of an attempt's log, or as long as it goes on."""
@@ -200,7 +220,7 @@ class LogStream(Response):
 
     async def _listen(self, log: Log, backend: Following) -> None:
         inbox = _Inbox(self._listener.wake)
-        begin = (log.copy, log.replica, self._tail, self._place.within, inbox.give)
+        begin = (log.copy, log.replica, self._tail, self._place.within, inbox.give, log.container)
         reading = asyncio.wrap_future(await self._desk.threads.read(backend.follow_log, *begin))
         began_s = asyncio.get_running_loop().time()
         reading.add_done_callback(lambda _: self._listener.wake.set())
@@ -259,7 +279,7 @@ class LogStream(Response):
 
 
 def _lines(log: Log) -> list[str]:
-    return [line.rstrip("\n") for line in log.backend.logs(log.copy, log.replica, MOST_LINES)]
+    return [line.rstrip("\n") for line in log.backend.logs(log.copy, log.replica, MOST_LINES, log.container)]
 
 
 def _later(lines: Sequence[str], place: str, tail: int) -> list[LogLine]:

@@ -31,12 +31,13 @@ UNNAMED = "0" * ids.LENGTH
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Where a replica of an attempt writes."""
+    """Where a replica of an attempt writes, by its container of a name, or its first."""
 
     backend: Backend
     copy: str
     replica: int
     attempt: int
+    container: str = ""
 
 
 class Overview:
@@ -165,20 +166,20 @@ class Overview:
             for document in self._backend(cluster).manifests(deployment(attempt, cluster))
         ]
 
-    def logs(self, job: JobRecord, replica: int, tail: int) -> Iterator[str]:
-        """Return the last lines that a replica of a job's latest attempt wrote.
+    def logs(self, job: JobRecord, replica: int, tail: int, container: str = "") -> Iterator[str]:
+        """Return the last lines that a replica of a job's latest attempt wrote; of its first container, if not told.
 
         Raises
         ------
         ConflictError
             When the job never had a place, or has no such replica.
         RejectedError
-            When the cluster has no logs of it any more.
+            When the cluster has no logs of it any more, or no such container.
         """
-        log = self._log(self._latest(job), replica)
-        return log.backend.logs(log.copy, replica, tail)
+        log = self._log(self._latest(job), replica, container)
+        return log.backend.logs(log.copy, replica, tail, container)
 
-    def log(self, job: JobRecord, replica: int) -> Log | None:
+    def log(self, job: JobRecord, replica: int, container: str = "") -> Log | None:
         """Return where a replica of a job's latest attempt writes; None when the job never had a place.
 
         Raises
@@ -187,13 +188,13 @@ class Overview:
             When the job has no such replica.
         """
         attempts = self._store.attempts(job.id)
-        return self._log(attempts[-1], replica) if attempts else None
+        return self._log(attempts[-1], replica, container) if attempts else None
 
-    def _log(self, attempt: Attempt, replica: int) -> Log:
+    def _log(self, attempt: Attempt, replica: int, container: str) -> Log:
         for placement in attempt.placements:
             if placement.replica == replica:
                 copy = deployment(attempt, placement.cluster)
-                return Log(self._backend(placement.cluster), copy.name, replica, attempt.number)
+                return Log(self._backend(placement.cluster), copy.name, replica, attempt.number, container)
         raise ConflictError(f"the job has replicas 0 to {len(attempt.placements) - 1}, not {replica}")
 
     def _latest(self, job: JobRecord) -> Attempt:

@@ -138,8 +138,8 @@ class _Fenced:
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
         return self.backend.manifests(deployment)
 
-    def logs(self, copy: str, replica: int, tail: int) -> Iterator[str]:
-        return self.backend.logs(copy, replica, tail)
+    def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
+        return self.backend.logs(copy, replica, tail, container)
 
 
 class FencedThreads(Threads):

@@ -191,17 +191,19 @@ class AsyncClient:
         async for heard in self._heard(feed):
             yield heard
 
-    def follow_log(self, job: str, *, replica: int = 0, tail: int = 100) -> AsyncGenerator[str]:
+    def follow_log(self, job: str, *, replica: int = 0, container: str = "", tail: int = 100) -> AsyncGenerator[str]:
         """Follow what a replica writes, line by line as it does, until the job is over.
 
         Goes on by itself after the last line that came when the connection breaks.
 
         Parameters
         ----------
+        container
+            Which of its containers; empty for the first.
         tail
             With how many of the lines that are there already it begins.
         """
-        return self._heard(LogFeed(job, replica, tail))
+        return self._heard(LogFeed(job, replica, tail, container))
 
     async def wait(self, job: str, until: Until = "over", *, timeout_s: float | None = None) -> JobOut:
         """Wait for a job to be over, or to run; return it as it is then.

@@ -21,11 +21,13 @@ class LogFeed:
     ----------
     tail
         With how many of the lines that are there already it begins.
+    container
+        Of which of its containers; empty for the first.
     """
 
-    def __init__(self, job: str, replica: int = 0, tail: int = 100) -> None:
+    def __init__(self, job: str, replica: int = 0, tail: int = 100, container: str = "") -> None:
         self._path = f"{PREFIX}/jobs/{part(job)}/logs/follow"
-        self._query = {"replica": replica, "tail": tail}
+        self._query = {"replica": replica, "tail": tail, "container": container or None}
         self._after = ""
         self._over = False
         self._rest = b""

@@ -19,7 +19,7 @@ from time import monotonic
 import pytest
 
 from seaway.application.ports.backend import Answer, Backend, Changes, Command, Removal
-from seaway.application.ports.logs import Following
+from seaway.application.ports.logs import Following, NoContainerError
 from seaway.domain import ids
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Cause, Copy, CopyPhase, Deployment
@@ -217,6 +217,21 @@ class BackendSuite:
             under.finish(deployment.job_id, deployment.attempt)
         watch.until_phase(deployment, CopyPhase.SUCCEEDED)
         following.result(under.timeout_s)
+
+    def test_a_container_that_is_not_there_is_named_with_those_that_are(self, under: BackendUnderTest) -> None:
+        """Whoever reads one that is there, by its name, has its lines; the first is read where none is named."""
+        backend = under.backend
+        watch, deployment = Watch(under), deploy(under)
+        send(under, deployment)
+        watch.until_phase(deployment, CopyPhase.RUNNING)
+        with pytest.raises(NoContainerError, match="no container 'side'; there is main") as error:
+            list(backend.logs(deployment.name, 0, 10, "side"))
+        assert error.value.where == "container"
+        if isinstance(backend, Following):
+            with pytest.raises(NoContainerError, match="there is main"):
+                backend.follow_log(deployment.name, 0, 10, "", lambda _: None, "side").result(under.timeout_s)
+        if under.keeps_logs:
+            assert list(backend.logs(deployment.name, 0, 10, "main")) == list(backend.logs(deployment.name, 0, 10))
 
     def test_creating_again_changes_nothing(self, under: BackendUnderTest) -> None:
         """A command that is repeated, alone or in one batch, is done, and there is one copy."""

@@ -9,6 +9,7 @@ import pytest
 
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.options import Options
+from seaway.application.ports.logs import NoContainerError
 from seaway.application.system_clock import SystemClock
 from seaway.domain.deployment import CopyPhase
 from seaway.domain.errors import RejectedError
@@ -184,6 +185,8 @@ def test_lines_of_what_is_not_there_are_rejected() -> None:
     for copy, replica in (("a", 0), ("sw-a-x", 0), ("sw-b-1", 0), ("sw-a-1", 1)):
         with pytest.raises(RejectedError):
             alpha.cluster.logs(copy, replica, 1)
+    with pytest.raises(NoContainerError):
+        alpha.cluster.logs("sw-a-1", 0, 1, "side")
 
 
 def test_who_waits_is_woken() -> None:

@@ -225,6 +225,12 @@ async def test_a_job_can_be_looked_into(rig: Rig) -> None:
         ]
         assert (await client.get(f"{path}/normalised")).json()["request"]["gpu_memory_mib"] == 8192
         assert "started" in (await client.get(f"{path}/logs", params={"tail": 5})).text
+        assert "started" in (await client.get(f"{path}/logs", params={"container": "main"})).text
+        refused = await client.get(f"{path}/logs", params={"container": "side"})
+        assert (refused.status_code, refused.json()["errors"]) == (
+            422,
+            [{"field": "container", "message": "there is no container 'side'; there is main"}],
+        )
         assert (await client.get(f"{path}/logs", params={"replica": 7})).status_code == 409
         as_yaml = await client.get(f"{path}/manifest")
         as_json = await client.get(f"{path}/manifest", headers={"accept": "application/json"})

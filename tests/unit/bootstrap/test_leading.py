@@ -39,7 +39,7 @@ class Cluster:
         """Make none."""
         return []
 
-    def logs(self, copy: str, replica: int, tail: int) -> Iterator[str]:
+    def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
         """Have none."""
         return iter(())
 

@@ -62,9 +62,9 @@ def test_a_log_goes_on_after_the_line_that_came_last(ask: Asking) -> None:
         stream(line("1~a.3", "three\r")),
         stream(END),
     )
-    assert ask(stub, "follow_log", "train", replica=2, tail=5) == ["one", "", "three\r"]
+    assert ask(stub, "follow_log", "train", replica=2, container="side", tail=5) == ["one", "", "three\r"]
     assert [request.headers.get("last-event-id") for request in stub.requests] == [None, "1~a.2", "1~a.2", "1~a.3"]
-    assert str(stub.requests[0].url).endswith("/jobs/train/logs/follow?replica=2&tail=5")
+    assert str(stub.requests[0].url).endswith("/jobs/train/logs/follow?replica=2&tail=5&container=side")
 
 
 def test_a_line_that_was_cut_off_comes_whole_later(ask: Asking) -> None:

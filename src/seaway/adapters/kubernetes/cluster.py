@@ -15,8 +15,8 @@ from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.reactor import Reactor
 from seaway.adapters.kubernetes.deploy.deployer import Deployer
+from seaway.adapters.kubernetes.logs import Source, read_end
 from seaway.adapters.kubernetes.logs import follow as read_on
-from seaway.adapters.kubernetes.logs import read_end
 from seaway.adapters.kubernetes.usage.measured import Measured
 from seaway.adapters.kubernetes.usage.scraping import Scraper, Scraping
 from seaway.application.ports.backend import Answer, Changes, CollectorState, Command, Removal
@@ -104,21 +104,24 @@ class KubernetesCluster:
         """Return the objects that a deployment becomes, pins and all."""
         return [each.pinned() for each in self._deployer.manifests(deployment)]
 
-    def logs(self, copy: str, replica: int, tail: int) -> Iterator[str]:
-        """Return the last lines of a replica's first container."""
-        return iter(self._reactor.run(read_end(self._api, self._pod(copy, replica), tail), LOGS_S))
+    def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
+        """Return the last lines of a container of a replica."""
+        source = Source.of(self._pod(copy, replica), container)
+        return iter(self._reactor.run(read_end(self._api, source, tail), LOGS_S))
 
-    def follow_log(self, copy: str, replica: int, tail: int, after: str, give: Give) -> Future[None]:
-        """Give the lines of a replica's first container as they are written; see `Following`."""
-        pod = self._pod(copy, replica)
+    def follow_log(  # see `Following`
+        self, copy: str, replica: int, tail: int, after: str, give: Give, container: str = ""
+    ) -> Future[None]:
+        """Give the lines of a container of a replica as they are written; see `Following`."""
+        source = Source.of(self._pod(copy, replica), container)
         if self._followed >= MOST_FOLLOWED:
             raise UnavailableError(f"{self.cluster} has {MOST_FOLLOWED} logs followed already", retry_after_s=AGAIN_S)
-        return self._reactor.begin(self._follow_log(pod, tail, after, give))
+        return self._reactor.begin(self._follow_log(source, tail, after, give))
 
-    async def _follow_log(self, pod: Seen, tail: int, after: str, give: Give) -> None:
+    async def _follow_log(self, source: Source, tail: int, after: str, give: Give) -> None:
         self._followed += 1
         try:
-            await read_on(self._api, pod, tail, after, give)
+            await read_on(self._api, source, tail, after, give)
         finally:
             self._followed -= 1
 

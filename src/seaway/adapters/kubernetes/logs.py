@@ -9,12 +9,13 @@ Kubernetes API, "Read log of the specified Pod": ``follow``, ``sinceTime``, ``ta
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from seaway.adapters.kubernetes.collect.pods import Seen
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.errors import ApiError
-from seaway.application.ports.logs import Give, LogLine
+from seaway.application.ports.logs import Give, LogLine, NoContainerError
 from seaway.domain.errors import RejectedError
 
 MOST_LINES = 10_000
@@ -35,11 +36,37 @@ NS_PER_S = 1_000_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-async def read_end(api: Api, pod: Seen, tail: int) -> list[str]:
-    """Return the last lines of a pod's first container; raises `RejectedError` where there are none."""
-    params = {**_asked(pod, tail), "limitBytes": str(LARGEST_BYTES)}
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is read: a container of a pod, by name; empty for the only one there is."""
+
+    pod: Seen
+    container: str
+
+    @classmethod
+    def of(cls, pod: Seen, container: str) -> Source:
+        """Find a container, or the first where none is named; raises `NoContainerError`."""
+        names = [*(each.name for each in pod.containers), *pod.before]
+        if container and container not in names:
+            raise NoContainerError(container, names)
+        return cls(pod, container or (names[0] if names else ""))
+
+    @property
+    def path(self) -> str:
+        """Where it is read."""
+        return f"/api/v1/namespaces/{self.pod.namespace}/pods/{self.pod.name}/log"
+
+    def asked(self, tail: int) -> dict[str, str]:
+        """Return what asks for it, from its last lines on."""
+        params = {"tailLines": str(max(0, min(tail, MOST_LINES)))}
+        return {**params, "container": self.container} if self.container else params
+
+
+async def read_end(api: Api, source: Source, tail: int) -> list[str]:
+    """Return the last lines of a container; raises `RejectedError` where there are none."""
+    params = {**source.asked(tail), "limitBytes": str(LARGEST_BYTES)}
     try:
-        said = await api.tail(_path(pod), params, MOST_BYTES)
+        said = await api.tail(source.path, params, MOST_BYTES)
     except ApiError as error:
         raise RejectedError(f"{api.name}: {error}") from None
     if len(said) == MOST_BYTES:
@@ -47,15 +74,15 @@ async def read_end(api: Api, pod: Seen, tail: int) -> list[str]:
     return said.decode("utf-8", "replace").splitlines()
 
 
-async def follow(api: Api, pod: Seen, tail: int, after: str, give: Give) -> None:
-    """Give the lines of a pod's first container as they are written, until it ends; see `Following`."""
-    sieve = Sieve(pod.uid, after)
-    params = {**_asked(pod, tail), "follow": "true", "timestamps": "true"}
+async def follow(api: Api, source: Source, tail: int, after: str, give: Give) -> None:
+    """Give the lines of a container as they are written, until it ends; see `Following`."""
+    sieve = Sieve(source.pod.uid, after)
+    params = {**source.asked(tail), "follow": "true", "timestamps": "true"}
     if sieve.since:
         del params["tailLines"]
         params["sinceTime"] = sieve.since
     try:
-        async with api.pieces(_path(pod), params, SILENCE_S) as pieces:
+        async with api.pieces(source.path, params, SILENCE_S) as pieces:
             async for lines in cut(pieces):
                 if fresh := sieve.fresh(lines):
                     give(fresh)
@@ -130,15 +157,6 @@ def _read_place(origin: str, place: str) -> tuple[int, int]:
     at, _, times = rest.partition(".")
     known = whose == origin and all(each.isascii() and each.isdecimal() and len(each) < 20 for each in (at, times))
     return (int(at), int(times)) if known else (0, 0)
-
-
-def _path(pod: Seen) -> str:
-    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/log"
-
-
-def _asked(pod: Seen, tail: int) -> dict[str, str]:
-    params = {"tailLines": str(max(0, min(tail, MOST_LINES)))}
-    return {**params, "container": pod.containers[0].name} if pod.containers else params
 
 
 async def cut(pieces: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:

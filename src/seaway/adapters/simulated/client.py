@@ -12,7 +12,7 @@ import orjson
 from pydantic import ValidationError
 
 from seaway.adapters.simulated import messages
-from seaway.adapters.simulated.objects import manifests
+from seaway.adapters.simulated.objects import manifests, require_container
 from seaway.adapters.simulated.troubles import Trouble
 from seaway.application.ports.backend import Answer, Changes, Command
 from seaway.domain.deployment import Deployment
@@ -60,8 +60,9 @@ class RemoteSimulatedCluster:
         """Return a Kubernetes Job for each replica, as a cluster would be sent it."""
         return manifests(deployment)
 
-    def logs(self, copy: str, replica: int, tail: int) -> Iterator[str]:
+    def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
         """Return the last lines of a replica."""
+        require_container(container)
         lines: list[str] = self._door.get("/logs", {"copy": copy, "replica": replica, "tail": tail}, orjson.loads)
         return iter(lines)
 

@@ -14,7 +14,7 @@ from typing import Any
 from seaway.adapters.simulated.books import Key
 from seaway.adapters.simulated.chances import Chances
 from seaway.adapters.simulated.journal import Journal, Opened, compact, read_journal
-from seaway.adapters.simulated.objects import lines, manifests
+from seaway.adapters.simulated.objects import lines, manifests, require_container
 from seaway.adapters.simulated.options import Options
 from seaway.adapters.simulated.record import gone
 from seaway.adapters.simulated.state import NS_PER_S, ClusterState, Orders
@@ -108,8 +108,9 @@ class SimulatedCluster:
         """Return a Kubernetes Job for each replica, as a cluster would be sent it."""
         return manifests(deployment)
 
-    def logs(self, copy: str, replica: int, tail: int) -> Iterator[str]:
+    def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
         """Return the last lines of a replica: made up from how long it runs."""
+        require_container(container)
         with self._changed:
             self._hear()
             self._catch_up()

@@ -7,9 +7,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from seaway.adapters.simulated.record import Record
+from seaway.application.ports.logs import NoContainerError
 from seaway.domain.deployment import CopyPhase, Deployment
 from seaway.domain.device import MILLI_PER_PERCENT_POINT
 from seaway.domain.placement import Placement
+
+CONTAINER = "main"
+"""The only one of a pod."""
 
 NS_PER_S = 1_000_000_000
 MOST_STEPS = 20
@@ -17,6 +21,12 @@ MOST_STEPS = 20
 
 STEP_S = 30
 """Seconds between two lines of a replica that has no end."""
+
+
+def require_container(name: str) -> None:
+    """Check that every replica has a container of a name; raises `NoContainerError`."""
+    if name not in {"", CONTAINER}:
+        raise NoContainerError(name, [CONTAINER])
 
 
 def manifests(deployment: Deployment) -> list[dict[str, Any]]:
@@ -80,7 +90,7 @@ def _job(deployment: Deployment, placement: Placement) -> dict[str, Any]:
 def _pod(deployment: Deployment, placement: Placement) -> dict[str, Any]:
     run = deployment.spec.run
     container: dict[str, Any] = {
-        "name": "main",
+        "name": CONTAINER,
         "image": run.image,
         "resources": {"limits": _limits(deployment, placement)},
     }

@@ -108,13 +108,14 @@ class Backend(Protocol):
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
         """Return the objects that a deployment becomes, as they would be sent."""
 
-    def logs(self, copy: str, replica: int, tail: int) -> Iterator[str]:
-        """Return the last lines that a replica wrote.
+    def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
+        """Return the last lines that a container of a replica wrote; the first container where none is named.
 
         Raises
         ------
         RejectedError
-            When there is no such copy or replica, or the backend has no logs.
+            When there is no such copy or replica, or the backend has no logs; `NoContainerError` when the replica has
+            no such container.
         """
 
 

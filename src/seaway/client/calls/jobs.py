@@ -198,9 +198,9 @@ def manifest(job: str, *, kind: Literal["yaml", "json"] = "yaml", after: int = 0
     return Call("GET", path, Text(), {"after": after} if after else {}, headers)
 
 
-def logs(job: str, *, replica: int = 0, tail: int = 100) -> Call[str]:
-    """Return the last lines that a replica wrote, where its cluster keeps them."""
-    return get(f"/jobs/{part(job)}/logs", Text(), {"replica": replica, "tail": tail})
+def logs(job: str, *, replica: int = 0, container: str = "", tail: int = 100) -> Call[str]:
+    """Return the last lines that a replica's first container wrote, or that of a name, where its cluster keeps them."""
+    return get(f"/jobs/{part(job)}/logs", Text(), {"replica": replica, "tail": tail, "container": container or None})
 
 
 def normalised(job: str) -> Call[dict[str, Any]]:

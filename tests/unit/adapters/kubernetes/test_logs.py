@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,15 +16,39 @@ from seaway.adapters.kubernetes import logs as logs_module
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.cluster import KubernetesCluster
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
-from seaway.application.ports.logs import LogLine
+from seaway.adapters.kubernetes.templates.registry import BUILT_IN
+from seaway.adapters.kubernetes.templates.safety import Rules
+from seaway.adapters.kubernetes.templates.user import read_template
+from seaway.application.ports.logs import LogLine, NoContainerError
 from seaway.domain.deployment import CopyPhase, Deployment
 from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendUnderTest, Watch, deploy
 from seaway.testing.kubernetes import ApiServer, KarmadaWorld
 from seaway.testing.kubernetes.kinds import PODS
-from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
+from tests.conformance import test_kubernetes_backends as wishes
+from tests.conformance.test_kubernetes_backends import Under, furnish, wait
 
 MIB = 1 << 20
+SEVERAL = """\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: ${name}
+spec:
+  completions: ${replicas}
+  parallelism: ${replicas}
+  completionMode: Indexed
+  template:
+    spec:
+      restartPolicy: Never
+      initContainers:
+      - {name: fetch, image: 'fetch:1'}
+      - {name: proxy, image: 'proxy:1', restartPolicy: Always}
+      containers:
+      - {name: main, image: 'main:1'}
+      - {name: side, image: 'side:1'}
+"""
+WISHES = replace(wishes.WISHES, templates={**BUILT_IN, "several": read_template("several", SEVERAL, Rules())})
 
 
 @pytest.fixture(params=[False, True], ids=["directly", "through-karmada"])
@@ -57,19 +82,20 @@ def under(made: Under) -> BackendUnderTest:
     return made.made()
 
 
-def running(under: BackendUnderTest) -> tuple[KubernetesCluster, Deployment]:
+def running(under: BackendUnderTest, template: str = "job") -> tuple[KubernetesCluster, Deployment]:
     """Deploy something, until it runs."""
     watch, deployment = Watch(under), deploy(under)
+    deployment = replace(deployment, spec=replace(deployment.spec, template=template))
     list(under.backend.send([deployment]))
     watch.until_phase(deployment, CopyPhase.RUNNING)
     assert isinstance(under.backend, KubernetesCluster)
     return under.backend, deployment
 
 
-def write(server: ApiServer, text: str, at_ns: int | None = None) -> None:
+def write(server: ApiServer, text: str, at_ns: int | None = None, container: str = "") -> None:
     """Have the only pod of Seaway's write lines."""
     (pod,) = server.list(PODS, "seaway")
-    server.write_log("seaway", pod["metadata"]["name"], text, at_ns=at_ns)
+    server.write_log("seaway", pod["metadata"]["name"], text, container, at_ns)
 
 
 def test_of_a_long_log_the_end_is_kept(
@@ -105,9 +131,9 @@ class Follower:
         self._cluster = cluster
         self._deployment = deployment
 
-    def begin(self, tail: int = 100) -> Future[None]:
+    def begin(self, tail: int = 100, container: str = "") -> Future[None]:
         """Follow it."""
-        return self._cluster.follow_log(self._deployment.name, 0, tail, self.place, self.give)
+        return self._cluster.follow_log(self._deployment.name, 0, tail, self.place, self.give, container)
 
     def give(self, lines: Sequence[LogLine]) -> None:
         """Take lines."""
@@ -143,6 +169,22 @@ def test_a_follower_that_was_cut_off_has_every_line_once(under: BackendUnderTest
         server.cut_logs()
         following.result(10)
     assert follower.begin().cancel()
+
+
+def test_each_container_is_read_for_itself(under: BackendUnderTest, server: ApiServer) -> None:
+    """Sidecars, and what ended before the others began, too; where none is named the first of the others is read."""
+    cluster, deployment = running(under, "several")
+    for name in ("main", "side", "proxy", "fetch"):
+        write(server, f"by {name}", container=name)
+        assert list(cluster.logs(deployment.name, 0, 10, name)) == [f"by {name}"]
+        follower = Follower(cluster, deployment)
+        following = follower.begin(container=name)
+        wait(lambda: bool(follower.lines), f"the line of {name}")  # noqa: B023  # it is called before the next
+        following.cancel()
+        assert follower.lines == [f"by {name}"]
+    assert list(cluster.logs(deployment.name, 0, 10)) == ["by main"]
+    with pytest.raises(NoContainerError, match="no container 'gone'; there is main, side, proxy, fetch"):
+        cluster.logs(deployment.name, 0, 10, "gone")
 
 
 def test_a_pod_that_was_made_anew_is_read_from_its_start(under: BackendUnderTest, server: ApiServer) -> None:

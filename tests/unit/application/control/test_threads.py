@@ -59,7 +59,7 @@ class Scripted:
         """Make none."""
         return []
 
-    def logs(self, copy: str, replica: int, tail: int) -> Iterator[str]:
+    def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
         """Keep none."""
         return iter(())
 

@@ -41,6 +41,8 @@ class Seen:
         Of Seaway's own: how the replica does.
     containers
         Of Seaway's own: what runs in it, sidecars last.
+    before
+        Of Seaway's own: names of what runs in it before those do, and ends.
     leaves
         Whether it is being deleted.
     wants
@@ -69,6 +71,7 @@ class Seen:
     leaves: bool = False
     wants: str = ""
     holders: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
     resource_version: str = field(default="", compare=False)
 
     @property
@@ -117,6 +120,7 @@ def see(pod: PodObject, view: PodView, namespace: str) -> Seen:
         bool(meta.deletion_timestamp),
         pod.spec.node_selector.get(HOSTNAME, ""),
         _holders(pod, view.held),
+        tuple(intern(each.name) for each in pod.spec.init_containers if not each.sidecar),
         meta.resource_version,
     )
 

@@ -104,15 +104,18 @@ class LogBook:
         meta, spec = pod["metadata"], pod["spec"]
         if not spec.get("nodeName"):
             return b""
+        early = [one["name"] for one in spec.get("initContainers") or ()]
         names = [one["name"] for one in spec["containers"]]
         name = query.get("container") or (names[0] if len(names) == 1 else "")
         if not name:
             listed = " ".join(names)
             raise bad_request(f"a container name must be specified for pod {meta['name']}, choose one of: [{listed}]")
-        if name not in names:
+        if name not in (*names, *early):
             raise bad_request(f"container {name} is not valid for pod {meta['name']}")
         statuses = {one["name"]: one for one in (pod.get("status") or {}).get("containerStatuses") or ()}
         waiting = statuses.get(name, {}).get("state", {}).get("waiting")
+        if name in early:  # those have ended, or go on beside the others
+            statuses.setdefault(name, {})
         if name not in statuses or (waiting and not statuses[name].get("restartCount")):
             reason = (waiting or {}).get("reason", "ContainerCreating")
             why = "trying and failing to pull image" if reason == "ImagePullBackOff" else f"waiting to start: {reason}"
