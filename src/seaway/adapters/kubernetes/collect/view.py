@@ -9,8 +9,8 @@ from typing import TypeVar
 from seaway.adapters.kubernetes.collect.attempts import Attempts, Place
 from seaway.adapters.kubernetes.collect.denials import Attempt, Denial
 from seaway.adapters.kubernetes.collect.health import Health
-from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.adapters.kubernetes.collect.holds import Hold
+from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.adapters.kubernetes.collect.news import News
 from seaway.adapters.kubernetes.collect.nodes import NODE, SLICE, Nodes, Step, is_same
 from seaway.adapters.kubernetes.collect.ours import attempt_of, marks_broken
@@ -311,12 +311,12 @@ class ClusterView:
         with self._news.lock:
             self._attempts.denials.allow(source)
 
-    def broken(self, what: str, found: Broken) -> None:
     def hold(self, key: Attempt, source: str, hold: Hold | None) -> None:
         """Take what a source says holds an attempt back here; None for nothing, any more."""
         with self._news.lock:
             self._attempts.holds.put(key, source, hold)
 
+    def broken(self, what: str, found: Broken) -> None:
         """Forget what was known of an object that cannot be read; say so once, and count it while that lasts.
 
         An object of an attempt stays what it was last known for: it is there, and has to be removed one day.
