@@ -98,14 +98,15 @@ def nodes_of(cluster: int) -> st.SearchStrategy[Node]:
     """States that a node of a cluster may be in."""
     return st.sampled_from(NAMES).flatmap(
         lambda name: st.builds(
-            lambda devices, cpu, ready, taints, zone: node(
-                *devices, name=name, cpu_milli=cpu, ready=ready, taints=taints, labels={"zone": zone}
+            lambda devices, cpu, ready, taints, zone, pods: node(
+                *devices, name=name, cpu_milli=cpu, ready=ready, taints=taints, labels={"zone": zone}, pods=pods
             ),
             devices_of(cluster, name),
             st.sampled_from((6_000, 24_000, 64_000)),
             st.sampled_from((True, True, True, False)),
             st.sampled_from(((), (), (RESERVED,))),
             st.sampled_from(("a", "b")),
+            st.sampled_from((None, None, 1, 3)),
         )
     )
 
@@ -242,7 +243,8 @@ class History:
             return
         assert not taken
         self.nodes[cluster, each.name] = each
-        if before and each.cpu_milli < before.cpu_milli:
+        fewer_pods = before and each.pods is not None and (before.pods is None or each.pods < before.pods)
+        if fewer_pods or (before and each.cpu_milli < before.cpu_milli):
             self.shrunk.add((cluster, each.name))
         self.shrunk.update(device.uuid for device in each.devices if device.memory_mib == 30_000)
 

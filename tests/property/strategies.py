@@ -31,11 +31,11 @@ DEVICES: tuple[Callable[[], Device], ...] = (
 
 
 def nodes() -> st.SearchStrategy[Node]:
-    """Nodes with up to four devices; a few closed, tainted or short of CPU."""
+    """Nodes with up to four devices; a few closed, tainted, short of CPU or with room for few pods."""
     devices = st.lists(st.sampled_from(DEVICES), max_size=4).map(lambda kinds: [kind() for kind in kinds])
     return st.builds(
-        lambda parts, cpu, memory, ready, taints, zone: node(
-            *parts, cpu_milli=cpu, memory_mib=memory, ready=ready, taints=taints, labels={"zone": zone}
+        lambda parts, cpu, memory, ready, taints, zone, pods: node(
+            *parts, cpu_milli=cpu, memory_mib=memory, ready=ready, taints=taints, labels={"zone": zone}, pods=pods
         ),
         devices,
         st.sampled_from((6_000, 24_000, 64_000)),
@@ -43,6 +43,7 @@ def nodes() -> st.SearchStrategy[Node]:
         st.sampled_from((True, True, True, False)),
         st.sampled_from(((), (), (RESERVED,))),
         st.sampled_from(("a", "b")),
+        st.sampled_from((None, None, None, 0, 1, 3)),
     )
 
 

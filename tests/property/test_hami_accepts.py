@@ -1,7 +1,8 @@
 """Every placement that Seaway makes is one that HAMi would accept, and what HAMi would accept Seaway places.
 
 HAMi's rules for NVIDIA cards (v2.10) are written down here once more, from notes on its source, and share nothing with
-the engine's: the two know of each other only what the cluster's objects say.
+the engine's: the two know of each other only what the cluster's objects say. Kubernetes' rule that a node takes so many
+pods, whatever they ask for (NodeResourcesFit), goes with them.
 
 Where the rule sets differ on purpose, and what is drawn here leaves out, Seaway placing nothing where HAMi would:
 
@@ -42,7 +43,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, DeviceRules, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
 from seaway.scheduling.booking import Booking, bookings
-from seaway.scheduling.columns import DEVICE_CORE_FREE, DEVICE_MEMORY_FREE, DEVICE_SLOTS_FREE
+from seaway.scheduling.columns import DEVICE_CORE_FREE, DEVICE_MEMORY_FREE, DEVICE_SLOTS_FREE, NODE_PODS_FREE
 from seaway.scheduling.engine import decide
 from seaway.scheduling.policies import PolicyOptions, make_policy
 from seaway.scheduling.queue import JobQueue
@@ -120,10 +121,17 @@ class RefusedError(Exception):
 
 
 class Hami:
-    """HAMi's scheduler, with books of its own."""
+    """HAMi's scheduler, with books of its own.
 
-    def __init__(self, nodes: Mapping[str, list[Card]]) -> None:
+    Attributes
+    ----------
+    most
+        How many pods each node takes; None for any number.
+    """
+
+    def __init__(self, nodes: Mapping[str, list[Card]], most: Mapping[str, int | None]) -> None:
         self.nodes = nodes
+        self.most = most
         self.held: dict[str, tuple[str, list[list[Taken]]]] = {}
 
     def place(self, name: str, pod: Json, among: Sequence[str]) -> str:
@@ -137,6 +145,10 @@ class Hami:
             reasons.append(f"{node}: {found}")
         raise RefusedError("; ".join(reasons))
 
+    def pods(self, node: str) -> int:
+        """Count the pods of a node."""
+        return sum(where == node for where, _ in self.held.values())
+
     def used(self, node: str) -> dict[str, list[Taken]]:
         """Return what is held of each card of a node."""
         used: dict[str, list[Taken]] = {card.uuid: [] for card in self.nodes[node]}
@@ -147,6 +159,9 @@ class Hami:
 
     def fit(self, node: str, pod: Json) -> list[list[Taken]] | str:
         """Return what the containers of a pod would hold on a node, or why they cannot (rule 17)."""
+        most = self.most[node]
+        if most is not None and self.pods(node) >= most:
+            return "Too many pods"
         used = self.used(node)
         given: list[list[Taken]] = []
         for container in pod["spec"]["containers"]:
@@ -332,9 +347,10 @@ def written(profile: Json) -> Json:
     return {key: profile[key] for key in ("name", "memoryMB", "core", "sliceCount")} | {"placements": places}
 
 
-def node_object(name: str, found: Sequence[Card], *, lines: bool) -> Json:
-    """Write a node."""
+def node_object(name: str, found: Sequence[Card], most: int | None, *, lines: bool) -> Json:
+    """Write a node that takes so many pods."""
     amounts = {"cpu": "256", "memory": "2Ti", "nvidia.com/gpu": str(sum(card.count for card in found))}
+    amounts |= {} if most is None else {"pods": str(most)}
     cordoned = ",".join(card.uuid for card in found if card.cordoned)
     annotations = {"hami.io/node-nvidia-register": register(found, lines=lines)}
     return {
@@ -369,7 +385,7 @@ def pod_object(name: str, pod: Json, node: str, containers: list[list[Taken]], p
         for place, each in enumerate(container)
         if each.profile
     ]
-    notes = {"hami.io/vgpu-node": node, "hami.io/vgpu-devices-allocated": record}
+    notes = {"hami.io/vgpu-node": node, "hami.io/vgpu-devices-allocated": record} if any(containers) else {}
     if instances:
         notes["hami.io/vgpu-mig-allocations"] = json.dumps(instances)
     meta = pod["metadata"]
@@ -457,6 +473,7 @@ STEPS = st.lists(
     min_size=4,
     max_size=20,
 )
+MOST_PODS = st.sampled_from((None, 110, 6, 3, 2, 1))
 FLEETS = st.integers(1, 3).flatmap(lambda count: st.tuples(*(cards(f"node{at}") for at in range(count))))
 
 T = TypeVar("T", bound=Part)
@@ -481,15 +498,18 @@ def note(text: str) -> None:
 class World:
     """A cluster with HAMi, as Seaway sees it, and what Seaway has placed there."""
 
-    def __init__(self, fleet: Sequence[list[Card]], lines: Sequence[bool], policy: str) -> None:
-        self.hami = Hami({f"node{at}": found for at, found in enumerate(fleet)})
+    def __init__(
+        self, fleet: Sequence[list[Card]], lines: Sequence[bool], policy: str, most: Sequence[int | None] = (None,) * 3
+    ) -> None:
+        nodes = {f"node{at}": found for at, found in enumerate(fleet)}
+        self.hami = Hami(nodes, dict(zip(nodes, most, strict=False)))
         self.policy = make_policy(policy, PolicyOptions())
         self.view = ClusterView(Cluster("alpha"), Health(()), lambda _, __: None)
         self.fleet = LiveFleet()
         self.fleet.know(["alpha"], 0)
         self.cursor = ""
         self.jobs: dict[str, tuple[Booking, list[str]]] = {}
-        self.strangers: list[str] = []
+        self.strangers: dict[str, Json] = {}
         self.number = 0
         self.lines = [plain and found[0].mode != "mig" for plain, found in zip(lines, fleet, strict=False)]
         for at in range(len(fleet)):
@@ -500,7 +520,8 @@ class World:
     def show(self, at: int) -> None:
         """Have a node seen as it is."""
         name = f"node{at}"
-        self.view.put_node(decoded(node_object(name, self.hami.nodes[name], lines=self.lines[at]), NodeObject))
+        written = node_object(name, self.hami.nodes[name], self.hami.most[name], lines=self.lines[at])
+        self.view.put_node(decoded(written, NodeObject))
 
     def hear(self) -> None:
         """Have the fleet told what changed in the cluster."""
@@ -525,12 +546,19 @@ class World:
             for pod in pods:
                 del self.hami.held[pod]
         elif what == "leave" and self.strangers:
-            name = self.strangers.pop(which % len(self.strangers))
-            del self.hami.held[name]
-            self.view.drop_pod(f"default/{name}")
-            self.hear()
+            self.leave(list(self.strangers)[which % len(self.strangers)], stays=which % 2 == 0)
         elif what == "turn":
             self.turn(which[0], health=which[1])
+
+    def leave(self, name: str, *, stays: bool) -> None:
+        """Have somebody else's pod end, and its object stay or go with it."""
+        del self.hami.held[name]
+        body = self.strangers.pop(name)
+        if stays:
+            self.view.put_pod(decoded({**body, "status": {"phase": "Succeeded"}}, PodObject))
+        else:
+            self.view.drop_pod(f"default/{name}")
+        self.hear()
 
     def turn(self, which: int, *, health: bool) -> None:
         """Have a card fall ill or get well, or somebody cordon it or take that back."""
@@ -550,12 +578,9 @@ class World:
             node = self.hami.place(name, pod, list(self.hami.nodes))
         except RefusedError:
             return
-        if not any(self.hami.held[name][1]):
-            del self.hami.held[name]
-            return
         body = pod_object(name, pod, node, self.hami.held[name][1], "Running")
         self.view.put_pod(decoded(body, PodObject))
-        self.strangers.append(name)
+        self.strangers[name] = body
         self.hear()
 
     def submit(self, spec: JobSpec) -> None:
@@ -641,7 +666,9 @@ class World:
         """Seaway's books say the same as HAMi's, and nothing in them is beyond what a card has."""
         snapshot = self.fleet.snapshot
         for node, found in self.hami.nodes.items():
-            used = self.hami.used(node)
+            used, most = self.hami.used(node), self.hami.most[node]
+            pods_free = snapshot.arrays.nodes[NODE_PODS_FREE, snapshot.node_index["alpha", node]]
+            assert most is None or most - pods_free == self.hami.pods(node) <= most
             for card in found:
                 there = used[card.uuid]
                 free = snapshot.arrays.devices[:, snapshot.device_index[card.uuid]]
@@ -687,12 +714,16 @@ def nodes_of(pod: Json) -> list[str]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @settings(max_examples=EXAMPLES)
-@given(fleet=FLEETS, lines=st.tuples(*[st.booleans()] * 3), steps=STEPS)
+@given(fleet=FLEETS, lines=st.tuples(*[st.booleans()] * 3), most=st.tuples(*[MOST_PODS] * 3), steps=STEPS)
 def test_what_seaway_places_hami_accepts(
-    policy: str, fleet: Sequence[list[Card]], lines: Sequence[bool], steps: Sequence[Step]
+    policy: str,
+    fleet: Sequence[list[Card]],
+    lines: Sequence[bool],
+    most: Sequence[int | None],
+    steps: Sequence[Step],
 ) -> None:
     """Whatever else is there, HAMi takes every pod where Seaway put it, and has no room where Seaway has none."""
-    world = World(fleet, lines, policy)
+    world = World(fleet, lines, policy, most)
     for step in steps:
         world.take(step)
         world.books_agree()

@@ -20,6 +20,7 @@ from seaway.scheduling.columns import (
     NODE_CLUSTER,
     NODE_CPU_FREE,
     NODE_MEMORY_FREE,
+    NODE_PODS_FREE,
     PLAN_NODE,
 )
 from seaway.scheduling.encode import link_meets
@@ -82,7 +83,7 @@ def test_nothing_is_given_twice(name: str, level: Level, fleet: Fleet, queue: li
     """No device, node or link is ever promised beyond what it has."""
     arrays = planned(fleet, queue, name, level).snapshot.arrays
     assert (arrays.devices[[DEVICE_MEMORY_FREE, DEVICE_CORE_FREE, DEVICE_SLOTS_FREE]] >= 0).all()
-    assert (arrays.nodes[[NODE_CPU_FREE, NODE_MEMORY_FREE]] >= 0).all()
+    assert (arrays.nodes[[NODE_CPU_FREE, NODE_MEMORY_FREE, NODE_PODS_FREE]] >= 0).all()
     assert (arrays.bandwidth >= 0).all()
 
 

@@ -35,6 +35,7 @@ from seaway.scheduling.columns import (
     NODE_MEMORY,
     NODE_MEMORY_FREE,
     NODE_OPEN,
+    NODE_PODS_FREE,
 )
 from seaway.scheduling.engine import decide
 from seaway.scheduling.kernels.book import refresh_all
@@ -141,7 +142,7 @@ def test_nothing_that_did_not_shrink_is_given_twice(fleet: Fleet, past: list[Cha
         told.go(change)
         arrays = told.snapshot.arrays
         for at, n in told.snapshot.node_index.items():
-            assert at in told.shrunk or arrays.nodes[NODE_CPU_FREE, n] >= 0
+            assert at in told.shrunk or (arrays.nodes[[NODE_CPU_FREE, NODE_PODS_FREE], n] >= 0).all()
         for uuid, d in told.snapshot.device_index.items():
             if uuid not in told.shrunk:
                 assert (arrays.devices[[DEVICE_MEMORY_FREE, DEVICE_SLOTS_FREE], d] >= 0).all()

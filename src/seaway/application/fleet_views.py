@@ -121,6 +121,7 @@ def _node(
         Amount(node.cpu_milli, cpu_milli),
         Amount(node.memory_mib, memory_mib),
         tuple(_device(cluster, node.name, device, slices[device.uuid]) for device in node.devices),
+        None if node.pods is None else Amount(node.pods, len(held) + sum(pod.pods for pod in others)),
     )
 
 

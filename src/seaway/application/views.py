@@ -128,6 +128,8 @@ class NodeView:
         Whether it takes new work: its cluster says so, and it is not cordoned.
     cordon
         Who keeps new work away from it, if anybody.
+    pods
+        How many it takes; None where it does not say.
     """
 
     cluster: str
@@ -137,6 +139,7 @@ class NodeView:
     cpu_milli: Amount
     memory_mib: Amount
     devices: tuple[DeviceView, ...] = ()
+    pods: Amount | None = None
 
 
 @dataclass(frozen=True, slots=True)

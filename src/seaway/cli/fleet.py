@@ -121,10 +121,19 @@ def _nodes(body: Body, *, wide: bool) -> RenderableType:
         Column("TAKEN", lambda each: _small_bars(each["devices"])),
         Column("CPU", lambda each: level(each["cpu_milli"], cores), drop=5),
         Column("MEMORY", lambda each: level(each["memory_mib"], gib), drop=6, wide=True),
+        Column("PODS", _pods, right=True, drop=6, wide=True),
         Column("SLICES", lambda each: str(sum(len(one["slices"]) for one in each["devices"])), right=True, drop=2),
         Column("CORDON", _cordon, cut=True, drop=3),
     )
     return Rows(columns, body["nodes"], wide=wide)
+
+
+def _pods(node: Body) -> str:
+    """Say how many pods a node has and takes; servers of old, and nodes that take any number, do not."""
+    from seaway.cli.words import NONE
+
+    pods = node.get("pods")
+    return f"{pods['used']}/{pods['total']}" if pods else NONE
 
 
 def _devices(body: Body, *, wide: bool) -> RenderableType:

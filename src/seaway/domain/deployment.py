@@ -165,6 +165,8 @@ class Occupant:
         What it takes of its node besides.
     containers
         Which container holds each of the slices, in their order; empty where that cannot be told.
+    pods
+        How many of the pods that its node takes it is: 0 once it has ended and only holds devices.
     """
 
     name: str
@@ -173,3 +175,4 @@ class Occupant:
     cpu_milli: int = 0
     memory_mib: int = 0
     containers: tuple[str, ...] = ()
+    pods: int = 1

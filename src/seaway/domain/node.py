@@ -75,6 +75,8 @@ class Node:
         As in Kubernetes.
     ready
         False when the node does not answer or is cordoned: it takes no new work.
+    pods
+        How many pods it takes; None where nobody says, which is as many as come.
     """
 
     name: str
@@ -84,8 +86,9 @@ class Node:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     ready: bool = True
+    pods: int | None = None
 
     def __post_init__(self) -> None:
         """Reject negative capacity."""
-        if self.cpu_milli < 0 or self.memory_mib < 0:
-            raise RejectedError(f"node {self.name!r}: CPU and memory may not be negative")
+        if self.cpu_milli < 0 or self.memory_mib < 0 or (self.pods or 0) < 0:
+            raise RejectedError(f"node {self.name!r}: CPU, memory and pods may not be negative")

@@ -21,6 +21,7 @@ from seaway.scheduling.columns import (
     PLAN_DEMAND,
     PLAN_JOB,
     PLAN_NODE,
+    PLAN_PODS,
     PLAN_REPLICA,
     PLAN_ROWS,
     PLAN_SLICE_END,
@@ -87,19 +88,25 @@ def book(snapshot: Snapshot, job: Job, placements: Sequence[Placement]) -> Booki
     Nodes and devices that the snapshot does not have hold nothing, and so do links from a gateway that it
     does not have.
     """
-    return book_all(snapshot, ((job, placements),))[0]
+    return book_all(snapshot, ((job, placements, 1),))[0]
 
 
-def book_all(snapshot: Snapshot, held: Iterable[tuple[Job, Sequence[Placement]]]) -> list[Booking]:
-    """Book jobs one after the other, as `book` does; a thousand take half the time together."""
+def book_all(snapshot: Snapshot, held: Iterable[tuple[Job, Sequence[Placement], int]]) -> list[Booking]:
+    """Book jobs one after the other, as `book` does; a thousand take half the time together.
+
+    Parameters
+    ----------
+    held
+        Jobs, their placements, and how many pods each of these stands for.
+    """
     lines: list[list[int]] = []
     taken: list[tuple[int, int, int, int, int]] = []
     ends = [(0, 0)]
     gateways = {"", *(gateway.name for gateway in snapshot.fleet.gateways)}
-    for job, placements in held:
+    for job, placements, pods in held:
         known = job.demand.gateway in gateways
         demand = snapshot.demands.line(job.demand if known else replace(job.demand, gateway="", network=NO_NEED))
-        _write(snapshot, demand, placements, lines, taken)
+        _write(snapshot, demand, placements, pods, lines, taken)
         ends.append((len(lines), len(taken)))
     plan = np.array(lines, np.int64).reshape(-1, PLAN_ROWS)
     slices = np.array(taken, np.int32).reshape(-1, SLICE_ROWS)
@@ -111,6 +118,7 @@ def _write(
     snapshot: Snapshot,
     demand: int,
     placements: Sequence[Placement],
+    pods: int,
     lines: list[list[int]],
     taken: list[tuple[int, int, int, int, int]],
 ) -> None:
@@ -120,7 +128,7 @@ def _write(
         n = snapshot.node_index.get((placement.cluster, placement.node), -1)
         line = [0] * PLAN_ROWS
         line[PLAN_REPLICA], line[PLAN_DEMAND], line[PLAN_NODE] = placement.replica, demand, n
-        line[PLAN_SLICE_FIRST] = len(taken)
+        line[PLAN_SLICE_FIRST], line[PLAN_PODS] = len(taken), pods
         if n >= 0:
             taken += _slices(snapshot, placement.slices)
             line[PLAN_BANDWIDTH] = _bandwidth(snapshot, demand, n, paid)

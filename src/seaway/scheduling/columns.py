@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# Nodes, shape (NODE_ROWS, N). Everything from `NODE_ROOM_MEMORY` down is derived from the devices.
+# Nodes, shape (NODE_ROWS, N). From `NODE_ROOM_MEMORY` down to `NODE_TAKES` all is derived.
 NODE_CLUSTER: Final = 0
 NODE_OPEN: Final = 1
 """1 while the node takes new work."""
@@ -20,24 +20,29 @@ NODE_CPU: Final = 2
 NODE_CPU_FREE: Final = 3
 NODE_MEMORY: Final = 4
 NODE_MEMORY_FREE: Final = 5
-NODE_DEVICE_FIRST: Final = 6
-NODE_DEVICE_END: Final = 7
+NODE_PODS: Final = 6
+"""How many pods the node takes; as many as a column holds where nobody says."""
+NODE_PODS_FREE: Final = 7
+NODE_DEVICE_FIRST: Final = 8
+NODE_DEVICE_END: Final = 9
 """One past the node's last device."""
-NODE_ROOM_MEMORY: Final = 8
+NODE_ROOM_MEMORY: Final = 10
 """Most free memory on one device that has a slot left; -1 without such a device."""
-NODE_ROOM_CORE: Final = 9
+NODE_ROOM_CORE: Final = 11
 """Most free cores on one device that has a slot left; -1 without such a device."""
-NODE_ROOM_WHOLE: Final = 10
+NODE_ROOM_WHOLE: Final = 12
 """At least as many as the devices that could take a demand for a whole device."""
-NODE_GPU_MEMORY: Final = 11
-NODE_GPU_MEMORY_FREE: Final = 12
-NODE_GPU_CORE: Final = 13
-NODE_GPU_CORE_FREE: Final = 14
-NODE_LEFT: Final = 15
+NODE_GPU_MEMORY: Final = 13
+NODE_GPU_MEMORY_FREE: Final = 14
+NODE_GPU_CORE: Final = 15
+NODE_GPU_CORE_FREE: Final = 16
+NODE_LEFT: Final = 17
 """What is left, in CPU milli with a device worth 16,000: the key of best fit."""
-NODE_MOVED: Final = 16
+NODE_TAKES: Final = 18
+"""1 while the node is open and has room for another pod."""
+NODE_MOVED: Final = 19
 """Where the node's figures went when its devices were exchanged; -1 while they are here."""
-NODE_ROWS: Final = 17
+NODE_ROWS: Final = 20
 
 CPU_PER_GPU_MILLI: Final = 16
 """CPU milli that best fit holds equal to one thousandth of a device: 128,000 / 8,000."""
@@ -163,7 +168,9 @@ PLAN_COPY: Final = 7
 """Which copy of the job the replica belongs to; 0 but for policies that copy whole jobs."""
 PLAN_LINK_MISSED: Final = 8
 """1 where the replica holds resources although its cluster's link misses the demand."""
-PLAN_ROWS: Final = 9
+PLAN_PODS: Final = 9
+"""How many pods the line stands for: one, but for what pods of others hold of a node, which is one line."""
+PLAN_ROWS: Final = 10
 
 # Slices of decisions, shape (S, SLICE_ROWS).
 SLICE_DEVICE: Final = 0

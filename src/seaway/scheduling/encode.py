@@ -49,6 +49,8 @@ from seaway.scheduling.columns import (
     NODE_MEMORY_FREE,
     NODE_MOVED,
     NODE_OPEN,
+    NODE_PODS,
+    NODE_PODS_FREE,
     NODE_ROWS,
 )
 from seaway.scheduling.state import FleetArrays, Int32, Int64, UInt8
@@ -129,11 +131,12 @@ def open_clusters(clusters: int) -> UInt8:
 
 def encode_node(column: Int32, node: Node) -> None:
     """Write an empty node's own figures into its column."""
-    _check(f"node {node.name!r}", node.cpu_milli, node.memory_mib)
+    _check(f"node {node.name!r}", node.cpu_milli, node.memory_mib, node.pods or 0)
     column[NODE_OPEN] = node.ready
     column[NODE_MOVED] = -1
     column[NODE_CPU] = column[NODE_CPU_FREE] = node.cpu_milli
     column[NODE_MEMORY] = column[NODE_MEMORY_FREE] = node.memory_mib
+    column[NODE_PODS] = column[NODE_PODS_FREE] = LARGEST if node.pods is None else node.pods
 
 
 def encode_device(column: Int32, device: Device, geometries: dict[tuple[MigProfile, ...], int]) -> None:

@@ -7,6 +7,7 @@ free, and what left it can still be released.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 import numpy as np
 
@@ -41,6 +42,8 @@ from seaway.scheduling.columns import (
     NODE_MEMORY_FREE,
     NODE_MOVED,
     NODE_OPEN,
+    NODE_PODS,
+    NODE_PODS_FREE,
     NODE_ROWS,
 )
 from seaway.scheduling.encode import encode_bandwidth, encode_device, encode_geometries, encode_node
@@ -48,7 +51,7 @@ from seaway.scheduling.kernels.book import refresh_changed
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.state import Int32
 
-NODE_PAIRS = ((NODE_CPU, NODE_CPU_FREE), (NODE_MEMORY, NODE_MEMORY_FREE))
+NODE_PAIRS = ((NODE_CPU, NODE_CPU_FREE), (NODE_MEMORY, NODE_MEMORY_FREE), (NODE_PODS, NODE_PODS_FREE))
 DEVICE_PAIRS = (
     (DEVICE_MEMORY, DEVICE_MEMORY_FREE),
     (DEVICE_CORE, DEVICE_CORE_FREE),
@@ -215,7 +218,7 @@ def _exchange(snapshot: Snapshot, n: int, cluster: int, node: Node) -> int:
             arrays.devices[DEVICE_MIG_USED, d] = arrays.devices[DEVICE_MIG_USED, source]
             arrays.devices[DEVICE_MOVED, source] = d
     _count_in(snapshot, n, -1)
-    arrays.nodes[[NODE_CPU, NODE_CPU_FREE, NODE_MEMORY, NODE_MEMORY_FREE, NODE_OPEN], n] = 0
+    arrays.nodes[[*chain.from_iterable(NODE_PAIRS), NODE_OPEN], n] = 0
     for d in _devices_of(snapshot, n):
         arrays.devices[DEVICE_OPEN, d] = 0
     arrays.nodes[NODE_MOVED, n] = fresh

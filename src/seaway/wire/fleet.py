@@ -153,6 +153,8 @@ class NodeOut(Shown):
     cordon: CordonOut | None
     cpu_milli: AmountOut
     memory_mib: AmountOut
+    pods: AmountOut | None
+    """How many it takes, whoever's they are; null where it does not say."""
     devices: list[DeviceOut]
 
 
@@ -283,6 +285,7 @@ def node_fields(view: NodeView, seen_by: str) -> dict[str, Any]:
         "cordon": None if view.cordon is None else cordon_fields(view.cordon),
         "cpu_milli": amount_fields(view.cpu_milli),
         "memory_mib": amount_fields(view.memory_mib),
+        "pods": None if view.pods is None else amount_fields(view.pods),
         "devices": [device_fields(each, seen_by) for each in view.devices],
     }
 

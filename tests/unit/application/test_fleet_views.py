@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from seaway.application.views import Amount, ClusterState
 from seaway.domain.deployment import Occupant
 from seaway.domain.placement import DeviceSlice
@@ -82,3 +84,9 @@ def test_what_pods_of_others_hold_is_shown_and_summed_up() -> None:
     seen = next(each for each in made.plane.overview.nodes("alpha") if each.name == node.name)
     assert seen.memory_mib.used == 256
     assert [each.job for each in seen.devices[0].slices] == ["kube-system/agent"]
+    assert seen.pods is None
+    live.tell(replace(cluster, nodes=(replace(node, pods=110), *cluster.nodes[1:])))
+    made.submit()
+    made.plane.run(5)
+    seen = next(each for each in made.plane.overview.nodes() if each.name == node.name and each.pods)
+    assert seen.pods == Amount(110, 2)

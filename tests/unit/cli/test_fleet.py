@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from seaway.cli.fleet import _devices
+from seaway.cli.fleet import _devices, _nodes
 
 
 def device(index: int, used: dict[str, Any] | None) -> dict[str, Any]:
@@ -50,3 +50,16 @@ def test_where_nothing_is_measured_there_are_no_such_columns() -> None:
     old = {key: value for key, value in device(0, None).items() if key != "used"}
     assert "USED" not in printed(device(0, None))[0]
     assert "USED" not in printed(old)[0]
+
+
+def test_a_wide_table_of_nodes_has_their_pods() -> None:
+    """Those it has and those it takes; a dash where the node, or a server of old, does not say."""
+    plain = {"cluster": "east", "name": "host1", "ready": True, "cordon": None, "devices": []}
+    amounts = {name: {"total": 1000, "used": 0, "free": 1000} for name in ("cpu_milli", "memory_mib")}
+    told = {**plain, **amounts, "pods": {"total": 110, "used": 14, "free": 96}}
+    out = io.StringIO()
+    table = _nodes({"nodes": [told, {**told, "pods": None}, {**plain, **amounts}]}, wide=True)
+    Console(file=out, width=160, highlight=False).print(table)
+    head, *rows = out.getvalue().splitlines()
+    assert "PODS" in head
+    assert ["14/110" in row for row in rows] == [True, False, False]

@@ -143,8 +143,8 @@ def test_jobs_booked_together_are_booked_as_one_by_one() -> None:
     before = state(together)
     plan = decide(apart.copy(), JobQueue(apart, JOBS), make_profile("bestfit"))
     places = list(plan.placements())
-    held = [(each, [place for place in places if place.job == each.name]) for each in JOBS]
-    one_by_one = [book(apart, each, placed) for each, placed in held]
+    held = [(each, [place for place in places if place.job == each.name], 1) for each in JOBS]
+    one_by_one = [book(apart, each, placed) for each, placed, _ in held]
     at_once = book_all(together, held)
     same(apart, together)
     for one, other in zip(one_by_one, at_once, strict=True):

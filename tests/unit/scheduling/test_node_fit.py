@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from seaway.domain.node import Taint, TaintEffect, Toleration
+from seaway.domain.placement import Placement
+from seaway.scheduling.booking import book_all
+from seaway.scheduling.engine import decide
 from seaway.scheduling.plugins.node_labels import NodeLabels
 from seaway.scheduling.plugins.taint_toleration import TaintToleration
+from seaway.scheduling.policies import make_policy
+from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.update import put_node
-from seaway.testing.builders import cluster, job, node
+from seaway.testing.builders import cluster, gpu, job, node
 from tests.unit.scheduling.asking import cycle_for, place, refusals, snapshot_of
 
 REFUSED = "the job was refused there"
 SPOT = Taint("spot", "yes")
+FULL = "no room for another pod"
 
 
 @pytest.mark.parametrize(
@@ -113,6 +120,42 @@ def test_cpu_and_memory(asked: dict[str, Any], reason: str) -> None:
     snapshot = snapshot_of(node(cpu_milli=1_000, memory_mib=100))
     place(snapshot, job(cpu_milli=400, memory_mib=30))
     assert refusals(snapshot, job(**asked)) == [reason]
+
+
+@pytest.mark.parametrize(("pods", "reason"), [(None, ""), (3, ""), (2, FULL), (1, FULL), (0, FULL)])
+def test_pods(pods: int | None, reason: str) -> None:
+    """A node takes as many pods as it says, and any number where it says none."""
+    snapshot = snapshot_of(cluster(node(name="n", pods=pods), name="c"))
+    held = book_all(snapshot, [(job("others"), [Placement("others", 0, "c", "n")], 2)])
+    assert refusals(snapshot, job()) == [reason]
+    held[0].release(snapshot)
+    assert refusals(snapshot, job()) == ([FULL] if pods == 0 else [""])
+
+
+def test_a_node_full_of_pods_says_so_first() -> None:
+    """No smaller job would fit there, so that what else it lacks is not the reason."""
+    assert refusals(snapshot_of(node(pods=0, cpu_milli=1)), job(cpu_milli=2, memory_mib=10**6)) == [FULL]
+
+
+def test_replicas_of_a_gang_count_against_each_other() -> None:
+    """A gang goes where all its pods are taken, and nowhere when its nodes do not take them all."""
+    snapshot = snapshot_of(cluster(node(name="n", pods=2), node(name="m", pods=1), name="c"))
+    assert place(snapshot, job(replicas=4, gang=True)) == []
+    assert sorted(each.node for each in place(snapshot, job(replicas=3, gang=True))) == ["m", "n", "n"]
+    assert refusals(snapshot, job()) == [FULL, FULL]
+
+
+def test_a_node_that_comes_to_take_fewer_pods_keeps_those_it_has() -> None:
+    """What is on it stays; another is taken once enough of them left."""
+    snapshot = snapshot_of(cluster(node(name="n", pods=2), name="c"))
+    plan = decide(snapshot, JobQueue(snapshot, [job("one"), job("two")]), make_policy("bestfit"))
+    put_node(snapshot, "c", node(gpu(uuid="new"), name="n", pods=1))
+    found = snapshot.node_index["c", "n"]
+    assert refusals(snapshot, job())[found] == FULL
+    snapshot.release(plan.lines, plan.slices, np.array([0]))
+    assert refusals(snapshot, job())[found] == FULL
+    snapshot.release(plan.lines, plan.slices, np.array([1]))
+    assert refusals(snapshot, job())[found] == ""
 
 
 def test_changed_nodes_are_judged_anew() -> None:

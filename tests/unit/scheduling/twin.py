@@ -149,7 +149,7 @@ class Twin:
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
         self.cards = {(cluster.name, node.name): [Card(each) for each in node.devices] for cluster, node in fleet.nodes}
-        self.used = {at: [0, 0] for at in self.cards}
+        self.used = {at: [0, 0, 0] for at in self.cards}
         self.promised: dict[tuple[str, str], int] = {}
 
     def place(self, job: Job, placements: list[Placement]) -> None:
@@ -158,6 +158,7 @@ class Twin:
             at = placement.cluster, placement.node
             self.used[at][0] += job.demand.request.cpu_milli
             self.used[at][1] += job.demand.request.memory_mib
+            self.used[at][2] += 1
             for slice_ in placement.slices:
                 self.card(placement, slice_).held.append(slice_)
         gateways = {cluster.name: cluster.gateway for cluster in self.fleet.clusters}
@@ -198,10 +199,11 @@ class Twin:
         return False
 
     def resources_fit(self, cluster: Cluster, node: Node, demand: Demand) -> bool:
-        """Tell whether a node has the CPU and the memory."""
-        cpu, memory = self.used[cluster.name, node.name]
+        """Tell whether a node has the CPU and the memory, and takes another pod."""
+        cpu, memory, pods = self.used[cluster.name, node.name]
         asked = demand.request
-        return asked.cpu_milli <= node.cpu_milli - cpu and asked.memory_mib <= node.memory_mib - memory
+        enough = asked.cpu_milli <= node.cpu_milli - cpu and asked.memory_mib <= node.memory_mib - memory
+        return enough and (node.pods is None or pods < node.pods)
 
     def devices_fit(self, cluster: Cluster, node: Node, demand: Demand) -> bool:
         """Tell whether a node's cards have room, on one NUMA node if need be (5)."""

@@ -82,7 +82,7 @@ class Occupied:
 
     def _book(self, nodes: Iterable[str], snapshot: Snapshot) -> None:
         """Have what is on some nodes booked as it is now."""
-        held: list[tuple[Job, tuple[Placement, ...]]] = []
+        held: list[tuple[Job, tuple[Placement, ...], int]] = []
         there: list[str] = []
         for node in nodes:
             if booked := self._bookings.pop(node, None):
@@ -94,10 +94,10 @@ class Occupied:
                 del self._by_node[node]
         self._bookings.update(zip(there, book_all(snapshot, held), strict=True))
 
-    def _holding(self, node: str) -> tuple[Job, tuple[Placement, ...]]:
-        """Return what is on a node as if it were one job."""
+    def _holding(self, node: str) -> tuple[Job, tuple[Placement, ...], int]:
+        """Return what is on a node as if it were one job of one replica, and how many pods that is."""
         there = self._by_node[node].values()
         request = ResourceRequest(sum([each.cpu_milli for each in there]), sum([each.memory_mib for each in there]))
         slices = tuple([taken for each in there for taken in each.slices])
         place = Placement(f"{self._cluster}/{node}", 0, self._cluster, node, slices)
-        return Job(place.job, Demand(request)), (place,)
+        return Job(place.job, Demand(request)), (place,), sum([each.pods for each in there])

@@ -54,14 +54,17 @@ from seaway.scheduling.columns import (
     NODE_MEMORY_FREE,
     NODE_MOVED,
     NODE_OPEN,
+    NODE_PODS_FREE,
     NODE_ROOM_CORE,
     NODE_ROOM_MEMORY,
     NODE_ROOM_WHOLE,
+    NODE_TAKES,
     PLAN_BANDWIDTH,
     PLAN_COPY,
     PLAN_DEMAND,
     PLAN_JOB,
     PLAN_NODE,
+    PLAN_PODS,
     PLAN_SLICE_END,
     PLAN_SLICE_FIRST,
     ROOM_STEP,
@@ -140,6 +143,7 @@ def refresh_node(fleet: FleetArrays, n: int) -> None:
     nodes[NODE_GPU_CORE_FREE, n] = core_free
     left = gpu_left_milli(core_free, core, memory_free, memory)
     nodes[NODE_LEFT, n] = nodes[NODE_CPU_FREE, n] + CPU_PER_GPU_MILLI * left
+    nodes[NODE_TAKES, n] = nodes[NODE_OPEN, n] != 0 and nodes[NODE_PODS_FREE, n] > 0
 
 
 @compiled
@@ -150,7 +154,7 @@ def room_step(core: int) -> int:
 
 @compiled
 def refresh_block(fleet: FleetArrays, b: int) -> None:
-    """Derive the best of block `b` from its nodes; a closed node has nothing to offer."""
+    """Derive the best of block `b` from its nodes; one that is closed, or full of pods, has nothing to offer."""
     nodes = fleet.nodes
     blocks = fleet.blocks
     memory, room_memory, room_core, whole = -1, -1, -1, -1
@@ -158,7 +162,7 @@ def refresh_block(fleet: FleetArrays, b: int) -> None:
         blocks[BLOCK_LEFT + step, b] = NOTHING
         blocks[BLOCK_CPU + step, b] = -1
     for n in range(b * BLOCK_NODES, min((b + 1) * BLOCK_NODES, nodes.shape[1])):
-        if nodes[NODE_OPEN, n]:
+        if nodes[NODE_TAKES, n]:
             memory = max(memory, nodes[NODE_MEMORY_FREE, n])
             room_memory = max(room_memory, nodes[NODE_ROOM_MEMORY, n])
             room_core = max(room_core, nodes[NODE_ROOM_CORE, n])
@@ -237,13 +241,14 @@ def retake_slice(fleet: FleetArrays, slice_: Int32) -> None:
 
 
 @compiled
-def book_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, sign: int) -> None:
-    """Take (`sign` 1) or give back (-1) the CPU and memory of demand `k` on node `n`."""
+def book_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, sign: int, pods: int) -> None:
+    """Take (`sign` 1) or give back (-1) the CPU and memory of demand `k` on node `n`, and the room of `pods` pods."""
     cpu = sign * demands.amounts[k, DEMAND_CPU]
     memory = sign * demands.amounts[k, DEMAND_MEMORY]
     cluster = fleet.nodes[NODE_CLUSTER, n]
     fleet.nodes[NODE_CPU_FREE, n] -= cpu
     fleet.nodes[NODE_MEMORY_FREE, n] -= memory
+    fleet.nodes[NODE_PODS_FREE, n] -= sign * pods
     if fleet.nodes[NODE_OPEN, n]:
         fleet.clusters[CLUSTER_CPU_FREE, cluster] -= cpu
         fleet.clusters[CLUSTER_MEMORY_FREE, cluster] -= memory
@@ -270,7 +275,7 @@ def release_line(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices:
     k = line[PLAN_DEMAND]
     for s in range(line[PLAN_SLICE_END] - 1, line[PLAN_SLICE_FIRST] - 1, -1):
         give_slice(fleet, slices[s])
-    book_node(fleet, demands, k, n, -1)
+    book_node(fleet, demands, k, n, -1, line[PLAN_PODS])
     line[PLAN_NODE] = -1
     line[PLAN_SLICE_END] = line[PLAN_SLICE_FIRST]
     if line[PLAN_BANDWIDTH] > 0:
@@ -352,7 +357,7 @@ def retake_rows(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: 
         k = plan[row, PLAN_DEMAND]
         for s in range(plan[row, PLAN_SLICE_FIRST], plan[row, PLAN_SLICE_END]):
             retake_slice(fleet, slices[s])
-        book_node(fleet, demands, k, n, 1)
+        book_node(fleet, demands, k, n, 1, plan[row, PLAN_PODS])
         book_bandwidth(fleet, demands, k, n, plan[row, PLAN_BANDWIDTH])
         note_change(fleet, n)
 

@@ -28,6 +28,7 @@ from seaway.scheduling.columns import (
     PLAN_JOB,
     PLAN_LINK_MISSED,
     PLAN_NODE,
+    PLAN_PODS,
     PLAN_REPLICA,
     PLAN_SLICE_END,
     PLAN_SLICE_FIRST,
@@ -125,7 +126,7 @@ def book_replica(
     end = line[PLAN_SLICE_FIRST]
     if demands.amounts[k, DEMAND_GPUS]:
         end = take_devices(params, fleet, demands, k, n, draw, slices, end)
-    book_node(fleet, demands, k, n, 1)
+    book_node(fleet, demands, k, n, 1, line[PLAN_PODS])
     cluster = fleet.nodes[NODE_CLUSTER, n]
     mbps = demands.amounts[k, DEMAND_BANDWIDTH]
     if mbps > 0 and not fleet.clusters_open[CLUSTERS_PAID, cluster]:
@@ -222,6 +223,7 @@ def start_line(line: Int64, job: int, replica: int, k: int, end: int) -> None:
     line[PLAN_SLICE_END] = end
     line[PLAN_BANDWIDTH] = 0
     line[PLAN_COPY] = 0
+    line[PLAN_PODS] = 1
     line[PLAN_LINK_MISSED] = 0
 
 

@@ -38,10 +38,10 @@ from seaway.scheduling.columns import (
     NODE_DEVICE_END,
     NODE_DEVICE_FIRST,
     NODE_MEMORY_FREE,
-    NODE_OPEN,
     NODE_ROOM_CORE,
     NODE_ROOM_MEMORY,
     NODE_ROOM_WHOLE,
+    NODE_TAKES,
 )
 from seaway.scheduling.kernels.compile import compiled
 from seaway.scheduling.state import DemandArrays, FleetArrays
@@ -236,7 +236,7 @@ def node_may_fit(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> b
     """Tell from the node's own figures whether it can fit: false is certain, true has to be checked."""
     amounts = demands.amounts
     nodes = fleet.nodes
-    if not nodes[NODE_OPEN, n] or nodes[NODE_CPU_FREE, n] < amounts[k, DEMAND_CPU]:
+    if not nodes[NODE_TAKES, n] or nodes[NODE_CPU_FREE, n] < amounts[k, DEMAND_CPU]:
         return False
     if nodes[NODE_MEMORY_FREE, n] < amounts[k, DEMAND_MEMORY]:
         return False

@@ -28,10 +28,10 @@ from seaway.scheduling.columns import (
     NODE_CPU_FREE,
     NODE_LEFT,
     NODE_MEMORY_FREE,
-    NODE_OPEN,
     NODE_ROOM_CORE,
     NODE_ROOM_MEMORY,
     NODE_ROOM_WHOLE,
+    NODE_TAKES,
 )
 from seaway.scheduling.kernels.book import NOTHING, room_step
 from seaway.scheduling.kernels.compile import compiled
@@ -74,7 +74,7 @@ def least_left(fleet: FleetArrays, demands: DemandArrays, k: int, b: int) -> int
     least = np.int32(NOTHING)
     for n in range(b * BLOCK_NODES, min((b + 1) * BLOCK_NODES, nodes.shape[1])):
         fits = (
-            (nodes[NODE_OPEN, n] != 0)
+            (nodes[NODE_TAKES, n] != 0)
             & (nodes[NODE_CPU_FREE, n] >= cpu)
             & (nodes[NODE_MEMORY_FREE, n] >= memory)
             & (nodes[NODE_ROOM_MEMORY, n] >= room_memory)

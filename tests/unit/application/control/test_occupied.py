@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -48,6 +50,19 @@ def test_pods_on_a_node_that_nobody_told_of_are_booked_when_it_is() -> None:
     assert not fits(made)
     made.occupy("beta", [], complete=True)
     assert made.clusters["beta"].occupied.nodes == set()
+
+
+def test_pods_of_others_take_the_place_of_a_jobs() -> None:
+    """Every pod counts against what its node takes, whatever it asks for; one that ended does not."""
+    full = replace(BETA, nodes=(replace(BETA.nodes[0], pods=2),))
+    made = live(full)
+    others = [Occupant(name, "node-0") for name in "ab"]
+    made.occupy("beta", others, complete=True)
+    assert not fits(made)
+    made.occupy("beta", [replace(others[0], pods=0)], complete=False)
+    assert fits(made) == "beta/node-0"
+    made.tell(replace(full, nodes=(replace(full.nodes[0], pods=1),)))
+    assert not fits(made)
 
 
 STEPS = st.lists(

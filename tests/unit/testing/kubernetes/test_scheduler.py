@@ -65,6 +65,32 @@ def test_resources_are_counted(cluster: ApiServer) -> None:
     assert placed(cluster, "b") == "n1"
 
 
+def test_pods_are_counted(cluster: ApiServer) -> None:
+    """A node takes so many pods, whatever they ask for, and another once one has ended."""
+    cluster.create(node("n1", more={"pods": "1"}))
+    cluster.create(pod("a", {"testbed/run-seconds": "0"}, restartPolicy="Never"))
+    cluster.create(pod("b"))
+    assert placed(cluster, "b") == "n1"
+    cluster.create(pod("c"))
+    assert refusal(cluster, "c") == "0/1 nodes are available: 1 Too many pods."
+
+
+def test_kubelets_turn_pods_away_that_are_too_many(cluster: ApiServer) -> None:
+    """What names its node passes by the scheduler; what was there first stays."""
+    cluster.create(node("n1", more={"pods": "2"}))
+    for name in "abc":
+        cluster.create(pod(name, nodeName="n1"))
+        cluster.settle()
+    statuses = [found["status"] for found in cluster.list(PODS)]
+    assert [each["phase"] for each in statuses] == ["Running", "Running", "Failed"]
+    assert statuses[2]["reason"] == "OutOfpods"
+    assert statuses[2]["message"].endswith("pods, requested: 1, used: 2, capacity: 2")
+    cluster.delete(PODS, "default", "a")
+    cluster.create(pod("d", nodeName="n1"))
+    cluster.settle()
+    assert [found["status"]["phase"] for found in cluster.list(PODS)] == ["Running", "Failed", "Running"]
+
+
 def test_extended_resources_are_counted(cluster: ApiServer) -> None:
     """Cards of a node without HAMi are counted like any resource."""
     cluster.create(node("n1", more={GPU: "1"}))

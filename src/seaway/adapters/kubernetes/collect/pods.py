@@ -49,6 +49,8 @@ class Seen:
         Of Seaway's own: the node that it is pinned to, by its label; empty where several would do.
     holders
         Which container holds each of the slices, by name; empty where that cannot be told.
+    pods
+        How many pods it is among those of its node, where it is not Seaway's: 0 once it has ended.
     resource_version
         Which of its versions this is of; another that reads the same is the same.
     """
@@ -72,6 +74,7 @@ class Seen:
     wants: str = ""
     holders: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
+    pods: int = 1
     resource_version: str = field(default="", compare=False)
 
     @property
@@ -99,7 +102,7 @@ def see(pod: PodObject, view: PodView, namespace: str) -> Seen:
         cpu, memory = (view.cpu_milli, view.memory_mib) if alive else (0, 0)
         holds, holders = alive or bool(view.holding), _holders(pod, held)
         which, taken = (meta.namespace, meta.name, meta.uid, "", view.node), (slices, cpu, memory, holds)
-        return Seen(*which, *taken, holders=holders, resource_version=meta.resource_version)
+        return Seen(*which, *taken, holders=holders, pods=int(alive), resource_version=meta.resource_version)
     index = meta.annotations.get(INDEX, "")
     return Seen(
         meta.namespace,
@@ -121,7 +124,7 @@ def see(pod: PodObject, view: PodView, namespace: str) -> Seen:
         pod.spec.node_selector.get(HOSTNAME, ""),
         _holders(pod, view.held),
         tuple(intern(each.name) for each in pod.spec.init_containers if not each.sidecar),
-        meta.resource_version,
+        resource_version=meta.resource_version,
     )
 
 

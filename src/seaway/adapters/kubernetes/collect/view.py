@@ -368,4 +368,4 @@ class ClusterView:
 
 
 def _occupant(pod: Seen) -> Occupant:
-    return Occupant(pod.full_name, pod.node, pod.slices, pod.cpu_milli, pod.memory_mib, pod.holders)
+    return Occupant(pod.full_name, pod.node, pod.slices, pod.cpu_milli, pod.memory_mib, pod.holders, pod.pods)

@@ -51,6 +51,7 @@ def read_node(
             labels=node.metadata.labels,
             taints=tuple(taint for mark in node.spec.taints if (taint := _taint(mark, findings))),
             ready=answers and not node.spec.unschedulable,
+            pods=amounts.pods(),
         ),
         answers=answers,
     )

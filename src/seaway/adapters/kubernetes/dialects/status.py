@@ -42,6 +42,10 @@ class Amounts:
         """Return the memory that pods can get, MiB."""
         return self._read("allocatable", self._node.status.allocatable.get("memory"), "memory", mebibytes)
 
+    def pods(self) -> int | None:
+        """Return how many pods the node takes; None where it does not say."""
+        return self.allocatable("pods") if "pods" in self._node.status.allocatable else None
+
     def _read(self, part: str, amount: Quantity | None, resource: str, read: Callable[[Quantity], int]) -> int:
         if amount is None:
             return 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from seaway.testing.kubernetes.controllers.staff import Controller, Staff, set_c
 from seaway.testing.kubernetes.failures import bad_request
 from seaway.testing.kubernetes.kinds import NODES, PODS, Json
 from seaway.testing.kubernetes.options import DeleteOptions
+from seaway.testing.kubernetes.quantities import milli
 from seaway.testing.kubernetes.store import Event, Stored
 from seaway.testing.kubernetes.verbs import ENDED
 
@@ -180,6 +182,7 @@ class Kubelets(Controller[Step]):
         self.logs = LogBook()
         self.failed: set[str] = set()
         self._number = 0
+        self._taken_in: defaultdict[str, set[str]] | None = None
 
     def hear(self, event: Event) -> Iterator[Step]:
         """Look at pods that are bound, and at all of a node that has come."""
@@ -188,10 +191,10 @@ class Kubelets(Controller[Step]):
             if event.type == "ADDED":
                 yield from self.pods_of(now.name)
         elif event.type == "DELETED":
-            self.logs.end(now.uid)
+            self._over(now)
         elif now.fields[0]:
             if now.fields[1] in ENDED:
-                self.logs.end(now.uid)
+                self._over(now)
             if now.deleting and self.pace.stop_s and not (event.before and event.before.deleting):
                 self.staff.later(self.pace.stop_s, self, ("stop", now.namespace, now.name, now.uid))
             elif now.deleting:
@@ -228,8 +231,33 @@ class Kubelets(Controller[Step]):
         elif step in ("exit", "watch"):
             self._exit(pod, early=step == "watch")
 
+    def _over(self, pod: Stored) -> None:
+        """Note that a pod has ended, or is gone."""
+        self.logs.end(pod.uid)
+        if self._taken_in is not None:
+            self._taken_in[pod.fields[0]].discard(pod.uid)
+
+    def _has_room(self, pod: Stored) -> bool:
+        """Take a pod for one of its node's if that takes another; schedulers that do not know of each other err."""
+        if self._taken_in is None:
+            self._taken_in = defaultdict(set)
+            for one in self.store.all(PODS):
+                if one.fields[0] and one.fields[1] == "Running":
+                    self._taken_in[one.fields[0]].add(one.uid)
+        there, most = self._taken_in[pod.fields[0]], _most_pods(self.store.find(NODES, "", pod.fields[0]))
+        if pod.uid in there or len(there) < most:
+            there.add(pod.uid)
+            return True
+        why = f"Node didn't have enough resource: pods, requested: 1, used: {len(there)}, capacity: {most}"
+        self.report(pod, "OutOfpods", why, kind="Warning", source="kubelet")
+        ended = {"phase": "Failed", "reason": "OutOfpods", "message": f"Pod was rejected: {why}"}
+        self.write_status(pod, lambda status: status.update(ended))
+        return False
+
     def _admit(self, pod: Stored) -> None:
         """Take a pod in: have its devices allocated, pull its images."""
+        if not self._has_room(pod):
+            return
         body = pod.read()
         annotations = body["metadata"].get("annotations") or {}
         if annotations.get(hami.BIND_PHASE) == "allocating":
@@ -343,6 +371,12 @@ class Kubelets(Controller[Step]):
             "state": state,
             "lastState": last or before.get("lastState", {}),
         }
+
+
+def _most_pods(node: Stored | None) -> int:
+    """Return how many pods a node takes; kubelets take 110 unless they are told otherwise."""
+    status = (node.view().get("status") or {}) if node else {}
+    return milli((status.get("allocatable") or {}).get("pods", "110")) // 1000
 
 
 def _fate(pod: Json) -> tuple[int, str] | None:

@@ -57,6 +57,15 @@ def test_what_ended_holds_nothing_and_names_nothing() -> None:
     assert (seen.slices, seen.holders) == ((), ())
 
 
+def test_what_ended_is_none_of_the_pods_of_its_node() -> None:
+    """Even where it still holds a device by its claim."""
+    claimed = (Held(0, "GPU-1", 1024, 100, claim="n/c"),)
+    running, ended = look({}, claimed), look({}, claimed, alive=False)
+    assert ended.holds
+    assert ended.slices == running.slices
+    assert (running.pods, ended.pods) == (1, 0)
+
+
 def test_pods_of_another_seaway_are_others() -> None:
     """Two of them may use one cluster, with a namespace each."""
     pod = PodObject(metadata=Meta(name="p", namespace="theirs", uid="u", labels=OURS))

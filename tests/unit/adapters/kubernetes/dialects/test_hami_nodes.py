@@ -285,6 +285,12 @@ def test_a_node_has_cpu_memory_labels_and_taints() -> None:
     assert kinds(view) == [TroubleKind.BROKEN]
 
 
+@pytest.mark.parametrize(("told", "pods"), [({"pods": "110"}, 110), ({"pods": "0"}, 0), ({}, None)])
+def test_a_node_says_how_many_pods_it_takes(told: dict[str, str], pods: int | None) -> None:
+    """Kubelets say so; of a node that does not, nothing is known."""
+    assert read_node("alpha", node(allocatable=told)).node.pods == pods
+
+
 def test_a_node_is_ready_when_it_says_so_and_is_not_cordoned() -> None:
     """Without the condition it is not."""
     assert read_node("alpha", node()).node.ready
@@ -293,9 +299,9 @@ def test_a_node_is_ready_when_it_says_so_and_is_not_cordoned() -> None:
 
 def test_a_broken_amount_counts_as_nothing() -> None:
     """And is told once."""
-    view = read_node("alpha", node(allocatable={"cpu": "many", "memory": "-1"}))
-    assert (view.node.cpu_milli, view.node.memory_mib) == (0, 0)
-    assert kinds(view) == [TroubleKind.BROKEN] * 2
+    view = read_node("alpha", node(allocatable={"cpu": "many", "memory": "-1", "pods": "few"}))
+    assert (view.node.cpu_milli, view.node.memory_mib, view.node.pods) == (0, 0, 0)
+    assert kinds(view) == [TroubleKind.BROKEN] * 3
 
 
 @pytest.mark.parametrize(
