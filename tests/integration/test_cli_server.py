@@ -173,6 +173,27 @@ def test_following_logs_ends_with_the_job(cli: Cli, job: str, monkeypatch: pytes
     assert len(ran.out.splitlines()) == len(set(ran.out.splitlines()))
 
 
+def test_logs_of_several_replicas_are_told_apart(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All or some, as they are or live; one that is not there keeps nobody from the others."""
+    monkeypatch.setattr(log_stream, "EVERY_S", 0.02)
+    job = cli("submit", "--name", "many", "--gpus", "1", "--replicas", "3", "-o", "name").out.strip()
+    cli.step(4)
+    ends = [line.split()[0] for line in cli("logs", "many", "--all", "--tail", "1").out.splitlines()]
+    assert ends == ["[0]", "[1]", "[2]"]
+    ran = cli("logs", job, "--replica", "2", "--replica", "7", "--container", "main", "--tail", "1")
+    assert (ran.code, ran.out.split()[0]) == (2, "[2/main]")
+    assert ran.err.startswith("[7/main] error: the job has replicas 0 to 2, not 7")
+    ran = cli("logs", "many", "--container", "side")
+    assert (ran.code, ran.err) == (2, "error: container: there is no container 'side'; there is main\n")
+    over = Timer(0.5, lambda: cli.served.rig.plane.jobs.cancel(job, "test"))
+    over.start()
+    ran = cli("logs", "-f", "many", "--all", "--all-containers")
+    over.join()
+    assert (ran.code, ran.err) == (0, "")
+    assert {line.split()[0] for line in ran.out.splitlines()} == {"[0]", "[1]", "[2]"}
+    assert len(ran.out.splitlines()) == len(set(ran.out.splitlines()))
+
+
 def test_places_are_cordoned_and_drained(cli: Cli, job: str) -> None:
     """A cordon names its reason in the lists, moves nothing, and a drain does; both end with uncordon."""
     node = cli("show", job, "-o", "json").body["nodes"][0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Annotated
 
 import typer
@@ -20,27 +20,44 @@ def logs(
     context: typer.Context,
     job: Job,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Stay until the job is over.")] = False,
-    replica: Annotated[int, typer.Option(min=0, help="Which replica, from 0.")] = 0,
-    tail: Annotated[int, typer.Option(min=1, max=MOST_LINES, help="Lines from the end.")] = 100,
+    replica: Annotated[
+        list[int] | None, typer.Option(min=0, help="Which replica, from 0; may be given several times.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", "-a", help="All replicas.")] = False,
+    container: Annotated[str, typer.Option("--container", "-c", help="Which container; the first if not told.")] = "",
+    every_container: Annotated[bool, typer.Option("--all-containers", help="All containers.")] = False,
+    tail: Annotated[int, typer.Option(min=1, max=MOST_LINES, help="Lines from the end, of each.")] = 100,
+    prefix: Annotated[
+        bool | None,
+        typer.Option("--prefix/--no-prefix", help="Say whose each line is; done for several logs if not told."),
+    ] = None,
 ) -> None:
-    """Show what a job's replica wrote, where its cluster keeps that.
+    """Show what a job wrote, where its cluster keeps that: its first replica, others or all.
 
     [bold]Examples[/bold]
 
       [cyan]seaway logs train --tail 20[/cyan]
-      [cyan]seaway logs -f train --replica 3[/cyan]
+      [cyan]seaway logs -f train --replica 3 --container main[/cyan]
+      [cyan]seaway logs -f train --all[/cyan]
     """
-    from seaway.cli.remote import be_patient, connect
-    from seaway.client.calls.jobs import logs as call
+    import asyncio
 
-    with connect(context) as client:
-        if not follow:
-            typer.echo(client.send(call(job, replica=replica, tail=tail)), nl=False)
-            return
-        be_patient(client)
-        with suppress(KeyboardInterrupt):
-            for line in client.follow_log(job, replica=replica, tail=tail):
-                typer.echo(line)
+    from seaway.cli import many_logs
+    from seaway.cli.remote import be_patient, connect, connect_to_follow
+
+    wanted = many_logs.Wanted.of(replica or (), every=every, container=container, every_container=every_container)
+    leaves = suppress(KeyboardInterrupt) if follow else nullcontext()
+    with connect(context) as client, leaves:
+        if follow:
+            be_patient(client)
+        job, sources = many_logs.choose(client, job, wanted, follow=follow)
+        printer = many_logs.Printer(sources, labelled=prefix)
+        if follow:
+            asyncio.run(many_logs.follow_all(connect_to_follow(context), job, sources, tail, printer))
+        else:
+            many_logs.read_all(client, job, sources, tail, printer)
+        if printer.code:
+            raise typer.Exit(printer.code)
 
 
 def manifest(context: typer.Context, job: Job, output: OutputOption = Output.TABLE) -> None:

@@ -13,6 +13,7 @@ import typer
 from seaway.domain.errors import SeawayError
 
 if TYPE_CHECKING:
+    from seaway.client.aio import AsyncClient
     from seaway.client.call import Paged
     from seaway.client.sync import Client
     from seaway.client.where import Target
@@ -44,6 +45,16 @@ def connect(context: typer.Context) -> Client:
 
     asked = _asked(context)
     return Client(asked.server, profile=asked.profile, pace=Pace(PATIENCE_S))
+
+
+def connect_to_follow(context: typer.Context) -> AsyncClient:
+    """Return a client for the same server that waits for several answers at a time, patiently."""
+    _import_httpx_alone()
+    from seaway.client.aio import AsyncClient
+    from seaway.client.tries import Pace
+
+    asked = _asked(context)
+    return AsyncClient(asked.server, profile=asked.profile, pace=Pace(ATTACHED_S))
 
 
 def be_patient(client: Client) -> None:
