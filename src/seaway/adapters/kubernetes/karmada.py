@@ -15,6 +15,8 @@ from seaway.adapters.kubernetes.collect.follow import PINGS, sources
 from seaway.adapters.kubernetes.collect.follow_kinds import KindsFollower, Listener, kind_sources
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.kinds import PLAIN, kinds_of
+from seaway.adapters.kubernetes.collect.left import LOOK_S as LEFT_S
+from seaway.adapters.kubernetes.collect.left import Left
 from seaway.adapters.kubernetes.collect.members import MEMBERS, Members, proxy
 from seaway.adapters.kubernetes.collect.ours import SELECTOR
 from seaway.adapters.kubernetes.collect.owned import Key, Owned, OwnedSink
@@ -75,6 +77,7 @@ class KarmadaBackends:
         self._denied: dict[str, tuple[str, Attempt, Denial]] = {}
         self._bindings = Bindings(self._api, self)
         self._owned = Owned(self._wishes.namespace, self._miss)
+        self._left = Left(self._owned)
         self._members = Members()
         self._kinds = kinds_of(self._wishes.templates)
         policies = (each.path for each in POLICIES)
@@ -158,6 +161,13 @@ class KarmadaBackends:
             if where == cluster:
                 self.deny(cluster, key, source, denial)
 
+    async def _look_for_left(self) -> None:
+        """Have members tell, every so often, of what is left in the control plane only."""
+        while True:
+            await asyncio.sleep(LEFT_S)
+            if self._health.complete:
+                self._left.look({name: member.view for name, member in self._clusters.copy().items()})
+
     async def _follow(self) -> None:
         """Follow what is in the control plane itself: its members, and Seaway's own objects in their namespace."""
         namespace = self._wishes.namespace
@@ -174,6 +184,7 @@ class KarmadaBackends:
             for source in POLICIES:
                 sink = OwnedSink(self._owned, source.path)
                 tasks.create_task(reflect(self._api, source.within(namespace), sink, self._health, tried()))
+            tasks.create_task(self._look_for_left())
             own = KindsFollower(self._api, namespace, self._health, tried, self._listener)
             tasks.create_task(own.run(self._kinds))
 

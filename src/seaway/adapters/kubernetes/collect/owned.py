@@ -26,17 +26,27 @@ class Owned:
         Where they are.
     missed
         Told of attempts of which a workload is gone.
+
+    Attributes
+    ----------
+    workloads
+        The kinds of workloads, by the path of all of their objects.
     """
 
     def __init__(self, namespace: str, missed: Callable[[Key], None]) -> None:
         self._namespace = namespace
         self._missed = missed
+        self.workloads: set[str] = set()
         self._places: defaultdict[Key, set[Place]] = defaultdict(set)
         self._keys: dict[Place, Key] = {}
 
     def of(self, key: Key) -> set[Place]:
         """Return the objects of an attempt for a cluster."""
         return set(self._places[key]) if key in self._places else set()
+
+    def idle(self) -> set[Key]:
+        """Return the attempts of which there are objects, but no workload."""
+        return {key for key, places in self._places.items() if self.workloads.isdisjoint(kind for kind, _ in places)}
 
     def put(self, kind: str, meta: Meta) -> None:
         """Note that an object is there."""
@@ -46,15 +56,15 @@ class Owned:
             self._keys[place] = key = (*owner, meta.annotations.get(CLUSTER, ""))
             self._places[key].add(place)
 
-    def drop(self, kind: str, full_name: str, *, runs: bool) -> None:
-        """Note that an object is gone; `runs` says whether it is of a kind of workloads."""
+    def drop(self, kind: str, full_name: str) -> None:
+        """Note that an object is gone."""
         place = (kind, full_name)
         key = self._keys.pop(place, None)
         if key:
             self._places[key].discard(place)
             if not self._places[key]:
                 del self._places[key]
-            if runs:
+            if kind in self.workloads:
                 self._missed(key)
 
 
@@ -72,13 +82,14 @@ class OwnedSink:
     def __init__(self, owned: Owned, kind: str, *, runs: bool = False) -> None:
         self._owned = owned
         self._kind = kind
-        self._runs = runs
+        if runs:
+            owned.workloads.add(kind)
         self._names: set[str] = set()
 
     async def replace(self, items: Sequence[Item]) -> None:
         """Take these for all there are."""
         for name in self._names - {each.metadata.full_name for each in items}:
-            self._owned.drop(self._kind, name, runs=self._runs)
+            self._owned.drop(self._kind, name)
         self._names.clear()
         for each in items:
             self.put(each)
@@ -91,7 +102,7 @@ class OwnedSink:
     def drop(self, item: Item) -> None:
         """Note that an object is gone."""
         self._names.discard(item.metadata.full_name)
-        self._owned.drop(self._kind, item.metadata.full_name, runs=self._runs)
+        self._owned.drop(self._kind, item.metadata.full_name)
 
     def broken(self, what: Broken) -> None:
         """Do nothing: metadata that cannot be read names no attempt."""

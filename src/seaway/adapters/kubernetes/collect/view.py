@@ -81,6 +81,7 @@ class ClusterView:
         self._pods: dict[str, Seen] = {}
         self._attempts = Attempts(described.name, limits, self._news.soon, self._news.add, self._nodes.why_refused)
         self._listed: set[str] = set()
+        self._left: frozenset[Attempt] = frozenset()
 
     @property
     def failing(self) -> bool:
@@ -139,7 +140,7 @@ class ClusterView:
 
     def _told(self, found: dict[Attempt | str | None, None] | None) -> Changes:
         if found is None:
-            known = self._attempts.known()
+            known = self._attempts.known() | self._left
             copies = [self._attempts.copy(key) or Copy(*key, self.name, CopyPhase.GONE) for key in known]
             occupants = [_occupant(pod) for pod in self._pods.values() if pod.mine is None and pod.holds]
             return Changes(self._news.cursor, True, tuple(copies), self._nodes.inventory(), tuple(occupants))
@@ -300,6 +301,21 @@ class ClusterView:
         with self._news.lock:
             if self._attempts.copy(attempt) is None:
                 self._news.add(attempt)
+
+    def known(self) -> set[Attempt]:
+        """Return the attempts of which there is anything here."""
+        with self._news.lock:
+            return self._attempts.known()
+
+    def keep_left(self, attempts: frozenset[Attempt]) -> None:
+        """Take these for attempts of which something is left elsewhere, and nothing here: they are told with the rest.
+
+        What is gone meanwhile is told as gone once more, which does no harm.
+        """
+        with self._news.lock:
+            new, self._left = attempts - self._left, attempts
+            if new:
+                self._news.recount()
 
     def deny(self, key: Attempt, source: str, denial: Denial) -> None:
         """Take what a source says is denied of an attempt here."""
