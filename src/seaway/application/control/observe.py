@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from seaway.application.changes import Change
@@ -32,12 +32,16 @@ WHOLE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class _News:
-    """What came in about one attempt: who confirmed it, refused it, lost it, and would have it on no node."""
+    """What came in about one attempt: who confirmed it, refused it, lost it, and would have it on no node.
+
+    Of clusters that were not even asked, as what they are told through refused, it is by whom.
+    """
 
     confirmed: dict[str, Outgoing]
     refused: dict[str, str]
     missing: set[str]
     unfit: set[str]
+    unasked: dict[str, str]
 
 
 class Observer:
@@ -99,7 +103,9 @@ class Observer:
         noted = _of(news, key)
         if report.answer.refused:
             noted.refused[outgoing.cluster] = report.answer.reason
-            if report.answer.everywhere:
+            if report.answer.by:
+                noted.unasked[outgoing.cluster] = report.answer.by
+            elif report.answer.everywhere:
                 noted.unfit.add(outgoing.cluster)
         elif (*key, outgoing.cluster) in self._live.gone:
             noted.missing.add(outgoing.cluster)  # made, and gone before the answer came
@@ -213,7 +219,7 @@ class Observer:
             return None
         job, attempt = found
         if news.refused:
-            return self._refused(job, attempt, news.refused, news.unfit)
+            return self._refused(job, attempt, news.refused, news.unfit, news.unasked)
         copies = self._live.seen[key]
         phases = [phase_of(copies.get(cluster), attempt) for cluster in attempt.clusters]
         if CopyPhase.FAILED in phases:
@@ -280,7 +286,7 @@ class Observer:
         refused = {copy.cluster: copy.reason for copy in failed if copy.cause in (Cause.REFUSED, Cause.DENIED)}
         if refused:
             unfit = [copy.cluster for copy in failed if copy.cause is Cause.DENIED]
-            return self._refused(job, attempt, refused, unfit)
+            return self._refused(job, attempt, refused, unfit, {})
         struck = [copy for copy in failed if copy.cause is Cause.INFRASTRUCTURE]
         reason = next((copy.reason for copy in struck or failed if copy.reason), "a replica failed")
         job = job if struck else replace(job, failures=job.failures + 1)
@@ -314,16 +320,26 @@ class Observer:
         self._live.setbacks[attempt.job_id] = times
         return times
 
-    def _refused(self, job: JobRecord, attempt: Attempt, refused: dict[str, str], unfit: Iterable[str] = ()) -> Change:
-        """Send a job back to its queue, kept from where a cluster would not have it: from all of one unfit."""
+    def _refused(
+        self,
+        job: JobRecord,
+        attempt: Attempt,
+        refused: Mapping[str, str],
+        unfit: Iterable[str],
+        unasked: Mapping[str, str],
+    ) -> Change:
+        """Send a job back to its queue, kept from where a cluster would not have it: from all of one unfit.
+
+        Nothing is held against those that were not asked: the job waits, and goes wherever it is best.
+        """
         cluster, reason = next(iter(refused.items()))
-        placements = [each for each in attempt.placements if each.cluster in refused]
+        placements = [each for each in attempt.placements if each.cluster in refused.keys() - unasked.keys()]
         demand = job.spec.job(job.id, self._live.clusters_of(job.spec.queue)).demand
         before = self._live.refusals.get(job.id, NEVER_REFUSED)
         after = before.once_more(demand, placements, set(unfit), self._live.fleet.snapshot)
         self._live.refusals[job.id] = after
         self._live.deadlines.in_seconds(self._live.settings.forgive_s, Due.FORGIVE, (job.id, 0, ""))
-        text = f"{cluster} refused it: {reason}"
+        text = f"{unasked.get(cluster, cluster)} refused it: {reason}"
         pause_s = self.pause_s(after.times)
         return sent_back(job, attempt, text, ACTOR, self._live.clock.now_ns(), pause_s=pause_s)
 
@@ -368,7 +384,7 @@ class Observer:
 
 def _of(news: dict[Key, _News], key: Key) -> _News:
     if key not in news:
-        news[key] = _News({}, {}, set(), set())
+        news[key] = _News({}, {}, set(), set(), {})
     return news[key]
 
 

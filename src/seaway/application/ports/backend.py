@@ -37,12 +37,16 @@ class Answer:
         command may be tried again later.
     everywhere
         Of what is refused: none of its nodes would do, as when it does not know the kind of an object.
+    by
+        Of what is refused: who did, where that is not the cluster, but what all clusters are told through, so that no
+        other of them would do either; empty for the cluster itself.
     """
 
     done: bool
     refused: bool = False
     reason: str = ""
     everywhere: bool = False
+    by: str = ""
 
 
 Answers = Sequence[Answer | Future[Answer]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,9 +39,10 @@ def under(world: KarmadaWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     backends.close()
 
 
-def answer(under: BackendUnderTest) -> Answer:
+def answer(under: BackendUnderTest, template: str = "job") -> Answer:
     """Deploy, and wait for what comes of it."""
-    (sent,) = under.backend.send([deploy(under)])
+    made = deploy(under)
+    (sent,) = under.backend.send([replace(made, spec=replace(made.spec, template=template))])
     assert isinstance(sent, Future)
     return sent.result(WAIT_S)
 
@@ -52,8 +54,25 @@ def test_a_binding_that_may_not_be_scheduled_refuses_the_job(
     """Without the right to that, or when a webhook is against it, the answer says so, and nothing is waited for."""
     world.control.faults.error(code, PATCHED, method="PATCH")
     found = answer(under)
-    assert (found.done, found.refused, found.everywhere) == (False, True, True)
+    assert (found.done, found.refused, found.by) == (False, True, "Karmada")
     assert "fault" in found.reason
+
+
+def test_what_karmada_does_not_take_is_refused_by_it(under: BackendUnderTest, world: KarmadaWorld) -> None:
+    """No other member would help where its control plane lets no Job in, or does not know the kind."""
+    fault = world.control.faults.error(422, "*/jobs/*", method="PATCH")
+    assert answer(under).by == "Karmada"
+    world.control.faults.end(fault)
+    world.control.faults.error(404, "/apis/kubeflow.org/*")
+    found = answer(under, "pytorchjob")
+    assert (found.refused, found.by) == (True, "Karmada")
+    assert "Karmada does not know PyTorchJob" in found.reason
+
+
+def test_what_a_member_could_not_have_is_not_refused_by_karmada(under: BackendUnderTest) -> None:
+    """It was not asked: another member may do."""
+    found = answer(under, "kueue")
+    assert (found.refused, found.everywhere, found.by) == (True, True, "")
 
 
 @pytest.mark.parametrize(("code", "times"), [(401, 3), (403, 1)])

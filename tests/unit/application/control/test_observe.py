@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 from seaway.application.control.live import deployment
+from seaway.application.control.refusals import Refusals
 from seaway.application.control.reports import Answered, Heard
 from seaway.application.ports.backend import Answer, Changes
 from seaway.application.records import Outgoing, Verb
@@ -176,6 +178,27 @@ def test_a_cluster_that_has_no_use_for_a_job_is_kept_from_as_a_whole() -> None:
                 refused.append(outgoing.cluster)
         made.clock.advance_s(5)
     assert refused[:3] == ["alpha", "beta", "beta"]
+
+
+def test_a_refusal_on_the_way_to_a_cluster_is_not_held_against_it() -> None:
+    """Where Karmada itself takes nothing no other of its members would do: the job waits, longer and longer."""
+    made = scene()
+    job_id = made.plane.submit(spec())[0]
+    answer = Answer(done=False, refused=True, reason="no rights", everywhere=True, by="Karmada")
+    asked: list[tuple[int, str]] = []
+    for second in range(40):
+        made.plane.controller.step()
+        for outgoing in list(made.plane.store.outgoing()):
+            if outgoing.verb is Verb.CREATE:
+                made.plane.writer.commit(made.plane.controller.observer.changes([Answered(outgoing, answer)]))
+                asked.append((second, outgoing.cluster))
+                assert "Karmada refused it: no rights" in made.job(job_id).reason
+        made.clock.advance_s(1)
+    assert [cluster for _, cluster in asked] == ["alpha"] * 4
+    pauses = [after - before for (before, _), (after, _) in pairwise(asked)]
+    assert pauses == sorted(pauses)
+    assert pauses[-1] >= 2 * pauses[0]
+    assert made.plane.controller.live.refusals[job_id] == Refusals(4)
 
 
 def test_a_cluster_that_decides_otherwise_only_later_is_a_refusal_too() -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.owned import Owned
 from seaway.adapters.kubernetes.deploy.bindings import Bindings
-from seaway.adapters.kubernetes.deploy.deployer import Deployer
+from seaway.adapters.kubernetes.deploy.deployer import Deployer, key_of
 from seaway.adapters.kubernetes.deploy.writing import Objects
 from seaway.adapters.kubernetes.templates.karmada import POLICY_API, binding, for_karmada
 from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.adapters.kubernetes.templates.options import Options
 from seaway.adapters.kubernetes.templates.registry import Templates, render
-from seaway.application.ports.backend import Removal
+from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.domain.deployment import Deployment
-from seaway.domain.errors import UnavailableError
+from seaway.domain.errors import RejectedError, UnavailableError
+
+NAME = "Karmada"
 
 BIND_S = 10.0
 """How long Karmada may take to make a binding of what it was given."""
@@ -56,13 +59,27 @@ class Karmada(Deployer):
 
     async def create(self, deployment: Deployment) -> Sequence[str]:
         """Write policies, and then what they select, in its order; return the bindings that Karmada has to make."""
-        key = (deployment.job_id, deployment.attempt, deployment.cluster)
+        key = key_of(deployment)
         manifests = self.manifests(deployment)
         await self.write(key, [each for each in manifests if each.body["apiVersion"] == POLICY_API])
         selected = [each for each in manifests if each.body["apiVersion"] != POLICY_API]
-        for manifest in selected:
-            await self.write(key, [manifest])
+        await self.write_in_order(key, selected)
         return [f"{self._options.namespace}/{binding(deployment, each).name}" for each in selected]
+
+    async def carry_out(self, command: Command) -> Answer:
+        """Carry out a command; raises as `Deployer.carry_out`.
+
+        A deployment that its member could have is refused by Karmada alone, which would do so for any other member.
+        """
+        answer = await super().carry_out(command)
+        return replace(answer, by=NAME) if answer.refused and self._would_do(command) else answer
+
+    def _would_do(self, command: Command) -> bool:
+        """Tell whether a command can be written down for its member."""
+        try:
+            return isinstance(command, Deployment) and bool(self.manifests(command))
+        except RejectedError:
+            return False
 
     def not_seen(self) -> Collection[str]:
         """Return the kinds that cannot be listed in Karmada's control plane."""
@@ -82,9 +99,8 @@ class Karmada(Deployer):
         """
         if not self._health.complete:
             raise UnavailableError(f"Karmada: {self._health.silence(0)}")
-        key = (removal.job_id, removal.attempt, removal.cluster)
-        places = self._owned.of(key) | self._written.of(key)
+        key = key_of(removal)
+        places = self._owned.of(key) | self._written.places(key)
         policies = {each for each in places if each[0].startswith("/apis/policy.karmada.io/")}
         await self._objects.delete(places - policies)
         await self._objects.delete(policies)
-        self._written.forget(key)
