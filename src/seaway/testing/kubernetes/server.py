@@ -425,7 +425,7 @@ class ApiServer:
             "nodes": lambda: self._nodes,
         }
         for name in CONTROLLERS:
-            if name in controllers and set(made[name]().kinds or ()) <= self.store.shelves.keys():
+            if name in controllers and (name != "kueue" or set(Kueue.kinds) <= self.store.shelves.keys()):
                 self.staff.hire(made[name]())
 
     def _furnish(self) -> None:

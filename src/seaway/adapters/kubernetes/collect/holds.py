@@ -22,10 +22,13 @@ class Hold:
         What people read.
     hopeless
         Whether that stays so until somebody sets the queue up otherwise: no work that ends would change it.
+    evicted
+        Why it was taken out after it had been let in, which ends its pods; empty where it was not.
     """
 
     reason: str
     hopeless: bool = False
+    evicted: str = ""
 
 
 class Holds:
@@ -67,9 +70,17 @@ class Holds:
             self._told(key)
 
     def weigh(self, key: Attempt, copy: Copy | None) -> Copy | None:
-        """Say how a copy does, given what holds back those of its replicas that have no pod yet."""
+        """Say how a copy does, given what holds back those of its replicas that have no pod yet.
+
+        Where pods were ended since their workload was taken out again, that says more than how they ended.
+        """
         found = self._of.get(key)
-        if not found or copy is None or copy.phase is not CopyPhase.STARTING or all(each.pod for each in copy.replicas):
+        if not found or copy is None:
+            return copy
+        if copy.phase is CopyPhase.FAILED and copy.cause is Cause.INFRASTRUCTURE:
+            evicted = next((each.evicted for each in found.values() if each.evicted), "")
+            return replace(copy, reason=evicted) if evicted else copy
+        if copy.phase is not CopyPhase.STARTING or all(each.pod for each in copy.replicas):
             return copy
         worst = min(found.values(), key=lambda each: not each.hopeless)
         if key in self._stuck:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from seaway.adapters.kubernetes.collect.denials import Attempt, attempt_named, plain
 from seaway.adapters.kubernetes.collect.health import Aside
@@ -72,15 +73,22 @@ class KueueWorkload(Part, frozen=True):
 
 
 def read_hold(workload: KueueWorkload) -> Hold | None:
-    """Say why Kueue does not let a Workload in; None where it does, or has not looked yet."""
+    """Say why Kueue does not let a Workload in, or took it out again; None where it is in, or not looked at yet."""
     known = {each.type: each for each in workload.status.conditions}
-    if any(name in known and known[name].status == "True" for name in ("Admitted", "Finished")):
+    true = {name for name, each in known.items() if each.status == "True"}
+    if "Finished" in true:
         return None
-    quota = known.get("QuotaReserved", Condition())
+    if "Evicted" not in true:
+        return None if "Admitted" in true else _not_let_in(workload, known.get("QuotaReserved", Condition()))
+    said = plain(f"Kueue took it out: {known['Evicted'].message or known['Evicted'].reason}")
+    hold = _not_let_in(workload, known.get("QuotaReserved", Condition()))
+    return replace(hold, evicted=said) if hold else Hold(said, evicted=said)
+
+
+def _not_let_in(workload: KueueWorkload, quota: Condition) -> Hold | None:
+    """Say why a Workload is not let in; None where that is not known."""
     if not workload.spec.active:
-        evicted = known.get("Evicted", Condition())
-        why = evicted.message if evicted.status == "True" else ""
-        return Hold(_said("its Workload was deactivated", why), hopeless=True)
+        return Hold(_said("its Workload was deactivated"), hopeless=True)
     if quota.status == "True":
         check = next((each for each in workload.status.admission_checks if each.state != "Ready"), None)
         return Hold(_said(f"the admission check {check.name} is {check.state}", check.message)) if check else None
@@ -139,7 +147,8 @@ class Queued:
 
 
 def _alike(one: Hold, other: Hold) -> bool:
-    return one.hopeless == other.hopeless and _FIGURE.sub("", one.reason) == _FIGURE.sub("", other.reason)
+    before, after = ((each.hopeless, each.evicted, _FIGURE.sub("", each.reason)) for each in (one, other))
+    return before == after
 
 
 async def follow_kueue(api: Api, view: ClusterView, tried: Callable[[], Backoff]) -> None:

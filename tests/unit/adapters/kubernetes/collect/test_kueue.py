@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from seaway.adapters.kubernetes.collect.holds import Hold
 from seaway.adapters.kubernetes.collect.kueue import KueueWorkload, Queued, read_hold
@@ -65,12 +66,17 @@ def test_why_there_is_no_quota(reason: str, hopeless: bool) -> None:
     assert read_hold(queued(quota(reason, "no  quota"))) == Hold(f"{LET_IN}: no quota", hopeless)
 
 
+def evicted(reason: str = "Preempted", message: str = "") -> dict[str, str]:
+    """Write that Kueue took a Workload out again."""
+    return {"type": "Evicted", "status": "True", "reason": reason, "message": message}
+
+
 def test_what_was_deactivated_is_never_let_in() -> None:
     """Its eviction says why, where it was let in before."""
-    evicted = {"type": "Evicted", "status": "True", "reason": "Deactivated", "message": "requeued too often"}
     gone = f"{LET_IN}: its Workload was deactivated"
     assert read_hold(queued(active=False)) == Hold(gone, hopeless=True)
-    assert read_hold(queued(evicted, active=False)) == Hold(f"{gone}: requeued too often", hopeless=True)
+    why = evicted("Deactivated", "requeued too often")
+    assert read_hold(queued(why, active=False)) == Hold(gone, True, "Kueue took it out: requeued too often")
 
 
 def test_checks_are_waited_for() -> None:
@@ -95,6 +101,30 @@ def test_checks_are_waited_for() -> None:
 def test_others_are_not_held_back(conditions: tuple[dict[str, str], ...]) -> None:
     """What is let in, over, or not looked at yet says nothing."""
     assert read_hold(queued(*conditions)) is None
+
+
+def test_what_is_taken_out_again_says_so() -> None:
+    """First while it still counts as let in, then while it waits once more."""
+    taken = "Kueue took it out: for a more important one"
+    out, still = evicted(message="for a more important one"), {"type": "Admitted", "status": "True"}
+    assert read_hold(queued(out, still, quota("QuotaReserved", "", "True"))) == Hold(taken, evicted=taken)
+    assert read_hold(queued(out, quota("PendingEvaluation", "for more"))) == Hold(taken, evicted=taken)
+    assert read_hold(queued(out, quota("Pending", "no quota"))) == Hold(f"{LET_IN}: no quota", evicted=taken)
+    assert read_hold(queued(evicted())) == Hold("Kueue took it out: Preempted", evicted="Kueue took it out: Preempted")
+    assert read_hold(queued({**out, "status": "False"}, still)) is None
+
+
+def test_pods_that_end_as_they_were_taken_out_say_that(view: ClusterView) -> None:
+    """That their containers were ended by SIGTERM says nothing; what failed by itself is told all the same."""
+    kueue = Queued(view)
+    kueue.put(queued(evicted()))
+    killed = {"exitCode": 143, "reason": "Error"}
+    crashed = copy("n1", phase="Failed", containerStatuses=[{"name": "main", "state": {"terminated": killed}}])
+    view.put_pod(crashed)
+    assert said(view) == [(CopyPhase.FAILED, "container main was ended by SIGTERM")]
+    leaves = structs.replace(crashed.metadata, deletion_timestamp="2026-11-21T09:15:27Z")
+    view.put_pod(structs.replace(crashed, metadata=leaves))
+    assert said(view) == [(CopyPhase.FAILED, "Kueue took it out: Preempted")]
 
 
 def test_who_waits_for_quota_waits_and_says_so(view: ClusterView, timers: Timers) -> None:
