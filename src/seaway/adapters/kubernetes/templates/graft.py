@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from seaway.adapters.kubernetes.templates.context import Context, PodTemplate
+from seaway.adapters.kubernetes.templates.environment import NO_DEVICES
 from seaway.adapters.kubernetes.templates.manifest import Path, find
 from seaway.adapters.kubernetes.templates.parts import Group
 from seaway.adapters.kubernetes.templates.pods import marks, ties
@@ -17,7 +18,7 @@ def graft(body: dict[str, Any], at: Path, context: Context, group: Group) -> Pod
     """Mark, equip and tie a pod template in its place.
 
     What it says itself stays, unless it is about the same: marks and resources are Seaway's, labels of nodes and
-    tolerations come from both.
+    tolerations come from both, and variables are Seaway's only where it says nothing of them.
 
     Parameters
     ----------
@@ -35,11 +36,23 @@ def graft(body: dict[str, Any], at: Path, context: Context, group: Group) -> Pod
     spec.setdefault("enableServiceLinks", False)
     main = next((each for each in spec["containers"] if each.get("name") == MAIN), spec["containers"][0])
     main["resources"] = _resources(main.get("resources") or {}, tied.resources)
+    for each in (*(spec.get("initContainers") or ()), *spec["containers"]):
+        _add_variables(each, tied.env if each is main else NO_DEVICES)
     own = marks(context, group)
     metadata = template["metadata"] = template.get("metadata") or {}
     for name, marked in own.items():
         metadata[name] = {**(metadata.get(name) or {}), **marked}
     return PodTemplate(template, tied.pins, tied.claims)
+
+
+def _add_variables(container: dict[str, Any], env: tuple[tuple[str, str], ...]) -> None:
+    """Give a container the variables that it does not have; clusters refuse what is no list of variables."""
+    theirs = container.get("env") or []
+    if not isinstance(theirs, list) or not all(isinstance(each, dict) for each in theirs):
+        return
+    said = {each.get("name") for each in theirs}
+    if more := [{"name": name, "value": value} for name, value in env if name not in said]:
+        container["env"] = [*theirs, *more]
 
 
 def _resources(theirs: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:

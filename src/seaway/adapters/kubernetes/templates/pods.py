@@ -9,6 +9,7 @@ from typing import Any
 from seaway.adapters.kubernetes.dialects.views import Dialect
 from seaway.adapters.kubernetes.templates.claims import CLAIM, claim_pins, claim_spec
 from seaway.adapters.kubernetes.templates.context import Context, PodTemplate
+from seaway.adapters.kubernetes.templates.environment import NO_DEVICES
 from seaway.adapters.kubernetes.templates.labels import REPLICAS, labels
 from seaway.adapters.kubernetes.templates.manifest import Manifest, Path, Pin
 from seaway.adapters.kubernetes.templates.names import numbers_text
@@ -70,12 +71,15 @@ class Ties:
         Of the pod's spec.
     resources
         Of the container that does the work.
+    env
+        Of that container.
     pins, claims
         As in `PodTemplate`.
     """
 
     fields: dict[str, Any]
     resources: dict[str, Any]
+    env: tuple[tuple[str, str], ...]
     pins: tuple[Pin, ...]
     claims: tuple[Manifest, ...]
 
@@ -118,7 +122,8 @@ def ties(
     if devices:
         pins += device_pins(devices, (*at, "metadata", "annotations"))
     claims = (_claim(context, group, devices),) if devices and claimed else ()
-    return Ties(fields, resources(context.spec.demand.request, devices), tuple(pins), claims)
+    env = () if devices else NO_DEVICES
+    return Ties(fields, resources(context.spec.demand.request, devices), env, tuple(pins), claims)
 
 
 def pod_template(context: Context, group: Group, pod: Pod, at: Path) -> PodTemplate:
@@ -141,7 +146,7 @@ def pod_template(context: Context, group: Group, pod: Pod, at: Path) -> PodTempl
         "enableServiceLinks": False,
         **pod.fields,
         **tied.fields,
-        "containers": [_container(context, pod, tied.resources)],
+        "containers": [_container(context, pod, tied)],
     }
     if pod.shared_memory:
         spec["volumes"] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
@@ -214,21 +219,21 @@ def variables(run: Run, env: tuple[tuple[str, str], ...] = ()) -> list[dict[str,
     return [{"name": name, "value": value} for name, value in {**dict(env), **dict(run.env)}.items()]
 
 
-def _container(context: Context, pod: Pod, needs: dict[str, Any]) -> dict[str, Any]:
+def _container(context: Context, pod: Pod, tied: Ties) -> dict[str, Any]:
     run = context.spec.run
     container: dict[str, Any] = {"name": pod.container, "image": image_of(context)}
     if command := run.command if pod.command is None else pod.command:
         container["command"] = list(command)
     if args := run.args if pod.args is None else pod.args:
         container["args"] = list(args)
-    if env := variables(run, pod.env):
+    if env := variables(run, (*pod.env, *tied.env)):
         container["env"] = env
     if run.ports and pod.ports:
         container["ports"] = [{"containerPort": port} for port in dict.fromkeys(run.ports)]
     if pod.shared_memory:
         container["volumeMounts"] = [{"name": "shm", "mountPath": "/dev/shm"}]
-    if needs:
-        container["resources"] = needs
+    if tied.resources:
+        container["resources"] = tied.resources
     return container
 
 

@@ -17,6 +17,7 @@ from seaway.adapters.kubernetes.templates import (
     volcanojob,
 )
 from seaway.adapters.kubernetes.templates.context import Context
+from seaway.adapters.kubernetes.templates.environment import misused
 from seaway.adapters.kubernetes.templates.labels import require_free
 from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.adapters.kubernetes.templates.options import Options
@@ -149,7 +150,7 @@ def render(deployment: Deployment, options: Options, templates: Templates = BUIL
         When the job cannot become what it names.
     """
     template = _template(deployment.spec, templates)
-    for error in _missing(deployment.spec, template, options):
+    for error in (*_missing(deployment.spec, template, options), *misused(deployment.spec)):
         raise error
     if template.together and len(deployment.placements) < deployment.spec.replicas:
         raise RejectedError(
@@ -165,7 +166,7 @@ def problems(spec: JobSpec, options: Options, templates: Templates = BUILT_IN) -
         template = _template(spec, templates)
     except RejectedError as error:
         return [error]
-    found = list(_missing(spec, template, options))
+    found = [*_missing(spec, template, options), *misused(spec)]
     for check in (lambda: require_free(spec), lambda: tolerations(spec.demand.nodes.tolerations)):
         try:
             check()

@@ -198,6 +198,11 @@ def _misshapen(manifest: dict[str, Any], path: Path) -> Iterator[RejectedError]:
     if not isinstance(containers, list) or not containers or not all(isinstance(each, dict) for each in containers):
         yield RejectedError("there is no pod template with containers here", where=Pin(path, None).pointer)
         containers = []
+    first = find(manifest, (*path, "spec", "initContainers"))
+    if first is not None and not (isinstance(first, list) and all(isinstance(each, dict) for each in first)):
+        yield RejectedError(
+            "has to be a list of containers", where=Pin((*path, "spec", "initContainers"), None).pointer
+        )
     fields = [(*path, *field) for field in _MERGED]
     fields += [(*path, "spec", "containers", place, *field) for place in range(len(containers)) for field in _RESOURCES]
     for field in fields:
