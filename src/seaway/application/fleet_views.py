@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from seaway.application.control.fleet import LiveCluster
-from seaway.application.control.held import everyone, holders, sum_up
+from seaway.application.control.held import Own, everyone, holders, own, sum_up
 from seaway.application.control.loop import Controller
 from seaway.application.ports.usage import NodeUsage, usage_of
 from seaway.application.records import Attempt, Cordon
@@ -37,16 +37,20 @@ class FleetViews:
         with self._controller.lock:
             live = self._controller.live
             now_ns = live.clock.monotonic_ns()
-            told = [(each, holders(live, each), live.fleet.cordon_of(each.name)) for each in everyone(live)]
+            told = [(each, holders(live, each), own(live, each)) for each in everyone(live)]
+            cordons = {each.name: live.fleet.cordon_of(each.name) for each, _, _ in told}
             strays = {each.name: tuple(sorted(each.strays)) for each, _, _ in told}
-        return [_cluster(each, attempts, cordon, now_ns, strays[each.name]) for each, attempts, cordon in told]
+        return [
+            _cluster(each, attempts, mine, cordons[each.name], now_ns, strays[each.name])
+            for each, attempts, mine in told
+        ]
 
     def nodes(self, cluster: str = "") -> list[NodeView]:
         """Return the nodes of a cluster, or of all, with their devices and slices."""
         with self._controller.lock:
             live = self._controller.live
             told = [
-                (each, holders(live, each), list(each.occupied))
+                (each, holders(live, each), list(each.occupied), own(live, each))
                 for each in live.fleet.clusters.values()
                 if cluster in {"", each.name}
             ]
@@ -54,8 +58,8 @@ class FleetViews:
             backends = list(self._controller.backends)
         return [
             view
-            for each, attempts, others in told
-            for view in _nodes(each, attempts, others, cordons, usage_of(each.name, backends))
+            for each, attempts, others, mine in told
+            for view in _nodes(each, attempts, [*others, *mine.guests], mine, cordons, usage_of(each.name, backends))
         ]
 
 
@@ -63,6 +67,7 @@ def _nodes(
     live: LiveCluster,
     attempts: Iterable[Attempt],
     others: Iterable[Occupant],
+    mine: Own,
     cordons: Mapping[tuple[str, str], Cordon],
     measured: Mapping[str, NodeUsage],
 ) -> Iterable[NodeView]:
@@ -75,7 +80,7 @@ def _nodes(
             if placement.cluster == live.name:
                 by_node[placement.node].append((attempt, placement))
     usable = live.state is ClusterState.UP and (live.name, "") not in cordons
-    for node in live.cluster.nodes if live.cluster else ():
+    for node in mine.nodes:
         cordon = cordons.get((live.name, node.name))
         view = _node(live.name, node, by_node[node.name], pods[node.name], cordon, usable=usable)
         usage = measured.get(node.name)
@@ -143,9 +148,14 @@ def _device(cluster: str, node: str, device: Device, slices: Sequence[SliceView]
 
 
 def _cluster(
-    live: LiveCluster, attempts: Sequence[Attempt], cordon: Cordon | None, now_ns: int, strays: tuple[str, ...]
+    live: LiveCluster,
+    attempts: Sequence[Attempt],
+    mine: Own,
+    cordon: Cordon | None,
+    now_ns: int,
+    strays: tuple[str, ...],
 ) -> ClusterView:
-    told, sums = live.cluster, sum_up(live, attempts)
+    told, sums = live.cluster, sum_up(live, attempts, mine)
     return ClusterView(
         name=live.name,
         state=live.state,

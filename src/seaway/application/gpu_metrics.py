@@ -9,14 +9,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from seaway.application.control.fleet import Key, LiveCluster
-from seaway.application.control.held import everyone
+from seaway.application.control.held import everyone, own
 from seaway.application.control.loop import Controller
 from seaway.application.ports.usage import NodeUsage, usage_of
 from seaway.application.records import Attempt
 from seaway.application.stray_views import lives
 from seaway.application.views import DeviceUse, Holding
-from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Copy, Occupant, ReplicaStatus, deployment_name
+from seaway.domain.node import Node
 from seaway.domain.placement import DeviceSlice
 
 PART = 4096
@@ -48,21 +48,19 @@ class GpuMetrics:
 
     def _cluster(self, live: LiveCluster) -> Iterator[DeviceUse]:
         with self._controller.lock:
-            told, others = live.cluster, list(live.occupied)
+            mine, others = own(self._controller.live, live), list(live.occupied)
             backends = list(self._controller.backends)
             strays = [each.copy for each in live.strays.values()]
             keys = list(self._controller.live.by_cluster[live.name])
-        if told is None:
-            return
         held: defaultdict[str, list[Holding]] = defaultdict(list)
         for attempt, copy in self._attempts(live.name, keys):
             _add_attempt(held, attempt, copy, live.name)
         for copy in lives(strays):
             for replica in copy.replicas:
                 _add(held, "", _pod_of(replica, copy.name), replica.slices, replica.holders)
-        for pod in others:
+        for pod in (*others, *mine.guests):
             _add_occupant(held, pod)
-        yield from _uses(told, held, usage_of(live.name, backends))
+        yield from _uses(live.name, mine.nodes, held, usage_of(live.name, backends))
 
     def _attempts(self, cluster: str, keys: list[Key]) -> Iterator[tuple[Attempt, Copy | None]]:
         """Look attempts up, in parts, with what their cluster told of each; those that ended meanwhile are left out."""
@@ -77,9 +75,11 @@ class GpuMetrics:
             yield from found
 
 
-def _uses(told: Cluster, held: Mapping[str, list[Holding]], measured: Mapping[str, NodeUsage]) -> Iterator[DeviceUse]:
-    cluster, nobody = told.name, ()
-    for node in told.nodes:
+def _uses(
+    cluster: str, nodes: Iterable[Node], held: Mapping[str, list[Holding]], measured: Mapping[str, NodeUsage]
+) -> Iterator[DeviceUse]:
+    nobody = ()
+    for node in nodes:
         name, usage = node.name, measured.get(node.name)
         for device in node.devices:
             holdings = held.get(device.uuid, nobody)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from seaway.application.control.held import everyone
+from seaway.application.control.held import doubled, everyone
 from seaway.application.control.live import Live, deployment
 from seaway.application.control.loop import Controller
 from seaway.application.fleet_views import FleetViews
@@ -24,6 +24,9 @@ from seaway.domain.errors import ConflictError, UnavailableError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import Gateway, Link
 from seaway.scheduling.policies import BUILT_IN, policy_names
+
+DOUBLED = "doubled"
+"""A trouble of a cluster: one of its nodes lists devices that another node has."""
 
 UNNAMED = "0" * ids.LENGTH
 """Stands for the id of a job that is only tried."""
@@ -218,7 +221,7 @@ class Overview:
         }
         with self._controller.lock:
             live, now_ns = self._live, self._live.clock.monotonic_ns()
-            tally, clusters = self._controller.scheduler.tally, everyone(live)
+            tally, clusters, nodes = self._controller.scheduler.tally, everyone(live), doubled(live)
             return Figures(
                 jobs=dict(Counter(job.state.value for job in live.jobs.values())),
                 waiting=dict(Counter(each.queue for each in live.waiting.entries())),
@@ -230,5 +233,8 @@ class Overview:
                 clusters=dict(Counter(each.state.value for each in clusters)),
                 changes=self._writer.stored,
                 transactions=self._writer.groups,
-                collecting=collecting,
+                collecting={
+                    name: replace(state, troubles={**state.troubles, DOUBLED: nodes[name]})
+                    for name, state in collecting.items()
+                },
             )

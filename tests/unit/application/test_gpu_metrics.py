@@ -112,7 +112,7 @@ def test_backends_that_collect_say_how_that_goes() -> None:
     """Figures have it by cluster; other backends are left out."""
     made = scene()
     assert made.plane.overview.figures().collecting == {}
-    state = CollectorState({"broken": 2}, {"/api/v1/nodes": 0.0})
+    state = CollectorState({"broken": 2, "doubled": 0}, {"/api/v1/nodes": 0.0})
 
     class Collector(SimulatedCluster):
         def collector_state(self) -> CollectorState:
@@ -123,3 +123,25 @@ def test_backends_that_collect_say_how_that_goes() -> None:
     assert topology.known is not None
     topology.known = replace(topology.known, backends=(*topology.known.backends, collector))
     assert made.plane.overview.figures().collecting == {"gamma": state}
+
+
+def test_nodes_that_list_what_others_have_are_a_trouble_of_their_cluster() -> None:
+    """As long as they do, once each."""
+    made = scene()
+    fleet = made.plane.controller.live.fleet
+    alpha, beta = (fleet.clusters[name].cluster for name in ("alpha", "beta"))
+    assert alpha
+    assert beta
+
+    class Collector(SimulatedCluster):
+        def collector_state(self) -> CollectorState:
+            return CollectorState({"broken": 2}, {})
+
+    collector = Collector(cluster(node(gpu()), name="beta"), made.clock)
+    topology = made.plane.controller._topology  # noqa: SLF001  # which clusters there are
+    assert topology.known is not None
+    topology.known = replace(topology.known, backends=(collector,))
+    fleet.tell(replace(alpha, name="beta"))
+    assert made.plane.overview.figures().collecting["beta"].troubles == {"broken": 2, "doubled": 1}
+    fleet.tell(beta)
+    assert made.plane.overview.figures().collecting["beta"].troubles == {"broken": 2, "doubled": 0}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 
 from seaway.domain.cluster import Cluster
@@ -49,6 +50,13 @@ class Claims:
         for node in old.values():
             self._note((name, node.name), node, None, owners)
         return self._settle(owners)
+
+    def doubles(self) -> Iterator[tuple[str, Place, Place]]:
+        """Yield each device that several nodes list: its uuid, the node that has it, and another one."""
+        for uuid in sorted(self._contested):
+            owner, *others = self._places[uuid]
+            for other in others:
+                yield uuid, owner, other
 
     def offered(self, cluster: str, node: Node) -> Node:
         """Return a node with the devices that are its own alone."""

@@ -10,7 +10,7 @@ from seaway.application.changes import Change
 from seaway.application.control.deadlines import Due
 from seaway.application.control.deadlines import Key as DueKey
 from seaway.application.control.fleet import Key, LiveCluster
-from seaway.application.control.held import away, everyone, holders, sum_up
+from seaway.application.control.held import away, everyone, holders, own, sum_up
 from seaway.application.control.live import Live
 from seaway.application.control.observe import ACTOR, WHOLE_S, Observer
 from seaway.application.control.parts import lacking, what_is_gone
@@ -288,7 +288,7 @@ class Upkeep:
         )
 
     def _cluster_sample(self, cluster: LiveCluster, now_ns: int) -> ClusterSample:
-        sums = sum_up(cluster, holders(self._live, cluster))
+        sums = sum_up(cluster, holders(self._live, cluster), own(self._live, cluster))
         return ClusterSample(
             at_ns=now_ns,
             cluster=cluster.name,
