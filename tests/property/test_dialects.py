@@ -14,8 +14,9 @@ from seaway.adapters.kubernetes.dialects.claims import read_claim
 from seaway.adapters.kubernetes.dialects.nodes import read_node
 from seaway.adapters.kubernetes.dialects.pods import read_pod
 from seaway.adapters.kubernetes.dialects.settle import settle
+from seaway.adapters.kubernetes.dialects.sizes import MOST_CORE_MILLI, MOST_MIB
 from seaway.adapters.kubernetes.dialects.vendors import ENFLAME_KEY, METAX_KEY
-from seaway.adapters.kubernetes.dialects.views import NodeView
+from seaway.adapters.kubernetes.dialects.views import NodeView, TroubleKind
 from seaway.adapters.kubernetes.objects.claim import ResourceClaim
 from seaway.adapters.kubernetes.objects.decode import UndecodableError, read_event, read_item, read_page
 from seaway.adapters.kubernetes.objects.node import NodeObject
@@ -27,6 +28,8 @@ from seaway.adapters.kubernetes.quantities import LARGEST, exact, integer, mebib
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device, DeviceMode, MigProfile
 from seaway.domain.errors import RejectedError
+from seaway.scheduling.columns import NODE_CPU, NODE_GPU_CORE, NODE_GPU_MEMORY, NODE_LEFT
+from seaway.scheduling.snapshot import Snapshot
 
 REGISTERS = [
     "hami.io/node-nvidia-register",
@@ -102,13 +105,26 @@ def noted(annotations: dict[str, str], allocatable: dict[str, Any], labels: dict
     node = NodeObject()
     value = {
         "metadata": {"name": "n1", "annotations": annotations, "labels": labels},
-        "status": {"allocatable": allocatable, "capacity": allocatable},
+        "status": {
+            "allocatable": allocatable,
+            "capacity": allocatable,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
     }
     node = decoded(value, NodeObject)
     view = read_node("alpha", node)
-    Fleet((Cluster("alpha", (view.node,)),))
+    countable(view)
     assert [access.uuid for access in view.accesses] == [device.uuid for device in view.node.devices]
     return view
+
+
+def countable(view: NodeView) -> None:
+    """Make a snapshot of a node: none of its figures, nor what they come to, may be too large for the engine."""
+    arrays = Snapshot(Fleet((Cluster("alpha", (view.node,)),))).arrays
+    usable = [each for each in view.node.devices if each.healthy and not each.cordoned] if view.node.ready else []
+    assert arrays.nodes[NODE_GPU_MEMORY, 0] == sum(each.memory_mib for each in usable)
+    assert arrays.nodes[NODE_GPU_CORE, 0] == sum(each.core_milli for each in usable)
+    assert arrays.nodes[NODE_CPU, 0] <= arrays.nodes[NODE_LEFT, 0]
 
 
 def with_cards(register: str, shares: int) -> NodeView:
@@ -193,7 +209,7 @@ def test_no_slice_and_no_claim_raises(found: Sequence[Any], given_devices: Seque
     """Whatever drivers list, and whatever claims were given of it."""
     node = decoded({"metadata": {"name": "n1"}}, NodeObject)
     view = read_node("alpha", node, [decoded(each, ResourceSlice) for each in found])
-    Fleet((Cluster("alpha", (view.node,)),))
+    countable(view)
     claim = decoded({"status": {"allocation": {"devices": {"results": given_devices}}}}, ResourceClaim)
     held = read_claim(claim, view).held
     assert {each.uuid for each in held} <= view.devices.keys()
@@ -222,8 +238,8 @@ def devices(draw: st.DrawFn) -> Device:
         draw(ids),
         draw(int32),
         f"NVIDIA {draw(st.text('ABCX0123456789', min_size=1, max_size=9))}",
-        draw(int32),
-        core_milli=draw(int32) * 10,
+        draw(st.integers(0, MOST_MIB)),
+        core_milli=draw(st.integers(0, MOST_CORE_MILLI // 10)) * 10,
         share_limit=draw(st.integers(1, 100)),
         numa=draw(st.integers(0, 7)),
         healthy=draw(st.booleans()),
@@ -267,6 +283,22 @@ def as_line(device: Device) -> str:
         f"{device.uuid},{device.share_limit},{device.memory_mib},{device.core_percent},NVIDIA-{device.model},"
         f"{device.numa},{health},{device.index},{device.mode.value}:"
     )
+
+
+@given(st.lists(st.tuples(int32, int32), max_size=9), st.sampled_from(["hami-core", "mig"]))
+def test_a_card_too_large_to_count_with_is_left_out_alone(sizes: list[tuple[int, int]], mode: str) -> None:
+    """What the others come to can be counted, whatever figures a register has; each that is left out is told."""
+    cut = {"name": "1g.5gb", "sliceCount": 1, "placements": [{"start": 0, "size": 1}]}
+    found = [
+        {"id": f"GPU-{at}", "count": 10, "devmem": memory, "devcore": 100, "mode": mode, "health": True}
+        | {"migProfiles": [cut | {"memoryMB": 4864, "core": cores}]}
+        for at, (memory, cores) in enumerate(sizes)
+    ]
+    view = with_cards(json.dumps(found), 10 * len(sizes))
+    fits = [memory <= MOST_MIB and (mode == "hami-core" or cores * 10 <= MOST_CORE_MILLI) for memory, cores in sizes]
+    assert [each.uuid for each in view.node.devices] == [f"GPU-{at}" for at, each in enumerate(fits) if each]
+    broken = [each for each in view.troubles if each.kind is TroubleKind.BROKEN]
+    assert len(broken) == fits.count(False)
 
 
 cards = st.lists(devices(), max_size=6, unique_by=lambda device: device.uuid)

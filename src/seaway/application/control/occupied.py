@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from seaway.domain.deployment import Occupant
 from seaway.domain.job import Demand, Job, ResourceRequest
-from seaway.domain.placement import Placement
+from seaway.domain.placement import DeviceSlice, Placement
 from seaway.scheduling.booking import Booking, book_all
 from seaway.scheduling.snapshot import Snapshot
+
+FULL = 1 << 30
+"""As much as no node has, nor a device: what pods hold beyond that is not counted, for columns hold no more."""
 
 
 class Occupied:
@@ -97,7 +101,22 @@ class Occupied:
     def _holding(self, node: str) -> tuple[Job, tuple[Placement, ...], int]:
         """Return what is on a node as if it were one job of one replica, and how many pods that is."""
         there = self._by_node[node].values()
-        request = ResourceRequest(sum([each.cpu_milli for each in there]), sum([each.memory_mib for each in there]))
-        slices = tuple([taken for each in there for taken in each.slices])
+        cpu_milli, memory_mib = sum([each.cpu_milli for each in there]), sum([each.memory_mib for each in there])
+        request = ResourceRequest(min(cpu_milli, FULL), min(memory_mib, FULL))
+        slices = _within(tuple([taken for each in there for taken in each.slices]))
         place = Placement(f"{self._cluster}/{node}", 0, self._cluster, node, slices)
         return Job(place.job, Demand(request)), (place,), sum([each.pods for each in there])
+
+
+def _within(slices: tuple[DeviceSlice, ...]) -> tuple[DeviceSlice, ...]:
+    """Cut down what is held of each device to as much as can be counted."""
+    if sum([each.memory_mib + each.core_milli for each in slices]) <= FULL:
+        return slices
+    left: defaultdict[str, list[int]] = defaultdict(lambda: [FULL, FULL])
+    cut = []
+    for each in slices:
+        memory_mib, core_milli = left[each.uuid]
+        taken = replace(each, memory_mib=min(each.memory_mib, memory_mib), core_milli=min(each.core_milli, core_milli))
+        left[each.uuid] = [memory_mib - taken.memory_mib, core_milli - taken.core_milli]
+        cut.append(taken)
+    return tuple(cut)

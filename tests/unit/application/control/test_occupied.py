@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from seaway.domain.deployment import Occupant
 from seaway.domain.placement import DeviceSlice
+from seaway.scheduling.columns import DEVICE_CORE_FREE, DEVICE_MEMORY_FREE, NODE_CPU_FREE, NODE_MEMORY_FREE
 from seaway.scheduling.snapshot import Snapshot
 from tests.unit.application.control.test_fleet import ALPHA, BETA, fits, live
 
@@ -63,6 +64,22 @@ def test_pods_of_others_take_the_place_of_a_jobs() -> None:
     assert fits(made) == "beta/node-0"
     made.tell(replace(full, nodes=(replace(full.nodes[0], pods=1),)))
     assert not fits(made)
+
+
+def test_pods_that_hold_more_than_there_can_be_leave_nothing() -> None:
+    """Whatever they come to, nothing turns over to look free, and all is free when they are gone."""
+    made = live(BETA)
+    before = made.snapshot.arrays.devices.copy(), made.snapshot.arrays.nodes.copy()
+    most = (1 << 31) - 1
+    huge = [Occupant(name, "node-0", (DeviceSlice(GPU, most, most),) * 2, most, most) for name in "abc"]
+    made.occupy("beta", huge, complete=True)
+    arrays = made.snapshot.arrays
+    assert arrays.devices[[DEVICE_MEMORY_FREE, DEVICE_CORE_FREE], 0].max() < 0
+    assert arrays.nodes[[NODE_CPU_FREE, NODE_MEMORY_FREE], 0].max() < 0
+    assert not fits(made)
+    made.occupy("beta", [], complete=True)
+    np.testing.assert_array_equal(made.snapshot.arrays.devices, before[0])
+    np.testing.assert_array_equal(made.snapshot.arrays.nodes, before[1])
 
 
 STEPS = st.lists(

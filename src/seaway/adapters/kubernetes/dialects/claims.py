@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from seaway.adapters.kubernetes import quantities
+from seaway.adapters.kubernetes.dialects.sizes import LARGEST
 from seaway.adapters.kubernetes.dialects.views import Access, Held, NodeView, Part, Trouble, TroubleKind
 from seaway.adapters.kubernetes.objects.claim import ClaimResult, ResourceClaim
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
-
-MOST_MIB = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +59,9 @@ def _held(result: ClaimResult, access: Access, part: Part, device: Device) -> He
     for name, amount in result.consumed_capacity.items():
         match name.rpartition("/")[2]:
             case "memory":
-                memory_mib = min(quantities.mebibytes(amount), MOST_MIB)
+                memory_mib = min(quantities.mebibytes(amount), LARGEST)
             case "cores":
-                core_milli = access.core_milli(min(quantities.integer(amount), MOST_MIB))
+                core_milli = min(access.core_milli(quantities.integer(amount)), LARGEST)
     return Held(-1, device.uuid, memory_mib, core_milli)
 
 

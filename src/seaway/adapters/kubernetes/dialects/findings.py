@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from seaway.adapters.kubernetes.dialects.sizes import Sizes
 from seaway.adapters.kubernetes.dialects.views import Access, NodeView, Options, Trouble, TroubleKind
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
@@ -27,11 +28,17 @@ class Findings:
     accesses: list[Access] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
     _uuids: set[str] = field(default_factory=set)
+    _sizes: Sizes = field(default_factory=Sizes)
 
     def add(self, where: str, device: Device, access: Access) -> None:
-        """Keep a device, unless one of its id was found before."""
+        """Keep a device, unless one of its id was found before, or it is larger than Seaway can count with."""
         if device.uuid in self._uuids:
             self.broken(where, f"device {device.uuid!r} appears more than once; the first counts")
+            return
+        try:
+            self._sizes.take(device)
+        except RejectedError as error:
+            self.broken(where, str(error))
             return
         self._uuids.add(device.uuid)
         self.devices.append(device)

@@ -15,7 +15,8 @@ from seaway.adapters.kubernetes.dialects.records import (
     Record,
     records,
 )
-from seaway.adapters.kubernetes.dialects.views import Dialect, Held, NodeView, PodView, Trouble
+from seaway.adapters.kubernetes.dialects.sizes import LARGEST
+from seaway.adapters.kubernetes.dialects.views import Dialect, Held, NodeView, PodView, Trouble, TroubleKind
 from seaway.adapters.kubernetes.objects.claim import ResourceClaim
 from seaway.adapters.kubernetes.objects.pod import PodObject
 from seaway.domain.device import Device
@@ -58,6 +59,7 @@ def read_pod(pod: PodObject, view: NodeView | None, claims: Iterable[ResourceCla
             troubles += claimed.troubles
             if claimed.users[:1] == (pod.metadata.uid,):
                 held += claimed.held
+    held = _sizeable(held, troubles)
     return PodView(
         node_of(pod),
         pod.status.phase not in OVER,
@@ -67,6 +69,20 @@ def read_pod(pod: PodObject, view: NodeView | None, claims: Iterable[ResourceCla
         tuple(dict.fromkeys(troubles)),
         _final(pod, found),
     )
+
+
+def _sizeable(held: list[Held], troubles: list[Trouble]) -> list[Held]:
+    """Leave out what is more of a device than Seaway can count with."""
+    if all(each.memory_mib <= LARGEST and each.core_milli <= LARGEST for each in held):
+        return held
+    kept = []
+    for each in held:
+        if each.memory_mib <= LARGEST and each.core_milli <= LARGEST:
+            kept.append(each)
+        else:
+            text = f"{each.memory_mib} MiB and {each.core_milli} thousandths of it are more than there can be; left out"
+            troubles.append(Trouble(TroubleKind.BROKEN, each.uuid, text))
+    return kept
 
 
 def _final(pod: PodObject, found: Sequence[Record]) -> bool:

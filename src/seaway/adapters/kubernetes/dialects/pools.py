@@ -11,8 +11,6 @@ from seaway.adapters.kubernetes.dialects.findings import Findings
 from seaway.adapters.kubernetes.objects.slice import ResourceSlice, SliceDevice
 from seaway.domain.errors import RejectedError
 
-MOST_MIB = (1 << 31) - 1
-
 
 @dataclass(frozen=True, slots=True)
 class Listed:
@@ -48,7 +46,7 @@ class Listed:
         amount = self.device.capacity.get("memory") or self.device.capacity.get(f"{self.driver}/memory")
         if amount is None:
             raise RejectedError("no capacity of memory")
-        return min(quantities.mebibytes(amount.value, down=True), MOST_MIB)
+        return quantities.mebibytes(amount.value, down=True)
 
     @property
     def tainted(self) -> bool:

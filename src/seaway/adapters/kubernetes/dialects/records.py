@@ -22,6 +22,9 @@ VOLCANO_RECORD = "volcano.sh/vgpu-ids-new"
 MIG_RECORD = "hami.io/vgpu-mig-allocations"
 NVIDIA_RECORD = "hami.io/vgpu-devices-allocated"
 
+LAST_SLICE = 7
+"""Of a card's memory, of which MIG instances cover some."""
+
 _HAMI_RECORD = re.compile(r"hami\.io/.+-devices-allocated|hami\.io/kunlun-allocated")
 
 
@@ -144,5 +147,12 @@ def _mig_allocation(fields: object) -> MigAllocation:
         bounded(fields.get("deviceIndex", 0), "deviceIndex"),
         named(fields.get("gpuUUID"), "gpuUUID"),
         named(fields.get("profile"), "profile"),
-        bounded(place.get("start", 0), "start"),
+        _start(place.get("start", 0)),
     )
+
+
+def _start(value: object) -> int:
+    start = bounded(value, "start")
+    if start > LAST_SLICE:
+        raise RejectedError(f"start is {start}, but memory slices go from 0 to {LAST_SLICE}")
+    return start

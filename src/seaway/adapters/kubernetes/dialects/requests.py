@@ -13,28 +13,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from seaway.adapters.kubernetes import quantities
+from seaway.adapters.kubernetes.dialects.sizes import LARGEST, MOST_CPU_MILLI
 from seaway.adapters.kubernetes.dialects.views import Trouble, TroubleKind
 from seaway.adapters.kubernetes.objects.part import Quantity
 from seaway.adapters.kubernetes.objects.pod import Container, PodSpec, Resources
 from seaway.domain.errors import RejectedError
 
-MOST = (1 << 53) - 1
 Reader = Callable[[Quantity], int]
 
 
 def cpu_milli(spec: PodSpec, troubles: list[Trouble]) -> int:
     """Return the CPU that a pod takes, thousandths of a core."""
-    return _effective(spec, "cpu", quantities.milli, troubles)
+    return _counted("cpu", _effective(spec, "cpu", quantities.milli, troubles), MOST_CPU_MILLI, troubles)
 
 
 def memory_mib(spec: PodSpec, troubles: list[Trouble]) -> int:
     """Return the memory that a pod takes, MiB."""
-    return _effective(spec, "memory", quantities.mebibytes, troubles)
+    return _counted("memory", _effective(spec, "memory", quantities.mebibytes, troubles), LARGEST, troubles)
 
 
 def devices(spec: PodSpec, resource: str, troubles: list[Trouble]) -> int:
     """Return how many devices a pod takes that only their number is known of."""
     return _over_containers(spec, lambda resources: _asked(resources, resource, quantities.integer, troubles))
+
+
+def _counted(resource: str, amount: int, most: int, troubles: list[Trouble]) -> int:
+    if amount > most:
+        troubles.append(
+            Trouble(TroubleKind.BROKEN, resource, "no node has as much as it asks for; it counts as nothing")
+        )
+        return 0
+    return amount
 
 
 def _effective(spec: PodSpec, resource: str, read: Reader, troubles: list[Trouble]) -> int:
@@ -68,7 +77,7 @@ def _read(amounts: Mapping[str, Quantity], resource: str, read: Reader, troubles
     if resource not in amounts:
         return 0
     try:
-        return min(read(amounts[resource]), MOST)
+        return read(amounts[resource])
     except RejectedError as error:
         troubles.append(Trouble(TroubleKind.BROKEN, resource, str(error)))
         return 0

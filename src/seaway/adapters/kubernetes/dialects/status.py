@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from seaway.adapters.kubernetes import quantities
 from seaway.adapters.kubernetes.dialects.findings import Findings
+from seaway.adapters.kubernetes.dialects.sizes import LARGEST, MOST_CPU_MILLI
 from seaway.adapters.kubernetes.objects.node import NodeObject
 from seaway.adapters.kubernetes.objects.part import Quantity
 from seaway.domain.errors import RejectedError
 
-MOST = (1 << 31) - 1
 MOST_CARDS = 1024
 """More cards than that no node has; a larger number is an error, and must not fill the memory."""
 
@@ -28,23 +28,30 @@ class Amounts:
 
     def allocatable(self, resource: str) -> int:
         """Return what pods can get of a resource, a whole number from 0 to 2^31 - 1."""
-        return self._read("allocatable", self._node.status.allocatable.get(resource), resource, whole)
+        return min(self._read("allocatable", self._node.status.allocatable.get(resource), resource, whole), LARGEST)
 
     def capacity(self, resource: str) -> int:
         """Return what the node has of a resource, a whole number from 0 to 2^31 - 1."""
-        return self._read("capacity", self._node.status.capacity.get(resource), resource, whole)
+        return min(self._read("capacity", self._node.status.capacity.get(resource), resource, whole), LARGEST)
 
     def cpu_milli(self) -> int:
         """Return the CPU that pods can get, thousandths."""
-        return self._read("allocatable", self._node.status.allocatable.get("cpu"), "cpu", milli)
+        return self._counted("cpu", milli, MOST_CPU_MILLI)
 
     def memory_mib(self) -> int:
         """Return the memory that pods can get, MiB."""
-        return self._read("allocatable", self._node.status.allocatable.get("memory"), "memory", mebibytes)
+        return self._counted("memory", mebibytes, LARGEST)
 
     def pods(self) -> int | None:
         """Return how many pods the node takes; None where it does not say."""
         return self.allocatable("pods") if "pods" in self._node.status.allocatable else None
+
+    def _counted(self, resource: str, read: Callable[[Quantity], int], most: int) -> int:
+        found = self._read("allocatable", self._node.status.allocatable.get(resource), resource, read)
+        if found > most:
+            self._findings.broken(f"status.allocatable: {resource}", "no node has so much; it counts as nothing")
+            return 0
+        return found
 
     def _read(self, part: str, amount: Quantity | None, resource: str, read: Callable[[Quantity], int]) -> int:
         if amount is None:
@@ -54,7 +61,7 @@ class Amounts:
         except RejectedError as error:
             self._findings.broken(f"status.{part}: {resource}", str(error))
             return 0
-        return min(found, MOST)
+        return found
 
 
 def whole(amount: Quantity) -> int:

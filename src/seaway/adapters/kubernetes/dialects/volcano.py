@@ -96,7 +96,7 @@ def _add(entry: Entry, served: bool, findings: Findings) -> None:
         entry.id,
         entry.index,
         nvidia_model(entry.type),
-        min(entry.memory * factor, (1 << 31) - 1),
+        entry.memory * factor,
         share_limit=entry.count,
         healthy=entry.healthy and served,
         cordoned=closed,

@@ -15,6 +15,8 @@ from tests.unit.adapters.kubernetes.dialects.samples import A100, CARDS, MIG_CAR
 SEVEN = f"{A},10,24576,100,NVIDIA-Tesla T4,0,true:{B},10,24576,100,NVIDIA-Tesla T4,1,false:"
 NINE = f"{A},10,24576,100,NVIDIA-NVIDIA A10,0,true,3,hami-core:{B},5,49152,200,NVIDIA-NVIDIA A10,1,false,4,mps:"
 
+PROFILE = {"name": "1g.5gb", "memoryMB": 4864, "core": 15, "sliceCount": 1, "placements": [{"start": 0, "size": 1}]}
+
 
 def registered(text: str, **shares: str) -> NodeView:
     """Read a node with this register."""
@@ -295,6 +297,40 @@ def test_a_node_is_ready_when_it_says_so_and_is_not_cordoned() -> None:
     """Without the condition it is not."""
     assert read_node("alpha", node()).node.ready
     assert not read_node("alpha", node(unschedulable=True)).node.ready
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"devmem": 20_000_000},
+        {"devcore": 2_000_000},
+        {"mode": "mig", "migProfiles": [PROFILE | {"memoryMB": 20_000_000}]},
+        {"mode": "mig", "migProfiles": [PROFILE | {"core": 2_000_000_000}]},
+    ],
+)
+def test_a_card_too_large_to_count_with_is_left_out_alone(wrong: dict[str, Any]) -> None:
+    """It is told like anything else that is broken; its neighbours and its node stay."""
+    view = hami([CARDS[0] | wrong, CARDS[1]])
+    assert [device.uuid for device in view.node.devices] == [B]
+    assert kinds(view) == [TroubleKind.BROKEN]
+    assert view.troubles[0].where == f"{REGISTER}: {A}"
+    assert view.troubles[0].text.endswith("it is left out")
+
+
+def test_cards_that_cannot_be_counted_together_are_left_out() -> None:
+    """Those that come first count."""
+    cards = [CARDS[0] | {"id": f"GPU-{at:016x}", "devmem": 16_000_000} for at in range(140)]
+    view = hami(cards)
+    assert [device.uuid for device in view.node.devices] == [card["id"] for card in cards[:134]]
+    assert kinds(view) == [TroubleKind.BROKEN] * 6
+
+
+def test_an_amount_that_no_node_has_counts_as_nothing() -> None:
+    """And is told, while the node stays with its cards."""
+    view = read_node("alpha", node(allocatable={"cpu": "2M", "memory": "3Pi", "pods": "1e12"}))
+    assert (view.node.cpu_milli, view.node.memory_mib, view.node.pods) == (0, 0, (1 << 31) - 1)
+    assert [each.where for each in view.troubles] == ["status.allocatable: cpu", "status.allocatable: memory"]
+    assert kinds(view) == [TroubleKind.BROKEN] * 2
 
 
 def test_a_broken_amount_counts_as_nothing() -> None:

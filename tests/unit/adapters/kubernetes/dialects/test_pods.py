@@ -129,6 +129,17 @@ def test_a_broken_device_hides_no_neighbour(broken: str) -> None:
     assert [trouble.kind for trouble in view.troubles] == [TroubleKind.BROKEN]
 
 
+def test_more_of_a_device_than_there_can_be_is_left_out_alone() -> None:
+    """And told; so is more CPU or memory than any node has."""
+    text = f"{A},NVIDIA,8000,300000000:{B},NVIDIA,8000,30:;"
+    view = read_pod(pod(recorded(text), limits={"cpu": "2M", "memory": "3Pi"}), hami())
+    assert short(view.held) == [(0, B, 8000, 300)]
+    assert (view.cpu_milli, view.memory_mib) == (0, 0)
+    assert [(each.kind, each.where) for each in view.troubles] == [
+        (TroubleKind.BROKEN, where) for where in (A, "cpu", "memory")
+    ]
+
+
 def test_devices_that_the_node_does_not_know_are_held() -> None:
     """And so are all when the node is not known."""
     record = recorded(f"GPU-gone,NVIDIA,500,5:{C},NVIDIA,500,5:;")
