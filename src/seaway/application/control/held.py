@@ -115,12 +115,13 @@ def _guests(live: Live, listed: Mapping[Place, Mapping[str, str]]) -> Iterator[O
                     yield Occupant(f"{pod.name} ({name})", home, (taken,), containers=(container,), pods=0)
     for name in dict.fromkeys(name for name, _ in listed):
         for attempt in holders(live, live.fleet.clusters[name]):
-            pods = f"{deployment_name(attempt.job_id, attempt.number)} ({name})"
+            copy = deployment_name(attempt.job_id, attempt.number)
             for placement in attempt.placements:
                 homes = listed.get((placement.cluster, placement.node), {})
+                replica = f"{copy}-{placement.replica} ({name})"
                 for taken in placement.slices:
                     if home := homes.get(taken.uuid):
-                        yield Occupant(pods, home, (taken,), pods=0)
+                        yield Occupant(replica, home, (taken,), pods=0)
 
 
 def sum_up(cluster: LiveCluster, attempts: Sequence[Attempt], mine: Own) -> Sums:

@@ -82,5 +82,5 @@ def test_a_job_stays_shown_when_its_device_became_another_clusters(made: Scene) 
     assert first.cpu_milli.used == 1000
     assert lost.devices == ()
     names = [[each.job for each in device.slices] for device in gained.devices]
-    assert names == [[f"sw-{job_id}-1 (alpha)"]] * 2 + [[]]
+    assert names == [[f"sw-{job_id}-1-0 (alpha)"]] * 2 + [[]]
     assert doubled(live) == {"alpha": 1}
