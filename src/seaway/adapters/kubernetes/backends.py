@@ -14,7 +14,6 @@ from seaway.adapters.kubernetes.cluster import KubernetesCluster
 from seaway.adapters.kubernetes.collect.follow import sources
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.kinds import kinds_of
-from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.contexts import Context, cluster_name, find
 from seaway.adapters.kubernetes.connection.credentials import Credentials
@@ -23,11 +22,8 @@ from seaway.adapters.kubernetes.connection.threads import in_thread
 from seaway.adapters.kubernetes.deploy.direct import Direct
 from seaway.adapters.kubernetes.deploy.writing import Objects
 from seaway.adapters.kubernetes.naming import WHO, name_all, suffixed, who
-from seaway.adapters.kubernetes.templates.options import Options
-from seaway.adapters.kubernetes.templates.registry import Templates
 from seaway.adapters.kubernetes.wishes import Wishes
 from seaway.application.cluster_names import ClusterNames
-from seaway.application.ports.backend import Answer, Command
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.network import Gateway, Link
 
@@ -68,28 +64,6 @@ class _Met:
         if self.cluster:
             self.cluster.close()
         self.cluster, self.settled = None, False
-
-
-class _Certain(Direct):
-    """Carries nothing out before it is certain which cluster it is.
-
-    Parameters
-    ----------
-    health
-        Knows that.
-    """
-
-    def __init__(
-        self, objects: Objects, view: ClusterView, options: Options, templates: Templates, health: Health
-    ) -> None:
-        super().__init__(objects, view, options, templates)
-        self._health = health
-
-    async def carry_out(self, command: Command) -> Answer:
-        """Carry out a command; raises as `Deployer.carry_out`."""
-        if not self._health.has(WHO):
-            raise UnavailableError(f"{command.cluster} has not said yet which cluster it is")
-        return await super().carry_out(command)
 
 
 class KubernetesBackends:
@@ -224,9 +198,9 @@ class KubernetesBackends:
         wishes = self._wishes
         api = Api(name, Credentials(context.file, context.context), call_s=wishes.call_s)
         met.health = health = Health((WHO, *sources(kinds_of(wishes.templates))))
-        view = ClusterView(wishes.described(name), health, self._reactor.later, wishes.limits, wishes.namespace)
+        view = wishes.view(wishes.described(name), health, self._reactor)
         objects, options = Objects(api, wishes.namespace), wishes.options(view)
-        deployer = _Certain(objects, view, options, wishes.templates, health)
+        deployer = Direct(objects, view, options, wishes.templates)
         met.cluster = KubernetesCluster(self._reactor, api, view, health, deployer, self._random, wishes.scraping)
         if met.uid is None:
             met.asking = self._reactor.keep(f"who {name} is", self._ask(met, api, health))

@@ -36,7 +36,7 @@ LINGERS = Answer(done=False, reason="its pods have not ended yet")
 """The answer to a removal whose objects are deleted while pods of it still run, and hold devices."""
 
 UNHEARD = Answer(done=False, reason="it is not known yet what there is of it")
-"""The answer to a removal from a cluster that was not listed yet: who started a moment ago knows of nothing there."""
+"""The answer to a removal from a cluster that does not tell what is there: pods of it may be."""
 
 
 class KubernetesCluster:
@@ -93,10 +93,16 @@ class KubernetesCluster:
         return [self._reactor.begin(self._carry_out(each)) for each in commands]
 
     async def _carry_out(self, command: Command) -> Answer:
+        """Carry out a command, once the cluster has said who it is, and was listed.
+
+        Before that nobody knows which labels and devices its nodes have, nor what is there of an attempt.
+        """
+        if not self._health.complete:
+            raise UnavailableError(f"{self.cluster}: {self._health.silence(0)}")
         answer = await self._deployer.carry_out(command)
         if not (answer.done and isinstance(command, Removal)):
             return answer
-        if not self._health.complete:
+        if self._health.silence(self._view.patience_s):
             return UNHEARD
         return self._lingering() if self._lingers(command) else answer
 
@@ -144,10 +150,15 @@ class KubernetesCluster:
         """Tell whether pods of an attempt still run: they may be ending, or Karmada may not reach their cluster.
 
         Those whose node is down do not count: nobody can say when they are gone, and nothing new comes there. A node
-        that is only cordoned, as `kubectl drain` does first, says when they are.
+        that is only cordoned, as `kubectl drain` does first, says when they are. One that has no node yet may get one
+        before the cluster's garbage collector comes to it.
         """
         pods = self._view.pods_of((removal.job_id, removal.attempt))
-        return any(pod.holds and (at := self._view.node(pod.node)) and at.answers for pod in pods)
+        return any(pod.holds and (not pod.node or self._answers(pod.node)) for pod in pods)
+
+    def _answers(self, node: str) -> bool:
+        known = self._view.node(node)
+        return known is not None and known.answers
 
     def collector_state(self) -> CollectorState:
         """Return how collecting goes."""

@@ -253,7 +253,8 @@ class Live:
         if attempt.state is AttemptState.ENDING:
             self._settling.add(key)
         if attempt.state is AttemptState.ASSUMED and fresh:
-            self.deadlines.at_wall(attempt.expires_ns, self.settings.assume_s, Due.EXPIRY, (*key, ""))
+            held_s = self.settings.confirm_s(len(attempt.placements))
+            self.deadlines.at_wall(attempt.expires_ns, held_s, Due.EXPIRY, (*key, ""))
         if attempt.state is AttemptState.RUNNING and attempt.running_ns and attempt.spec.time_limit_s:
             limit_s = attempt.spec.time_limit_s
             self.deadlines.at_wall(attempt.running_ns + int(limit_s * 1e9), limit_s, Due.LIMIT, (*key, ""))

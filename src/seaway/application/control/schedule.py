@@ -322,7 +322,7 @@ class Scheduler:
             policy=policy,
             placements=placements,
             created_ns=now_ns,
-            expires_ns=now_ns + int(self._live.settings.assume_s * 1e9),
+            expires_ns=now_ns + int(self._live.settings.confirm_s(len(placements)) * 1e9),
             why=f"{policy} chose {where}",
         )
         queued = record if record.state is JobState.QUEUED else replace(record, state=JobState.QUEUED)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MANY = 100
+"""Replicas that a cluster takes another `assume_s` for: each may become an object of its own, or several."""
+
 
 @dataclass(frozen=True, slots=True)
 class ControlSettings:
@@ -16,7 +19,7 @@ class ControlSettings:
     most_tried
         Jobs tried at a stretch, before others may look at the memory; the rest is tried in the next.
     assume_s
-        How long a placement is held for a cluster that does not confirm it.
+        How long a placement is held for a cluster that does not confirm it; as long again for every `MANY` replicas.
     stale_s
         After how many silent seconds a cluster gets no new work.
     grace_s
@@ -65,3 +68,7 @@ class ControlSettings:
     calm_per_s: int = 300
     give_way: float = 8
     sample_s: float = 60
+
+    def confirm_s(self, replicas: int) -> float:
+        """Return how long a placement of so many replicas is held for a cluster that does not confirm it, seconds."""
+        return self.assume_s * (1 + replicas // MANY)

@@ -207,13 +207,14 @@ class Upkeep:
         found = self._live.current(key[:2])
         if found is None or found[1].state is not AttemptState.ASSUMED:
             return
-        left_s = self._live.settings.assume_s - (self._live.clock.monotonic_ns() - self._read_ns) / NS
+        held_s = self._live.settings.confirm_s(len(found[1].placements))
+        left_s = held_s - (self._live.clock.monotonic_ns() - self._read_ns) / NS
         if left_s > 0:
             self._live.deadlines.in_seconds(left_s, Due.EXPIRY, key)
             return
         self._look_again(Due.EXPIRY, key)
         silent = ", ".join(self._live.unsent(found[1]))
-        yield self._sent_back(*found, f"{silent} did not confirm it within {self._live.settings.assume_s:.0f} s")
+        yield self._sent_back(*found, f"{silent} did not confirm it within {held_s:.0f} s")
 
     def _limit(self, key: DueKey) -> Iterator[Change]:
         found = self._live.current(key[:2])

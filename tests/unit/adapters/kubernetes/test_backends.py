@@ -131,7 +131,7 @@ def test_a_cluster_made_anew_at_its_old_address_is_another(store: MemoryStore, t
         time.sleep(0.3)
         assert look(backends) == {"gpu": False}
         (cluster,) = backends.clusters()
-        with pytest.raises(UnavailableError, match="gpu has not said yet which cluster it is"):
+        with pytest.raises(UnavailableError, match="kube-system is being listed for the first time"):
             cluster.send([Removal("job", 1, "gpu")])[0].result(WAIT_S)
         new.faults.end(silence)
         await_names(backends, "gpu-one")

@@ -42,6 +42,19 @@ def test_a_placement_that_nobody_confirms_expires() -> None:
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 2)
 
 
+def test_a_placement_of_many_replicas_is_held_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each may be an object of its own to be written: a cluster that is slow, but goes on, is to come to its end."""
+    monkeypatch.setattr("seaway.application.control.settings.MANY", 2)
+    made = scene(assume_s=30, grace_s=1000)
+    made.cluster("alpha").disconnect()
+    job_id = made.submit(replicas=4)
+    assert (made.state(job_id), made.where(job_id)) == ("scheduled", "alpha")
+    made.plane.run(89)
+    assert made.state(job_id) == "scheduled"
+    made.plane.run(2)
+    assert made.job(job_id).reason == "alpha did not confirm it within 90 s"
+
+
 def test_a_confirmed_placement_does_not_expire() -> None:
     """A job that takes long to start was taken over; nothing is done about it."""
     made = scene(assume_s=10)

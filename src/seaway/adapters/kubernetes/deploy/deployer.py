@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Sequence
 
 from seaway.adapters.kubernetes.collect.kinds import kinds_of
+from seaway.adapters.kubernetes.collect.owned import Key
 from seaway.adapters.kubernetes.connection.errors import ApiError
 from seaway.adapters.kubernetes.deploy.writing import Objects
 from seaway.adapters.kubernetes.deploy.written import Written
 from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.adapters.kubernetes.templates.options import Options
+from seaway.adapters.kubernetes.templates.pinning import NotThereError
 from seaway.adapters.kubernetes.templates.registry import KindName, Templates
 from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.domain.deployment import Deployment
@@ -21,7 +23,7 @@ AT_ONCE = 32
 """Commands whose objects are written at the same time."""
 
 CARRY_OUT_S = 60.0
-"""How long a command may take in all; each call in it has a limit of its own."""
+"""How long a command may take in all; each call in it has a limit of its own. The next try goes on where it ended."""
 
 
 class Deployer(ABC):
@@ -79,9 +81,13 @@ class Deployer(ABC):
                 async with self._free:
                     if isinstance(command, Removal):
                         await self.remove(command)
+                        self._written.forget(key_of(command))
                         return Answer(done=True)
                     awaited = await self.create(command)
                 await self.settled(awaited)
+            self._written.complete(key_of(command))
+        except NotThereError as error:  # another node may do
+            return Answer(done=False, refused=True, reason=error.message)
         except RejectedError as error:
             return Answer(done=False, refused=True, reason=error.message, everywhere=True)
         except ApiError as error:
@@ -92,13 +98,32 @@ class Deployer(ABC):
             raise UnavailableError(f"it was not carried out within {CARRY_OUT_S:g} s") from None
         return Answer(done=True)
 
-    async def write(self, key: Hashable, manifests: Sequence[Manifest]) -> None:
-        """Write objects of an attempt at the same time; all are tried, whatever becomes of one."""
-        outcomes = await asyncio.gather(*(self._write(key, each) for each in manifests), return_exceptions=True)
+    async def write(self, key: Key, manifests: Sequence[Manifest]) -> None:
+        """Write objects of an attempt at the same time; all are tried, whatever becomes of one.
+
+        Those that an earlier try wrote are passed over until all are written: an attempt may have thousands.
+        """
+        left = [each for each in manifests if not self._written.is_answered(key, (each.kind, each.name))]
+        outcomes = await asyncio.gather(*(self._write(key, each) for each in left), return_exceptions=True)
         for error in outcomes:
             if error is not None:
                 raise error
 
-    async def _write(self, key: Hashable, manifest: Manifest) -> None:
-        kind = await self._objects.write(manifest.pinned(), create_only=manifest.create_only)
-        self._written.of(key).add((kind, f"{self._options.namespace}/{manifest.name}"))
+    async def write_in_order(self, key: Key, manifests: Sequence[Manifest]) -> None:
+        """Write what runs after what it needs: services, claims and whatever else runs nothing itself."""
+        await self.write(key, [each for each in manifests if not each.replicas])
+        await self.write(key, [each for each in manifests if each.replicas])
+
+    async def _write(self, key: Key, manifest: Manifest) -> None:
+        full_name = f"{self._options.namespace}/{manifest.name}"
+
+        def begun(kind: str) -> None:
+            self._written.begun(key, (kind, full_name))
+
+        await self._objects.write(manifest.pinned(), begun, create_only=manifest.create_only)
+        self._written.answered(key, (manifest.kind, manifest.name))
+
+
+def key_of(command: Command) -> Key:
+    """Return which attempt a command is about, and in which cluster."""
+    return command.job_id, command.attempt, command.cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seaway.adapters.kubernetes.collect.view import ClusterView
-from seaway.adapters.kubernetes.deploy.deployer import Deployer
+from seaway.adapters.kubernetes.deploy.deployer import Deployer, key_of
 from seaway.adapters.kubernetes.deploy.writing import Objects
 from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.adapters.kubernetes.templates.options import Options
@@ -33,12 +33,10 @@ class Direct(Deployer):
 
     async def create(self, deployment: Deployment) -> Sequence[str]:
         """Write all objects, in their order; nobody else is waited for."""
-        for manifest in self.manifests(deployment):
-            await self.write((deployment.job_id, deployment.attempt), [manifest])
+        await self.write_in_order(key_of(deployment), self.manifests(deployment))
         return ()
 
     async def remove(self, removal: Removal) -> None:
         """Delete what the view has of it, and what was written that the view may not have yet."""
-        key = (removal.job_id, removal.attempt)
-        await self._objects.delete(self._view.objects_of(key) | self._written.of(key))
-        self._written.forget(key)
+        there = self._view.objects_of((removal.job_id, removal.attempt))
+        await self._objects.delete(there | self._written.places(key_of(removal)))

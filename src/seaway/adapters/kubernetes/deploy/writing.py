@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.discovery import Discovery, Kind
 from seaway.adapters.kubernetes.connection.errors import ApiError
 from seaway.domain.errors import RejectedError
+
+AT_ONCE = 32
+"""Calls that change something under way at the same time; others wait, which is none of their own time."""
 
 BELIEVED_S = 1.0
 """How long until it is asked once more whether something is not allowed: a server that just began may not know yet."""
@@ -31,9 +34,15 @@ class Objects:
         self._namespace = namespace
         self._discovery = Discovery(api)
         self._making = asyncio.Lock()
+        self._free = asyncio.Semaphore(AT_ONCE)
 
-    async def write(self, body: Mapping[str, Any], *, create_only: bool = False) -> str:
-        """Have an object be as `body` says; return the path of all of its kind.
+    async def write(self, body: Mapping[str, Any], begun: Callable[[str], None], *, create_only: bool = False) -> None:
+        """Have an object be as `body` says.
+
+        Parameters
+        ----------
+        begun
+            Told the path of all of its kind before the object is written, for that may not be answered.
 
         Raises
         ------
@@ -46,6 +55,7 @@ class Objects:
         """
         version, name = str(body["apiVersion"]), str(body["kind"])
         kind = self._known(await self._discovery.kind(version, name), body)
+        begun(kind.path)
         try:
             await self._put(kind, body, create_only=create_only)
         except ApiError as error:
@@ -54,9 +64,9 @@ class Objects:
             kind = self._known(await self._discovery.kind_now(version, name), body)
             if not kind.namespaced:
                 raise
+            begun(kind.path)
             await self._make_namespace()
             await self._put(kind, body, create_only=create_only)
-        return kind.path
 
     async def delete(self, places: Iterable[tuple[str, str]]) -> None:
         """Delete objects, all at once; one that is not there is passed over.
@@ -77,7 +87,8 @@ class Objects:
         namespace, _, name = full_name.partition("/")
         prefix, _, plural = kind.rpartition("/")
         try:
-            await self._api.delete(f"{prefix}/namespaces/{namespace}/{plural}/{name}")
+            async with self._free:
+                await self._api.delete(f"{prefix}/namespaces/{namespace}/{plural}/{name}")
         except ApiError as error:
             if not error.missing:
                 raise
@@ -100,10 +111,12 @@ class Objects:
     async def _put_once(self, kind: Kind, body: Mapping[str, Any], *, create_only: bool) -> None:
         collection = kind.collection(self._namespace)
         if not create_only:
-            await self._api.apply(f"{collection}/{body['metadata']['name']}", body)
+            async with self._free:
+                await self._api.apply(f"{collection}/{body['metadata']['name']}", body)
             return
         try:
-            await self._api.create(collection, body)
+            async with self._free:
+                await self._api.create(collection, body)
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 raise

@@ -23,9 +23,6 @@ from seaway.domain.placement import DeviceSlice
 HOSTNAME = "kubernetes.io/hostname"
 """The label by which a node is chosen."""
 
-MEMORY_PERCENT = "nvidia.com/gpumem-percentage"
-"""Memory as a share of each device: the only way to ask devices of different sizes for all they have."""
-
 MODES = {"nvidia.com/use-gpuuuid": "nvidia.com/vgpu-mode", "volcano.sh/vgpu-use-gpuuuid": "volcano.sh/vgpu-mode"}
 """By the annotation that chooses devices, the one that names a way of sharing."""
 
@@ -43,6 +40,10 @@ AT_LEAST_ONE = frozenset({"amd.com/gpucores"})
 
 Accesses = Callable[[str, str], Access | None]
 """From the names of a node and a device to how it is asked for; None for what is not there any more."""
+
+
+class NotThereError(RejectedError):
+    """A node or a device that was decided for is not there any more; others may do."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ def device_pins(devices: Devices, annotations: Path) -> tuple[Pin, ...]:
 def _access(accesses: Accesses, node: str, uuid: str) -> Access:
     access = accesses(node, uuid)
     if access is None:
-        raise RejectedError(f"node {node!r} has no device {uuid!r} any more")
+        raise NotThereError(f"node {node!r} has no device {uuid!r} any more")
     return access
 
 
@@ -175,9 +176,9 @@ def _memory(devices: Devices, request: ResourceRequest, times: int) -> dict[str,
     amounts = {taken.memory_mib for taken, _ in devices.all}
     if len(amounts) > 1 and not devices.instances:
         percent = request.filled().gpu_memory_percent
-        if not percent or (terms.dialect, terms.vendor) != (Dialect.HAMI, "NVIDIA"):
+        if not percent or not terms.memory_percent:
             raise InvariantError(f"one figure cannot ask devices for {sorted(amounts)} MiB of memory")
-        return {MEMORY_PERCENT: str(percent)}
+        return {terms.memory_percent: str(percent)}
     return {terms.memory: str(times * -(-min(amounts) // terms.memory_unit_mib))}
 
 

@@ -1,0 +1,153 @@
+"""Carrying out commands where clusters are slow, silent, or not yet known: nothing is taken for granted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.cluster import LINGERS, KubernetesCluster
+from seaway.adapters.kubernetes.deploy import deployer, writing
+from seaway.application.ports.backend import Answer, Command
+from seaway.domain.errors import UnavailableError
+from seaway.domain.placement import DeviceSlice
+from seaway.testing.backends import BackendUnderTest, deploy, removal
+from seaway.testing.kubernetes import ApiServer
+from seaway.testing.kubernetes.kinds import JOBS, NODES, PODS
+from seaway.testing.kubernetes.server import CONTROLLERS
+from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
+
+WAIT_S = 10.0
+WRITES = "/apis/batch/*"
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    """Return a server whose garbage collector does not come."""
+    with ApiServer("alpha", controllers=set(CONTROLLERS) - {"garbage"}) as made:
+        furnish(made)
+        yield made
+
+
+@pytest.fixture
+def under(server: ApiServer, tmp_path: Path) -> Iterator[BackendUnderTest]:
+    """Join it."""
+    backends = join(server, tmp_path)
+    yield Under(server, backends.clusters()[0], backends.close, server).made()
+    backends.close()
+
+
+def join(server: ApiServer, folder: Path) -> KubernetesBackends:
+    """Begin to follow a server."""
+    server.kubeconfig(folder / "alpha")
+    return KubernetesBackends(folder, WISHES, seed=1)
+
+
+def answer(cluster: object, command: Command) -> Answer:
+    """Send a command, and wait for what comes of it."""
+    assert isinstance(cluster, KubernetesCluster)
+    (sent,) = cluster.send([command])
+    assert isinstance(sent, Future)
+    return sent.result(WAIT_S)
+
+
+def tried(cluster: object, command: Command) -> bool:
+    """Send a command once more; tell whether it was carried out now."""
+    try:
+        return answer(cluster, command).done
+    except UnavailableError:
+        return False
+
+
+def test_nothing_is_written_before_the_nodes_are_known(server: ApiServer, tmp_path: Path) -> None:
+    """Who begins anew knows neither labels nor devices: a job is not refused, nor pinned to the wrong label."""
+    server.patch(NODES, "", "node-1", {"metadata": {"labels": {"kubernetes.io/hostname": "host-of-node-1"}}})
+    backends = join(server, tmp_path)
+    first = Under(server, backends.clusters()[0], backends.close, server).made()
+    deployment = deploy(first)
+    backends.close()
+
+    hangs = server.faults.hang("/api/v1/nodes")
+    backends = join(server, tmp_path)
+    (cluster,) = backends.clusters()
+    with pytest.raises(UnavailableError, match="alpha"):
+        answer(cluster, deployment)
+    assert not server.list(JOBS, "seaway")
+    server.faults.end(hangs)
+    wait(lambda: tried(cluster, deployment), "the job written")
+    (job,) = server.list(JOBS, "seaway")
+    assert job["spec"]["template"]["spec"]["nodeSelector"]["kubernetes.io/hostname"] == "host-of-node-1"
+    backends.close()
+
+
+def test_a_device_that_is_gone_keeps_a_job_from_no_other(under: BackendUnderTest) -> None:
+    """It was there when it was decided for; the rest of its cluster may do as well."""
+    made = deploy(under)
+    (place,) = made.placements
+    gone = replace(place, slices=(DeviceSlice("GPU-gone", 1, 1),))
+    said = answer(under.backend, replace(made, placements=(gone,)))
+    assert (said.refused, said.everywhere) == (True, False)
+    assert said.reason == "node 'node-1' has no device 'GPU-gone' any more"
+
+
+def test_what_was_perhaps_written_is_removed_where_it_is(under: BackendUnderTest, server: ApiServer) -> None:
+    """A write whose answer is lost may be done all the same: a removal asks, and is not done while nobody answers."""
+    deployment = deploy(under)
+    late = server.faults.drop(WRITES, "PATCH")
+    silent = server.faults.hang("*/jobs", "GET")
+    with pytest.raises(UnavailableError):
+        answer(under.backend, deployment)
+    server.faults.end(late)
+    dead = server.faults.hang(WRITES, "DELETE")
+    with pytest.raises(UnavailableError):
+        answer(under.backend, removal(deployment))
+    server.faults.end(dead)
+    server.faults.end(silent)
+    wait(lambda: tried(under.backend, removal(deployment)), "the removal done")
+
+
+def test_a_removal_waits_for_pods_without_a_node(under: BackendUnderTest, server: ApiServer) -> None:
+    """Until the garbage collector comes they may still be given one, and run beside the next attempt."""
+    server.patch(NODES, "", "node-1", {"spec": {"unschedulable": True}})
+    deployment = deploy(under)
+    cluster = under.backend
+    assert isinstance(cluster, KubernetesCluster)
+    assert answer(cluster, deployment).done
+    wait(lambda: bool(cluster.view.pods_of((deployment.job_id, 1))), "the pod")
+    assert answer(cluster, removal(deployment)) == LINGERS
+    assert not server.list(JOBS, "seaway")
+    (pod,) = server.list(PODS, "seaway")
+    server.delete(PODS, "seaway", pod["metadata"]["name"], grace_s=0)
+    wait(lambda: tried(cluster, removal(deployment)), "the removal done")
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have little time for a command, and one write at a time."""
+    monkeypatch.setattr(deployer, "CARRY_OUT_S", 0.5)
+    monkeypatch.setattr(writing, "AT_ONCE", 1)
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_try_goes_on_where_the_one_before_ended(server: ApiServer, tmp_path: Path) -> None:
+    """An attempt of many objects gets them all, however slow its cluster; once it has, all are written when asked."""
+    backends = join(server, tmp_path)
+    under = Under(server, backends.clusters()[0], backends.close, server).made()
+    made = deploy(under, replicas=8)
+    server.faults.slow(0.1, WRITES, "PATCH")
+    tries = 1
+    while not tried(under.backend, made):
+        tries += 1
+        assert tries < 8
+    written = server.app.requests["PATCH"]
+    assert tries > 1
+    assert 8 <= written <= 8 + tries  # none twice but the one of each try that was given up, and the namespace's first
+    assert len(server.list(JOBS, "seaway")) == 8
+    server.faults.clear()
+    assert answer(under.backend, made).done
+    assert server.app.requests["PATCH"] == written + 8
+    backends.close()
