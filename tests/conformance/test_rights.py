@@ -40,7 +40,7 @@ VERSION = "1.36"
 WAIT_S = 10.0
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 
-FOR_EVERYBODY = ("/readyz", "/version", "/api", "/apis")
+FOR_EVERYBODY = ("/livez", "/version", "/api", "/apis")
 """What Kubernetes' own roles ``system:public-info-viewer`` and ``system:discovery`` let everybody read."""
 
 DEVICES = {f"{each}.resource.k8s.io" for each in ("resourceslices", "resourceclaims")}

@@ -10,8 +10,12 @@ from time import monotonic
 
 log = logging.getLogger(__name__)
 
-ANSWERS = "/readyz"
-"""The source that says whether the server answers at all."""
+ANSWERS = "/livez"
+"""The source that says whether the server answers at all.
+
+Not ``/readyz``, which says whether a load balancer is to bring it more: one that is about to end for a good while
+serves everything, and says there that it is not ready.
+"""
 
 SPARED_S = 10.0
 """How long a kind may fail at a server that answers before a view is begun without it."""

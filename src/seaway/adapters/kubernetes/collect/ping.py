@@ -18,9 +18,15 @@ async def ping(api: Api, health: Health, random: Random, every_s: float, bell: B
     """Note in `health` whether the server answers, until cancelled.
 
     A refusal is an answer, too, unless the server does not know who asks: nothing can be written then, though
-    watches that are open go on.
+    watches that are open go on. A failure is none: that of a proxy which does not reach the server, or of a server
+    that is alive no more, as without its store.
 
     The first answer after a silence rings `bell`, so that what waits to try again need not wait any longer.
+
+    References
+    ----------
+    https://kubernetes.io/docs/reference/using-api/health-checks/; k8s.io/apiserver
+    ``pkg/apis/flowcontrol/bootstrap``: who asks that is kept waiting by nobody else's calls.
     """
     silent = False
     while True:

@@ -7,6 +7,8 @@ from pathlib import Path
 from random import Random
 from time import monotonic
 
+import pytest
+
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.ping import SOURCE, ping
 from seaway.adapters.kubernetes.collect.reflect import reflect
@@ -115,3 +117,35 @@ def test_a_server_that_refuses_to_say_how_it_is_answers(tmp_path: Path) -> None:
         asyncio.run(ask())
         assert health.complete
         assert not health.failing_s
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "silent"),
+    [
+        ("/readyz", 500, False),
+        ("/livez", 500, True),
+        ("*", 502, True),
+        ("*", 503, True),
+        ("*", 504, True),
+    ],
+)
+def test_a_server_that_is_about_to_end_answers_and_one_that_is_not_reached_does_not(
+    path: str, code: int, silent: bool, tmp_path: Path
+) -> None:
+    """One that wants no more from its load balancer serves all the same; what a proxy says in its place counts not."""
+    with ApiServer("alpha", controllers=()) as server:
+        server.kubeconfig(tmp_path / "alpha")
+        server.faults.error(code, path)
+        health = Health([SOURCE])
+
+        async def ask() -> None:
+            api = Api("alpha", Credentials(tmp_path / "alpha", "alpha"))
+            asking = asyncio.create_task(ping(api, health, Random(1), 0.02, Bell()))
+            async with asyncio.timeout(WAIT_S):
+                while not (health.complete or health.failing_s):
+                    await asyncio.sleep(0.01)
+            asking.cancel()
+            await api.close()
+
+        asyncio.run(ask())
+        assert bool(health.silence(0)) is silent
