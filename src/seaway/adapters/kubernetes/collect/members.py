@@ -19,7 +19,6 @@ class MemberSpec(Part, frozen=True):
     """What is wanted of a member."""
 
     region: str = ""
-    sync_mode: str = "Push"
 
 
 class MemberObject(Part, frozen=True):

@@ -14,7 +14,6 @@ class ServicePort(Part, frozen=True):
     """A port of a service."""
 
     port: int = 0
-    node_port: int = 0
 
 
 class ServiceSpec(Part, frozen=True):

@@ -42,7 +42,6 @@ class Meta(Part, frozen=True):
 class Item(Part, frozen=True):
     """An object of which nothing but its metadata is read, like a bookmark."""
 
-    api_version: str = ""
     kind: str = ""
     metadata: Meta = Meta()
 
@@ -54,4 +53,3 @@ class Condition(Part, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
-    last_transition_time: str = ""

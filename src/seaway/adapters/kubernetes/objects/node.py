@@ -26,20 +26,12 @@ class NodeSpec(Part, frozen=True):
     taints: tuple[TaintMark, ...] = ()
 
 
-class NodeAddress(Part, frozen=True):
-    """An address of a node; `type` is like ``InternalIP``."""
-
-    type: str = ""
-    address: str = ""
-
-
 class NodeStatus(Part, frozen=True):
     """What a node says of itself."""
 
     allocatable: dict[str, Quantity] = {}
     capacity: dict[str, Quantity] = {}
     conditions: tuple[Condition, ...] = ()
-    addresses: tuple[NodeAddress, ...] = ()
 
 
 class NodeObject(Part, frozen=True):

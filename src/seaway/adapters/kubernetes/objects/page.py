@@ -29,7 +29,6 @@ class PageMeta(Part, frozen=True):
     resource_version: str = ""
     next_page: str = msgspec.field(default="", name="continue")
     """Give this as ``continue``; empty on the last page."""
-    remaining_item_count: int | None = None
 
 
 class RawPage(Part, frozen=True):

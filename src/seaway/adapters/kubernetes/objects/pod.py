@@ -7,8 +7,6 @@ Kubernetes API, v1.36: core/v1.
 
 from __future__ import annotations
 
-import msgspec
-
 from seaway.adapters.kubernetes.objects.meta import Condition, Meta
 from seaway.adapters.kubernetes.objects.part import Part, Quantity
 
@@ -31,9 +29,7 @@ class Resources(Part, frozen=True):
 class ContainerPort(Part, frozen=True):
     """A port that a container names."""
 
-    name: str = ""
     container_port: int = 0
-    protocol: str = "TCP"
 
 
 class Container(Part, frozen=True):
@@ -52,11 +48,10 @@ class Container(Part, frozen=True):
 
 
 class PodClaim(Part, frozen=True):
-    """A resource claim that a pod names, or has made from a template."""
+    """A resource claim that a pod names; one that it has made from a template has its name in its status."""
 
     name: str = ""
     resource_claim_name: str = ""
-    resource_claim_template_name: str = ""
 
 
 class PodSpec(Part, frozen=True):
@@ -84,8 +79,6 @@ class Waiting(Part, frozen=True):
 class Running(Part, frozen=True):
     """A container runs."""
 
-    started_at: str = ""
-
 
 class Terminated(Part, frozen=True):
     """How a container ended."""
@@ -94,8 +87,6 @@ class Terminated(Part, frozen=True):
     message: str = ""
     exit_code: int = 0
     signal: int = 0
-    started_at: str = ""
-    finished_at: str = ""
 
 
 class ContainerState(Part, frozen=True):
@@ -110,7 +101,6 @@ class ContainerStatus(Part, frozen=True):
     """What is seen of a container."""
 
     name: str = ""
-    ready: bool = False
     restart_count: int = 0
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
@@ -132,8 +122,6 @@ class PodStatus(Part, frozen=True):
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
-    pod_ip: str = msgspec.field(default="", name="podIP")
-    start_time: str = ""
     resource_claim_statuses: tuple[PodClaimStatus, ...] = ()
 
 

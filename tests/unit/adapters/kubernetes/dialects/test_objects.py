@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from seaway.adapters.kubernetes.collect.services import ServiceObject
 from seaway.adapters.kubernetes.objects.claim import ResourceClaim
 from seaway.adapters.kubernetes.objects.decode import UndecodableError, read_event, read_item, read_page
 from seaway.adapters.kubernetes.objects.meta import Item
@@ -71,10 +72,10 @@ def test_an_item_that_is_no_object_is_broken(raw: bytes) -> None:
 
 def test_names_that_python_would_spell_otherwise_are_found() -> None:
     """Abbreviations in capitals and words that Python keeps for itself."""
-    pod = read_item(b'{"status":{"podIP":"10.0.0.1"}}', PodObject)
+    service = read_item(b'{"spec":{"clusterIP":"10.0.0.1"}}', ServiceObject)
     claim = read_item(b'{"status":{"allocation":{"devices":{"results":[{"shareID":"s"}]}}}}', ResourceClaim)
-    assert isinstance(pod, PodObject)
-    assert pod.status.pod_ip == "10.0.0.1"
+    assert isinstance(service, ServiceObject)
+    assert service.spec.cluster_ip == "10.0.0.1"
     assert isinstance(claim, ResourceClaim)
     assert claim.status.allocation is not None
     assert claim.status.allocation.devices.results[0].share_id == "s"
