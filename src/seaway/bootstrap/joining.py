@@ -19,6 +19,8 @@ from seaway.domain.errors import RejectedError, UnavailableError
 
 TRY_S = 20.0
 LOOK_S = 0.1
+MOST_S = 120.0
+"""How long one question may take in all: who asks it gives up before that, and says what did not answer."""
 
 KNOWN = ".names.json"
 """Beside the kubeconfigs: what all clusters that were ever joined are called, by who they are."""
@@ -191,7 +193,7 @@ def _refuse_karmada(file: Path, name: str, kubeconfig: Path) -> None:
 
     reactor = Reactor()
     try:
-        answer = reactor.run(ask(), TRY_S)
+        answer = reactor.run(ask(), MOST_S)
     finally:
         reactor.close()
     if f'"{KARMADA}"'.encode() in answer:

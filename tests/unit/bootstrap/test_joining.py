@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
+from seaway.adapters.kubernetes.connection import api
 from seaway.adapters.kubernetes.connection.contexts import contexts_of
+from seaway.bootstrap import joining
 from seaway.bootstrap.data import DataFolder
 from seaway.bootstrap.joining import join, joined, leave
 from seaway.domain.errors import RejectedError, UnavailableError
@@ -190,3 +192,20 @@ def test_a_web_site_is_no_cluster(kubeconfig: Path, tmp_path: Path, code: int, s
         with pytest.raises(UnavailableError, match=says) as caught:
             join(kubeconfig, "", "", tmp_path)
     assert "html" not in str(caught.value).lower()
+
+
+def test_what_hangs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that does not answer, and a program of the kubeconfig that does not end, are told apart."""
+    monkeypatch.setattr(joining, "TRY_S", 1.0)
+    with ApiServer("alpha") as server:
+        kubeconfig = server.kubeconfig(tmp_path / "config")
+        with (
+            server.faults.during(server.faults.hang()),
+            pytest.raises(UnavailableError, match=r"alpha did not answer GET /apis/cluster\.karmada\.io in time"),
+        ):
+            join(kubeconfig, "", "", tmp_path)
+        monkeypatch.setattr(api, "CREDENTIALS_S", 0.3)
+        plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["5"]}
+        changed(kubeconfig, "user", exec=plugin | {"interactiveMode": "Never"})
+        with pytest.raises(UnavailableError, match=r"who Seaway is to alpha was not found out in 0\.3 s"):
+            join(kubeconfig, "", "", tmp_path)
