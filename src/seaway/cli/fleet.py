@@ -78,6 +78,9 @@ def slices(context: typer.Context, cluster: Cluster = "", node: Node = "", outpu
 
 
 def _clusters(body: Body, *, wide: bool) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
     from seaway.cli.columns import Column, Rows
     from seaway.cli.words import cores, gib, level, seconds, state
 
@@ -97,14 +100,16 @@ def _clusters(body: Body, *, wide: bool) -> RenderableType:
         Column("SILENT", lambda each: seconds(each["silent_s"]), right=True, wide=True, drop=9),
         Column("STRAYS", lambda each: str(len(each["strays"])), right=True, wide=True, drop=9),
         Column("CORDON", _cordon, cut=True, drop=3),
-        *([Column("SILENCE", _silence, cut=True)] if any(map(_silence, body["clusters"])) else ()),
+        *([Column("SILENCE", _silence, cut=True)] if not wide and any(map(_silence, body["clusters"])) else ()),
     )
-    return Rows(columns, body["clusters"], wide=wide)
+    rows = Rows(columns, body["clusters"], wide=wide)
+    whole_words = [Text(f"{each['name']}: {said}") for each in body["clusters"] if wide and (said := _silence(each))]
+    return Group(rows, "", *whole_words) if whole_words else rows
 
 
 def _silence(cluster: Body) -> str:
-    """Say why a cluster does not answer; servers of old do not."""
-    return str(cluster.get("silence", ""))
+    """Say why a cluster does not answer, in the row that names it; servers of old do not."""
+    return str(cluster.get("silence", "")).removeprefix(f"{cluster['name']}: ")
 
 
 def _nodes(body: Body, *, wide: bool) -> RenderableType:
@@ -124,8 +129,17 @@ def _nodes(body: Body, *, wide: bool) -> RenderableType:
         Column("PODS", _pods, right=True, drop=6, wide=True),
         Column("SLICES", lambda each: str(sum(len(one["slices"]) for one in each["devices"])), right=True, drop=2),
         Column("CORDON", _cordon, cut=True, drop=3),
+        *_reasons(body["nodes"]),
     )
     return Rows(columns, body["nodes"], wide=wide)
+
+
+def _reasons(things: list[Body]) -> tuple[Column, ...]:
+    """Return why nodes or devices take no new work, where any does not; servers of old do not say."""
+    from seaway.cli.columns import Column
+
+    said = any(each.get("reason") for each in things)
+    return (Column("REASON", lambda each: each.get("reason", ""), cut=True),) if said else ()
 
 
 def _pods(node: Body) -> str:
@@ -156,6 +170,7 @@ def _devices(body: Body, *, wide: bool) -> RenderableType:
         Column(
             "JOBS", lambda each: ", ".join(one["job"] or "?" for one in each["slices"]), wide=True, cut=True, drop=6
         ),
+        *_reasons(body["devices"]),
     )
     return Rows(columns, body["devices"], wide=wide)
 

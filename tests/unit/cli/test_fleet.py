@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from seaway.cli.fleet import _devices, _nodes
+from seaway.cli.fleet import _clusters, _devices, _nodes
 
 
 def device(index: int, used: dict[str, Any] | None) -> dict[str, Any]:
@@ -63,3 +63,28 @@ def test_a_wide_table_of_nodes_has_their_pods() -> None:
     head, *rows = out.getvalue().splitlines()
     assert "PODS" in head
     assert ["14/110" in row for row in rows] == [True, False, False]
+
+
+def test_why_a_cluster_is_silent_is_cut_only_where_the_table_is_narrow() -> None:
+    """The words that help may be the last ones: a wide table has all of them below, each once with its cluster."""
+    why = "the context 'east' of /etc/seaway/clusters/east gives no credentials: you are not logged in"
+    amounts = {
+        name: {"total": 1000, "used": 0, "free": 1000}
+        for name in ("gpu_milli", "gpu_memory_mib", "cpu_milli", "memory_mib")
+    }
+    texts = {"price_per_gpu_hour": "0.00", "gateway": "", "region": "", "silence": f"east: {why}", "state": "lost"}
+    lists: dict[str, Any] = {"hardware": [], "strays": [], "cordon": None}
+    told = {"name": "east", "nodes": 1, "jobs": 0, "silent_s": 60, **amounts, **texts, **lists}
+
+    def lines(*, wide: bool) -> list[str]:
+        out = io.StringIO()
+        Console(file=out, width=160, highlight=False).print(_clusters({"clusters": [told]}, wide=wide))
+        return [line.rstrip() for line in out.getvalue().splitlines()]
+
+    narrow = lines(wide=False)
+    assert "SILENCE" in narrow[0]
+    assert "the context 'east'" in narrow[1]
+    assert "east: the" not in narrow[1]
+    assert lines(wide=True)[2:] == ["", f"east: {why}"]
+    told["silence"] = ""
+    assert len(lines(wide=True)) == 2
