@@ -26,7 +26,7 @@ from seaway.adapters.kubernetes.usage.exporters import Exporters
 from seaway.adapters.kubernetes.usage.scraping import Scraping
 from seaway.adapters.kubernetes.wishes import Wishes
 from seaway.application.ports.backend import Removal
-from seaway.domain.errors import SeawayError
+from seaway.domain.errors import SeawayError, UnavailableError
 from seaway.testing.kubernetes import ApiServer, KarmadaWorld
 from seaway.testing.kubernetes.exchange import Answer, Request
 from seaway.testing.kubernetes.kinds import PODS
@@ -163,7 +163,7 @@ def prove(asked: set[Right], *files: str) -> None:
 
 def drive(cluster: KubernetesCluster, member: ApiServer, templates: Iterable[str] = BUILT_IN) -> None:
     """Have a cluster run a job of every template, read a log, and remove them all."""
-    wait(lambda: cluster.view.node("node-1") is not None, "the first list")
+    wait(lambda: _is_heard(cluster), "the first list")
     made = []
     for number, template in enumerate(sorted(templates)):  # the first, a deployment, has pods
         placed = [("node-1", (share("GPU-node-1-0"),))]
@@ -174,6 +174,13 @@ def drive(cluster: KubernetesCluster, member: ApiServer, templates: Iterable[str
     wait(lambda: _reads_a_log(cluster, made[0].job_id), "a log")
     removals = [Removal(each.job_id, each.attempt, "alpha") for each in made]
     wait(lambda: all(each.result(WAIT_S).done for each in cluster.send(removals)), "the end of it all")
+
+
+def _is_heard(cluster: KubernetesCluster) -> bool:
+    try:
+        return cluster.changes("", 0).complete
+    except UnavailableError:
+        return False
 
 
 def _reads_a_log(cluster: KubernetesCluster, job: str) -> bool:
