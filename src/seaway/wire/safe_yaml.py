@@ -14,6 +14,9 @@ MOST_NESTED = 32
 MOST_VALUES = 50_000
 """Values that a document may have, each alias counted as all that it stands for."""
 
+LONG = 200
+"""Characters of a text that count as another value, so that aliases make no long texts many."""
+
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -35,7 +38,9 @@ def read_yaml(body: bytes | str) -> object:
         return _construct(root)
     except yaml.YAMLError as error:
         raise RejectedError(f"this is no YAML: {' '.join(str(error).split())[:300]}") from None
-    except (ValueError, RecursionError) as error:
+    except RejectedError:
+        raise
+    except Exception as error:  # noqa: BLE001  # its values are made in many ways, and fail in as many
         raise RejectedError(f"this YAML holds what is no plain value: {str(error)[:200]}") from None
 
 
@@ -60,6 +65,8 @@ def _expanded(node: yaml.Node, known: dict[int, int]) -> int:
     if size is None:
         known[id(node)] = 0
         size = 1 + sum(_expanded(part, known) for part in _parts(node))
+        if isinstance(node, yaml.ScalarNode):
+            size += len(node.value) // LONG
         known[id(node)] = size
     if size > MOST_VALUES:
         raise RejectedError(f"this YAML stands for more than {MOST_VALUES} values")

@@ -10,6 +10,7 @@ from seaway.wire.safe_yaml import read_yaml
 BOMB = "x0: &x0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
     f"x{at}: &x{at} [{', '.join([f'*x{at - 1}'] * 10)}]\n" for at in range(1, 10)
 )
+LONG_TEXTS = f"a: &a {'x' * 100_000}\nb: [{', '.join(['*a'] * 10_000)}]\n"
 MERGES = "x0: &x0 {a: 1}\n" + "".join(f"x{at}: &x{at} {{<<: [*x{at - 1}, *x{at - 1}]}}\n" for at in range(1, 40))
 
 
@@ -28,6 +29,7 @@ def test_plain_values_are_read() -> None:
     [
         (BOMB, "stands for more"),
         (MERGES, "stands for more"),
+        (LONG_TEXTS, "stands for more"),
         ("[" * 100_000, "nests deeper"),
         ("a: 1\n" * 60_000, "more than 50000 values"),
         ("&a [*a]", "contains itself"),
@@ -36,6 +38,9 @@ def test_plain_values_are_read() -> None:
         ("a: .nan", "no number"),
         ("a: -.inf", "no number"),
         ("a: " + "9" * 5000, "no plain value"),
+        ("a: !!bool maybe", "no plain value"),
+        ("a: !!timestamp soon", "no plain value"),
+        ("a: !!int ''", "no plain value"),
         ("a: b\n c: d", "no YAML"),
         ("--- 1\n--- 2\n", "no YAML"),
         ("a: \x00", "no YAML"),

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from seaway.domain.errors import RejectedError
+from seaway.wire.safe_yaml import read_yaml
 
 LARGEST_FILE = 1 << 20
+"""Of a kubeconfig, and of each file that one names, bytes."""
+
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -64,20 +65,56 @@ def contexts_of(file: Path) -> tuple[str, ...]:
     RejectedError
         When the file is none, or has no context; says why.
     """
-    return tuple(_contexts(file, _read(file)))
+    return tuple(_contexts(file, read_kubeconfig(file)))
 
 
-def _contexts(file: Path, written: Any) -> dict[str, Any]:  # noqa: ANN401  # whatever somebody wrote
-    """Return what a kubeconfig says of each of its contexts, by name."""
+def read_kubeconfig(file: Path) -> dict[str, Any]:
+    """Read a kubeconfig: plain values, and not many more than the file shows, as by aliases of aliases.
+
+    Raises
+    ------
+    RejectedError
+        When the file is none; says why.
+    """
+    said = content(file)
+    try:
+        written = read_yaml(said)
+    except RejectedError as error:
+        raise RejectedError(f"{file} is no kubeconfig: {error}") from None
     if not isinstance(written, dict) or written.get("kind", "Config") != "Config":
         raise RejectedError(f"{file} is no kubeconfig")
-    found = _named(written, "contexts", "context")
+    return written
+
+
+def content(file: Path) -> bytes:
+    """Read a kubeconfig, or a file that one names.
+
+    Raises
+    ------
+    RejectedError
+        When that cannot be done, or it is too large for one.
+    """
+    try:
+        with file.open("rb") as opened:
+            said = opened.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise RejectedError(f"{file} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise RejectedError(f"{str(file)!r} is no name that a file can have") from None
+    if len(said) > LARGEST_FILE:
+        raise RejectedError(f"{file} is too large for a kubeconfig or a certificate")
+    return said
+
+
+def _contexts(file: Path, written: dict[str, Any]) -> dict[str, Any]:
+    """Return what a kubeconfig says of each of its contexts, by name."""
+    found = named(written, "contexts", "context")
     if not found:
         raise RejectedError(f"{file} has no context")
     return found
 
 
-def _named(written: dict[str, Any], kind: str, key: str) -> dict[str, Any]:
+def named(written: dict[str, Any], kind: str, key: str) -> dict[str, Any]:
     """Return the entries of a list of a kubeconfig by name."""
     entries = written.get(kind)
     pairs = (
@@ -96,8 +133,9 @@ def current_context(file: Path) -> str:
     RejectedError
         When the file is no kubeconfig, or leaves the choice open.
     """
-    names = contexts_of(file)
-    current = _read(file).get("current-context")
+    written = read_kubeconfig(file)
+    names = tuple(_contexts(file, written))
+    current = written.get("current-context")
     if isinstance(current, str) and current in names:
         return current
     if len(names) == 1:
@@ -123,7 +161,7 @@ def find(folder: Path) -> Found:
     broken: dict[Path, str] = {}
     for file in files:
         try:
-            written = _read(file)
+            written = read_kubeconfig(file)
             contexts += [
                 Context(file, name, _server(file, written, said), _digest(file, written, said))
                 for name, said in _contexts(file, written).items()
@@ -141,7 +179,7 @@ def cluster_name(context: str) -> str:
 def _meant(written: dict[str, Any], context: Any, kind: str, key: str) -> dict[str, Any]:  # noqa: ANN401  # as below
     """Return the entry of a list of a kubeconfig that a context names; empty where there is none."""
     name = context.get(key) if isinstance(context, dict) else None
-    entry = _named(written, kind, key).get(name) if isinstance(name, str) else None
+    entry = named(written, kind, key).get(name) if isinstance(name, str) else None
     return entry if isinstance(entry, dict) else {}
 
 
@@ -156,33 +194,22 @@ def _digest(file: Path, written: dict[str, Any], context: Any) -> str:  # noqa: 
 def _bytes(file: Path) -> bytes:
     """Read a file that a kubeconfig names; nothing where that cannot be done, as who connects says why."""
     try:
-        return file.read_bytes()
-    except OSError:
+        return content(file)
+    except RejectedError:
         return b""
 
 
 def _server(file: Path, written: dict[str, Any], context: Any) -> str:  # noqa: ANN401  # whatever somebody wrote
     """Say by what the API server of a context is known: how it is reached, and which authority vouches for it."""
     cluster = _meant(written, context, "clusters", "cluster")
-    if not cluster.get("server"):
+    said = {name: value for name, value in cluster.items() if isinstance(value, str)}
+    if not said.get("server"):
         return ""
-    authority = cluster.get("certificate-authority-data")
-    if not authority and isinstance(path := cluster.get("certificate-authority"), str):
+    authority = said.get("certificate-authority-data")
+    if not authority and (path := said.get("certificate-authority")) is not None:
         try:
-            authority = base64.b64encode((file.parent / path).read_bytes()).decode()
-        except OSError:
+            authority = base64.b64encode(content(file.parent / path)).decode()
+        except RejectedError:
             authority = path
-    ways = [authority, *(cluster.get(each) for each in ("server", "tls-server-name", "proxy-url"))]
-    return hashlib.sha256(json.dumps(ways, default=str).encode()).hexdigest()
-
-
-def _read(file: Path) -> Any:  # noqa: ANN401  # whatever somebody wrote
-    try:
-        if file.stat().st_size > LARGEST_FILE:
-            raise RejectedError(f"{file} is too large for a kubeconfig")
-        return yaml.safe_load(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RejectedError(f"{file} cannot be read: {error.strerror}") from None
-    except Exception as error:  # noqa: BLE001  # YAML of somebody's can make its reader fail in any way
-        why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RejectedError(f"{file} is no YAML: {why}") from None
+    ways = [authority, *(said.get(each) for each in ("server", "tls-server-name", "proxy-url"))]
+    return hashlib.sha256(json.dumps(ways).encode()).hexdigest()

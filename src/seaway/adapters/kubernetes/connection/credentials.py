@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from seaway.adapters.kubernetes.connection.contexts import read_kubeconfig
 from seaway.domain.errors import RejectedError, UnavailableError
 
 log = logging.getLogger(__name__)
@@ -81,15 +82,15 @@ class Credentials:
             When the kubeconfig is broken, or says no more who Seaway is.
         """
         library: Any = import_module("kubernetes")  # here, as it takes a second, and only real clusters need it
-        config, found = library.config, library.client.Configuration()
+        found = library.client.Configuration()
         with self._reading, _complaints() as said:
             try:
                 if self._file is None:
-                    config.load_incluster_config(client_configuration=found)
-                else:
-                    config.load_kube_config(
-                        str(self._file), self._context, client_configuration=found, persist_config=False
-                    )
+                    library.config.load_incluster_config(client_configuration=found)
+                else:  # read here, as the client would write out in full what aliases of aliases stand for
+                    library.config.kube_config.KubeConfigLoader(
+                        read_kubeconfig(self._file), self._context, config_base_path=str(self._file.parent.absolute())
+                    ).load_and_set(found)
             except Exception as error:  # noqa: BLE001  # whatever is wrong in somebody's file
                 raise RejectedError(f"{self._where} does not say how to reach it: {_short(error)}") from None
             if said:  # the client goes on without credentials when a program of the kubeconfig fails

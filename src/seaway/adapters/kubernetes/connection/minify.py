@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from seaway.adapters.kubernetes.connection.contexts import contexts_of
+from seaway.adapters.kubernetes.connection.contexts import content, named, read_kubeconfig
 from seaway.domain.errors import RejectedError
 
 FILES = {
@@ -34,8 +34,7 @@ def alone(file: Path, context: str, name: str) -> str:
     RejectedError
         When there is no such context, or something that it names is missing.
     """
-    contexts_of(file)  # says what is wrong with the file
-    written = yaml.safe_load(file.read_text(encoding="utf-8"))
+    written = read_kubeconfig(file)
     chosen = _entry(written, "contexts", context, "context", file)
     cluster = _entry(written, "clusters", str(chosen.get("cluster")), "cluster", file)
     user = _entry(written, "users", str(chosen.get("user")), "user", file) if chosen.get("user") else {}
@@ -54,11 +53,10 @@ def alone(file: Path, context: str, name: str) -> str:
 
 
 def _entry(written: dict[str, Any], kind: str, name: str, key: str, file: Path) -> dict[str, Any]:
-    entries = [each for each in written.get(kind) or () if isinstance(each, dict)]
-    found = next((each.get(key) for each in entries if each.get("name") == name), None)
+    entries = named(written, kind, key)
+    found = entries.get(name)
     if not isinstance(found, dict):
-        names = ", ".join(str(each.get("name")) for each in entries) or "none"
-        raise RejectedError(f"{file} has no {key} {name!r}; there are: {names}")
+        raise RejectedError(f"{file} has no {key} {name!r}; there are: {', '.join(entries) or 'none'}")
     return found
 
 
@@ -68,9 +66,9 @@ def _standing(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
     for name, value in settings.items():
         if name in FILES and isinstance(value, str) and value:
             try:
-                after[FILES[name]] = base64.b64encode((folder / value).read_bytes()).decode()
-            except OSError as error:
-                raise RejectedError(f"{name} {folder / value} cannot be read: {error.strerror}") from None
+                after[FILES[name]] = base64.b64encode(content(folder / value)).decode()
+            except RejectedError as error:
+                raise RejectedError(f"{name}: {error}") from None
         else:
             after[name] = value
     return after

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -124,11 +125,42 @@ def test_a_file_that_is_not_there_is_rejected(tmp_path: Path) -> None:
         contexts_of(tmp_path / "none")
 
 
-@pytest.mark.parametrize("text", ["expires: 2026-02-30", "a: !!timestamp foo", "a: !!bool maybe", "[" * 20_000])
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 10)}]\n" for at in range(1, 12)
+)
+CONTEXT = "contexts: [{name: bad, context: {cluster: c, user: u}}]\n"
+HUGE = BOMB + "clusters: [{name: c, cluster: {server: 'https://a', extensions: *a11}}]\n" + CONTEXT
+LONG = f"a: &a {'x' * 500_000}\nclusters: [{{name: c, cluster: {{server: [{'*a, ' * 40_000}]}}}}]\n" + CONTEXT
+
+
+@pytest.mark.parametrize(
+    "text", ["expires: 2026-02-30", "a: !!timestamp foo", "a: !!bool maybe", "[" * 20_000, HUGE, LONG]
+)
 def test_whatever_a_file_makes_of_its_reader_the_others_go_on(text: str, tmp_path: Path) -> None:
     """Not every file that YAML cannot be read from fails as one does."""
     write(tmp_path / "good", "alpha")
     (tmp_path / "bad").write_text(text, encoding="utf-8")
     found = find(tmp_path)
     assert [each.context for each in found.contexts] == ["alpha"]
-    assert "bad is no YAML" in found.broken[tmp_path / "bad"]
+    assert "bad is no kubeconfig: this YAML" in found.broken[tmp_path / "bad"]
+
+
+def test_whatever_an_entry_says_the_others_go_on(tmp_path: Path) -> None:
+    """Names that no file can have, files without an end, and values in place of texts are for who connects to tell."""
+    write(tmp_path / "good", "alpha")
+    given: list[dict[str, Any]] = [
+        {"server": {date(2026, 1, 1): 1}},
+        {"server": "https://a", "certificate-authority": "a\0b"},
+        {"server": "https://a", "certificate-authority": "/dev/zero"},
+    ]
+    for number, cluster in enumerate(given):
+        config = {
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "users": [{"name": "u", "user": {"client-certificate": cluster.get("certificate-authority", "")}}],
+            "contexts": [{"name": f"{number}", "context": {"cluster": "c", "user": "u"}}],
+        }
+        (tmp_path / f"{number}").write_text(yaml.safe_dump(config), encoding="utf-8")
+    found = find(tmp_path)
+    assert [each.context for each in found.contexts] == ["0", "1", "2", "alpha"]
+    assert [bool(each.server) for each in found.contexts] == [False, True, True, False]
+    assert not found.broken
