@@ -31,7 +31,12 @@ MOST_OBJECTS = 1_000
 LARGEST_ID = 2**63 - 1
 
 ContainerName = Annotated[
-    str, Query(max_length=63, description="Which container of its pod, also one that ended before; the first if empty.")
+    str,
+    Query(
+        max_length=63,
+        examples=["proxy"],
+        description="Which container of its pod, also one that ended before; the first if empty.",
+    ),
 ]
 
 routes = router("jobs")
