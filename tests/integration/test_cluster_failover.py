@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from seaway.application.views import Amount
 from seaway.domain.lifecycle import JobState
 from seaway.testing.kubernetes.kinds import JOBS, NODES, PODS
+from tests.conformance.test_kubernetes_backends import gpu_node
 from tests.integration.test_cluster_faults import CONTROL, World, heard, world
 
 pytestmark = pytest.mark.slow
@@ -110,6 +112,27 @@ def test_a_cluster_whose_scheduler_refuses_a_job_sends_it_elsewhere(made: World)
     assert made.place(job_id) == "beta"
     assert "no node takes it" in made.reasons(job_id)
     assert "alpha" in made.reasons(job_id)
+
+
+def test_a_node_that_is_full_of_pods_is_not_tried(made: World) -> None:
+    """Others' pods and Seaway's own count; a job waits and says so, and goes where one has ended, at its first try."""
+    alpha = made.members["alpha"]
+    for at in range(2):
+        node = gpu_node(f"alpha-{at}", 2)
+        node["status"]["allocatable"]["pods"] = "2"
+        alpha.put(node)
+        plain = {"nodeName": f"alpha-{at}", "containers": [{"name": "main", "image": "agent"}]}
+        alpha.create({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": f"agent-{at}"}, "spec": plain})
+    taken = [Amount(2, 1)] * 2
+    made.wait(lambda: [each.pods for each in made.plane.overview.nodes("alpha")] == taken, "that the nodes are seen")
+    gang = made.submit(replicas=2, gang=True, clusters=("alpha",))
+    made.wait(running(made, gang), "the gang")
+    assert {each.node for each in made.store.attempts(gang)[-1].placements} == {"alpha-0", "alpha-1"}
+    job_id = made.submit(clusters=("alpha",))
+    made.wait(lambda: "2 no room for another pod" in made.plane.overview.reason(made.job(job_id)).sentence, "why")
+    alpha.delete(PODS, "default", "agent-1")
+    made.wait(running(made, job_id), "the job")
+    assert made.store.attempts(job_id)[-1].placements[0].node == "alpha-1"
 
 
 @pytest.mark.parametrize(
