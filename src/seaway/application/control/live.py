@@ -90,6 +90,8 @@ class Live:
         What was seen of each attempt, by cluster.
     told_ns
         When a cluster confirmed that it took an attempt over, by the monotonic clock.
+    underway_ns
+        When a cluster said first and last that it took an attempt, and is not done with it, by the monotonic clock.
     waiting
         Jobs to place.
     refusals
@@ -147,6 +149,7 @@ class Live:
         self.made_again: Counter[Key] = Counter()
         self.gone: set[tuple[str, int, str]] = set()
         self.partial: set[tuple[str, int, str]] = set()
+        self.underway_ns: dict[Key, tuple[int, int]] = {}
         self.bookings: dict[Key, Booking] = {}
         self.seen_version = -1
         self.fleet.empty()
@@ -283,6 +286,7 @@ class Live:
             self.gone.discard((*key, cluster))
             self.partial.discard((*key, cluster))
         self.seen.pop(key, None)
+        self.underway_ns.pop(key, None)
         self.made_again.pop(key, None)
         self.done.discard(key)
         self.fleet.let_go(key)

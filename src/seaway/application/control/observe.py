@@ -97,6 +97,11 @@ class Observer:
         key = (outgoing.job_id, outgoing.attempt)
         if self._live.outgoing.get((*key, outgoing.cluster)) != outgoing:
             return  # a late answer: meanwhile something else is to be told; or a stray, of which nothing is stored
+        if report.answer.underway:
+            now_ns = self._live.clock.monotonic_ns()
+            first_ns, _ = self._live.underway_ns.get(key, (now_ns, now_ns))
+            self._live.underway_ns[key] = first_ns, now_ns
+            return
         if outgoing.verb is Verb.DELETE:
             removed.setdefault(key, {})[outgoing.cluster] = outgoing
             return

@@ -56,23 +56,25 @@ class Outbox:
     def settle(
         self, told: Sequence[tuple[Outgoing, Command]], answers: Sequence[Answer], now_ns: int
     ) -> list[Answered]:
-        """Take answers to what was taken; return those that are for good, the rest is told again after a delay.
+        """Take answers to what was taken; return those that are news. What is not answered for good is told again.
 
         A removal is never given up: what it is to remove holds devices until it is gone.
         """
-        for_good = []
+        news = []
         for (outgoing, command), answer in zip(told, answers, strict=True):
             key = (outgoing.job_id, outgoing.attempt, outgoing.cluster)
             self._under_way.discard(key[:2])
             wanted = self._wanted.pop(key[:2], None) is not None
             if answer.done or (answer.refused and not isinstance(command, Removal)):
                 self.tries.pop(key, None)
-                for_good.append(Answered(outgoing, answer))
+                news.append(Answered(outgoing, answer))
             elif wanted:
+                if answer.underway:
+                    news.append(Answered(outgoing, answer))
                 tries = self.tries.get(key, (0, ""))[0] + 1
                 self.tries[key] = (tries, answer.reason)
                 self._waiting.setdefault(key[:2], (outgoing, command, now_ns + retry_ns(tries)))
-        return for_good
+        return news
 
     def drop(self, outgoing: Outgoing) -> None:
         """Remove what is to be told, if it is that."""

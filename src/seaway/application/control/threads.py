@@ -232,10 +232,10 @@ class _Line:
 
     def _settle(self, outbox: Outbox, due: Sequence[_Told], answers: Sequence[Answer]) -> None:
         with self._some:
-            for_good = outbox.settle(due, answers, self._clock.monotonic_ns())
+            news = outbox.settle(due, answers, self._clock.monotonic_ns())
             self._some.notify()
-        if for_good:
-            self._say(for_good)
+        if news:
+            self._say(news)
 
     def _say(self, reports: Sequence[Report]) -> None:
         if not self._stopping.is_set():

@@ -22,6 +22,9 @@ from seaway.domain.lifecycle import AttemptState, JobState
 NS = 1_000_000_000
 MINUTE_NS = 60 * NS
 
+MOST_UNDERWAY = 9
+"""How many times its time to confirm a cluster gets in addition while it says that it is not done yet."""
+
 AGAIN_S = 1
 """Delay before a deadline that was met is looked at again."""
 
@@ -208,13 +211,16 @@ class Upkeep:
         if found is None or found[1].state is not AttemptState.ASSUMED:
             return
         held_s = self._live.settings.confirm_s(len(found[1].placements))
-        left_s = held_s - (self._live.clock.monotonic_ns() - self._read_ns) / NS
+        first_ns, last_ns = self._live.underway_ns.get(key[:2], (0, 0))
+        since_ns = max(self._read_ns, min(last_ns, first_ns + int(MOST_UNDERWAY * held_s * NS)))
+        left_s = held_s - (self._live.clock.monotonic_ns() - since_ns) / NS
         if left_s > 0:
             self._live.deadlines.in_seconds(left_s, Due.EXPIRY, key)
             return
         self._look_again(Due.EXPIRY, key)
         silent = ", ".join(self._live.unsent(found[1]))
-        yield self._sent_back(*found, f"{silent} did not confirm it within {held_s:.0f} s")
+        in_all_s = (self._live.clock.monotonic_ns() - first_ns) / NS if first_ns else held_s
+        yield self._sent_back(*found, f"{silent} did not confirm it within {in_all_s:.0f} s")
 
     def _limit(self, key: DueKey) -> Iterator[Change]:
         found = self._live.current(key[:2])

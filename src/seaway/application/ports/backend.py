@@ -37,6 +37,8 @@ class Answer:
         command may be tried again later.
     everywhere
         Of what is refused: none of its nodes would do, as when it does not know the kind of an object.
+    underway
+        Of what is neither done nor refused: the cluster took it, or more of it than before, and is not done with it.
     by
         Of what is refused: who did, where that is not the cluster, but what all clusters are told through, so that no
         other of them would do either; empty for the cluster itself.
@@ -46,6 +48,7 @@ class Answer:
     refused: bool = False
     reason: str = ""
     everywhere: bool = False
+    underway: bool = False
     by: str = ""
 
 

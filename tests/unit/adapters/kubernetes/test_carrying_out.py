@@ -14,6 +14,7 @@ from seaway.adapters.kubernetes.cluster import LINGERS, KubernetesCluster
 from seaway.adapters.kubernetes.deploy import deployer, writing
 from seaway.application.ports.backend import Answer, Command
 from seaway.domain.errors import UnavailableError
+from seaway.domain.job_spec import Run
 from seaway.domain.placement import DeviceSlice
 from seaway.testing.backends import BackendUnderTest, deploy, removal
 from seaway.testing.kubernetes import ApiServer
@@ -123,6 +124,34 @@ def test_a_removal_waits_for_pods_without_a_node(under: BackendUnderTest, server
     (pod,) = server.list(PODS, "seaway")
     server.delete(PODS, "seaway", pod["metadata"]["name"], grace_s=0)
     wait(lambda: tried(cluster, removal(deployment)), "the removal done")
+
+
+def test_what_runs_is_not_taken_for_refused_because_it_may_not_be_changed(
+    under: BackendUnderTest, server: ApiServer
+) -> None:
+    """Whoever may changes a Job's template, as Kueue does while it is suspended; told again, it stays as it is."""
+    deployment = deploy(under)
+    assert answer(under.backend, deployment).done
+    (name,) = (each["metadata"]["name"] for each in server.list(JOBS, "seaway"))
+    labels = {"flavor": "a100", "kubernetes.io/hostname": "node-1"}
+    server.patch(JOBS, "seaway", name, {"spec": {"suspend": True}})
+    server.patch(JOBS, "seaway", name, {"spec": {"template": {"spec": {"nodeSelector": labels}}}})
+    server.patch(JOBS, "seaway", name, {"spec": {"suspend": False}})
+    assert answer(under.backend, deployment).done
+    (job,) = server.list(JOBS, "seaway")
+    assert job["spec"]["template"]["spec"]["nodeSelector"] == labels
+
+
+def test_what_is_another_ones_is_not_taken_for_written(under: BackendUnderTest, server: ApiServer) -> None:
+    """A Job of the same name that is not this attempt's stays, and the attempt is refused."""
+    deployment = deploy(under)
+    assert answer(under.backend, deployment).done
+    (job,) = server.list(JOBS, "seaway")
+    server.patch(JOBS, "seaway", job["metadata"]["name"], {"metadata": {"labels": {"seaway.io/attempt": "7"}}})
+    changed = replace(deployment, spec=replace(deployment.spec, run=Run("other:2")))
+    said = answer(under.backend, changed)
+    assert said.refused
+    assert "immutable" in said.reason
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seaway.application.ports.backend import Answer
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import CopyPhase
 from seaway.domain.job_spec import Run
@@ -53,6 +54,21 @@ def test_a_placement_of_many_replicas_is_held_for_longer(monkeypatch: pytest.Mon
     assert made.state(job_id) == "scheduled"
     made.plane.run(2)
     assert made.job(job_id).reason == "alpha did not confirm it within 90 s"
+
+
+def test_a_cluster_that_is_not_done_yet_gets_more_time_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A burst may take what is behind a cluster longer than one job: sent back and forth, none would ever run."""
+    made = scene(assume_s=30, grace_s=10_000)
+    slow = made.cluster("alpha")
+    answer = Answer(done=False, reason="it is not bound yet", underway=True)
+    monkeypatch.setattr(slow, "send", lambda commands: [answer] * len(commands))
+    job_id = made.submit()
+    made.plane.run(200)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("scheduled", 1)
+    made.plane.run(120)
+    assert made.state(job_id) != "scheduled"
+    told = [event.reason for event in made.plane.store.events(0, 1000, job_id=job_id)]
+    assert any(each.startswith("alpha did not confirm it within 30") for each in told)  # ten times as long
 
 
 def test_a_confirmed_placement_does_not_expire() -> None:

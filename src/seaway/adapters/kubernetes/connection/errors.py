@@ -69,6 +69,11 @@ class ApiError(SeawayError):
         return self.status == HTTPStatus.GONE or self.reason == "Expired"
 
     @property
+    def immutable(self) -> bool:
+        """Whether it is about something that may not be changed once it is there."""
+        return self.status == HTTPStatus.UNPROCESSABLE_ENTITY and "immutable" in str(self)
+
+    @property
     def conflict(self) -> bool:
         """Whether somebody else changed the object, or it is there already."""
         return self.status == HTTPStatus.CONFLICT

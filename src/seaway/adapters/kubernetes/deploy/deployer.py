@@ -76,16 +76,14 @@ class Deployer(ABC):
         UnavailableError
             When it is not known whether it was, or it may be a little later.
         """
+        before = self._written.count(key_of(command))
         try:
             async with asyncio.timeout(CARRY_OUT_S):
-                async with self._free:
-                    if isinstance(command, Removal):
-                        await self.remove(command)
-                        self._written.forget(key_of(command))
-                        return Answer(done=True)
-                    awaited = await self.create(command)
-                await self.settled(awaited)
-            self._written.complete(key_of(command))
+                return await self._carry_out(command)
+        except TimeoutError:
+            if self._written.count(key_of(command)) > before:
+                return Answer(done=False, reason="not all of it is written yet", underway=True)
+            raise UnavailableError(f"it was not carried out within {CARRY_OUT_S:g} s") from None
         except NotThereError as error:  # another node may do
             return Answer(done=False, refused=True, reason=error.message)
         except RejectedError as error:
@@ -94,8 +92,19 @@ class Deployer(ABC):
             if error.passing:
                 raise UnavailableError(str(error)) from None
             return Answer(done=False, refused=True, reason=str(error), everywhere=True)
-        except TimeoutError:
-            raise UnavailableError(f"it was not carried out within {CARRY_OUT_S:g} s") from None
+
+    async def _carry_out(self, command: Command) -> Answer:
+        async with self._free:
+            if isinstance(command, Removal):
+                await self.remove(command)
+                self._written.forget(key_of(command))
+                return Answer(done=True)
+            awaited = await self.create(command)
+        try:
+            await self.settled(awaited)
+        except UnavailableError as error:
+            return Answer(done=False, reason=str(error), underway=True)
+        self._written.complete(key_of(command))
         return Answer(done=True)
 
     async def write(self, key: Key, manifests: Sequence[Manifest]) -> None:

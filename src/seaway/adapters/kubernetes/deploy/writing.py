@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.discovery import Discovery, Kind
 from seaway.adapters.kubernetes.connection.errors import ApiError
+from seaway.adapters.kubernetes.objects.decode import read_body
+from seaway.adapters.kubernetes.objects.meta import Item
+from seaway.adapters.kubernetes.templates.labels import ATTEMPT, JOB
 from seaway.domain.errors import RejectedError
+
+log = logging.getLogger(__name__)
 
 AT_ONCE = 32
 """Calls that change something under way at the same time; others wait, which is none of their own time."""
@@ -111,8 +117,7 @@ class Objects:
     async def _put_once(self, kind: Kind, body: Mapping[str, Any], *, create_only: bool) -> None:
         collection = kind.collection(self._namespace)
         if not create_only:
-            async with self._free:
-                await self._api.apply(f"{collection}/{body['metadata']['name']}", body)
+            await self._apply(f"{collection}/{body['metadata']['name']}", body)
             return
         try:
             async with self._free:
@@ -120,6 +125,24 @@ class Objects:
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 raise
+
+    async def _apply(self, path: str, body: Mapping[str, Any]) -> None:
+        """Have an object be as `body` says; one that is there already stays where it may not be changed.
+
+        What runs was changed then by somebody in the cluster who may, as Kueue does while a Job is suspended, or it was
+        written by another version of Seaway. It is the same attempt's.
+        """
+        async with self._free:
+            try:
+                await self._api.apply(path, body)
+            except ApiError as error:
+                if not error.immutable:
+                    raise
+                there = read_body(await self._api.get(path), Item).metadata.labels
+                wanted = body["metadata"].get("labels", {})
+                if JOB not in wanted or any(there.get(each) != wanted.get(each) for each in (JOB, ATTEMPT)):
+                    raise
+                log.info("%s: %s stays as it is: %s", self._api.name, path, error)
 
     async def _make_namespace(self) -> None:
         """Make the namespace, unless somebody else just did."""

@@ -53,6 +53,11 @@ class Written:
         found = self._creations.get(key)
         return found is not None and name in found.answered
 
+    def count(self, key: Key) -> int:
+        """Return how many objects of an attempt tries that did not write all of them have written."""
+        found = self._creations.get(key)
+        return len(found.answered) if found else 0
+
     def complete(self, key: Key) -> None:
         """Note that all of an attempt was written: when it is asked for again, something of it was lost."""
         if key in self._creations:
