@@ -49,11 +49,6 @@ class Wanted:
         These; none for all.
     containers
         These of each, where an empty name is the first; none for all.
-
-    Raises
-    ------
-    RejectedError
-        When what is asked for does not go together.
     """
 
     replicas: tuple[int, ...]
@@ -61,7 +56,13 @@ class Wanted:
 
     @classmethod
     def of(cls, replicas: Sequence[int], *, every: bool, container: str, every_container: bool) -> Wanted:
-        """Read options."""
+        """Read options.
+
+        Raises
+        ------
+        RejectedError
+            When they do not go together.
+        """
         if every and replicas:
             raise RejectedError("either all replicas or some", where="--all")
         if every_container and container:
