@@ -14,7 +14,7 @@ from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.backend import Backends
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.templates import PlainTemplates, Templates
-from seaway.bootstrap.settings import ClusterSettings
+from seaway.bootstrap.settings import ClusterSettings, names_in
 from seaway.domain.cluster import Fleet
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ def _simulated(settings: ClusterSettings, clock: Clock, data: Path) -> Simulated
 def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNames, stale_s: float) -> Clusters:
     from seaway.adapters.kubernetes.backends import KubernetesBackends
     from seaway.adapters.kubernetes.collect.limits import Limits
+    from seaway.adapters.kubernetes.dialects.views import Options as Named
     from seaway.adapters.kubernetes.karmada import KarmadaBackends
     from seaway.adapters.kubernetes.offer import Offer
     from seaway.adapters.kubernetes.usage.exporters import read_exporters
@@ -120,13 +121,25 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
     from seaway.adapters.kubernetes.wishes import Wishes
 
     own = Path(settings.templates_dir) if settings.templates_dir else None
-    offer = Offer(own, through_karmada=bool(settings.karmada.kubeconfig))
+    offer = Offer(own, through_karmada=bool(settings.karmada.kubeconfig), default_image=settings.default_image)
+    hami = settings.hami
     scraping = Scraping(settings.usage.every_s, read_exporters(settings.usage.exporters))
     wishes = Wishes(
         settings.namespace,
         settings.call_s,
         templates=offer.templates,
+        default_image=settings.default_image,
+        pull_secrets=names_in(settings.pull_secrets),
         hami_scheduler=settings.hami_scheduler,
+        local_queue=settings.local_queue,
+        volcano_queue=settings.volcano_queue,
+        named=Named(
+            hami.resource_name,
+            hami.resource_mem,
+            hami.resource_mem_percentage,
+            hami.resource_cores,
+            settings.volcano_memory_factor,
+        ),
         limits=Limits.within(stale_s, stuck_s=settings.stuck_s),
         scraping=scraping,
     )

@@ -14,9 +14,10 @@ A file has a table for each concern, and the environment a variable for each set
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from operator import attrgetter
 from pathlib import Path
@@ -26,6 +27,10 @@ from seaway.application.control.settings import ControlSettings
 from seaway.domain.errors import RejectedError
 
 PREFIX = "SEAWAY_"
+
+_OBJECT = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_RESOURCE = re.compile(_OBJECT.pattern + r"/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+"""What Kubernetes takes for names of objects and of resources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,22 @@ class KarmadaSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HamiSettings:
+    """What HAMi calls the resources of NVIDIA's cards, where its Helm chart was told other names than usual.
+
+    Attributes
+    ----------
+    resource_name, resource_mem, resource_mem_percentage, resource_cores
+        As the chart's values ``resourceName``, ``resourceMem``, ``resourceMemPercentage`` and ``resourceCores``.
+    """
+
+    resource_name: str = "nvidia.com/gpu"
+    resource_mem: str = "nvidia.com/gpumem"
+    resource_mem_percentage: str = "nvidia.com/gpumem-percentage"
+    resource_cores: str = "nvidia.com/gpucores"
+
+
+@dataclass(frozen=True, slots=True)
 class UsageSettings:
     """What is really used of devices.
 
@@ -141,6 +162,18 @@ class ClusterSettings:
     hami_scheduler
         Name of HAMi's scheduler in real clusters, to be set on pods with its devices; empty leaves that to HAMi's
         webhook.
+    hami
+        What HAMi calls its resources in real clusters.
+    volcano_memory_factor
+        MiB in one unit of device memory of Volcano's vGPU in real clusters.
+    default_image
+        For jobs that name none; without it those are rejected.
+    pull_secrets
+        Secrets in the namespace by which real clusters pull images, with ``,`` between.
+    local_queue
+        Kueue's LocalQueue for all jobs of the template ``kueue``; empty for one named like the job's queue.
+    volcano_queue
+        Volcano's Queue for all jobs of the template ``volcanojob``; empty for its default.
     templates_dir
         A folder of your own templates; empty for none.
     usage
@@ -157,6 +190,12 @@ class ClusterSettings:
     call_s: float = 10
     stuck_s: float = 300
     hami_scheduler: str = ""
+    hami: HamiSettings = field(default_factory=HamiSettings)
+    volcano_memory_factor: int = 1
+    default_image: str = ""
+    pull_secrets: str = ""
+    local_queue: str = ""
+    volcano_queue: str = ""
     templates_dir: str = ""
     usage: UsageSettings = field(default_factory=UsageSettings)
 
@@ -411,7 +450,32 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
         problems.append(RejectedError("has to be at least stale_s", where="[control] grace_s"))
     if not 0 < control.halt_share <= 1:
         problems.append(RejectedError("has to be more than 0 and at most 1", where="[control] halt_share"))
-    return [*problems, *_wrong_leader(settings)]
+    return [*problems, *_wrong_clusters(settings.clusters), *_wrong_leader(settings)]
+
+
+def _wrong_clusters(clusters: ClusterSettings) -> list[RejectedError]:
+    """Find what real clusters would not take."""
+    problems = [
+        RejectedError(f"{name!r} is no name of a resource, like nvidia.com/gpu", where=f"[clusters] hami.{each.name}")
+        for each in fields(clusters.hami)
+        if not _RESOURCE.fullmatch(name := getattr(clusters.hami, each.name))
+    ]
+    if not clusters.volcano_memory_factor:
+        problems.append(RejectedError("has to be more than 0", where="[clusters] volcano_memory_factor"))
+    named = {"pull_secrets": names_in(clusters.pull_secrets)}
+    named |= {each: (name,) for each in ("local_queue", "volcano_queue") if (name := getattr(clusters, each))}
+    problems += [
+        RejectedError(f"{name!r} is no name of an object", where=f"[clusters] {each}")
+        for each, names in named.items()
+        for name in names
+        if not _OBJECT.fullmatch(name)
+    ]
+    return problems
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Return the names of a setting that has several, with ``,`` between."""
+    return tuple(name for each in text.split(",") if (name := each.strip()))
 
 
 def _wrong_leader(settings: Settings) -> list[RejectedError]:

@@ -75,6 +75,23 @@ def test_tables_in_a_section_are_checked_as_well(tmp_path: Path, text: str, says
     assert said.startswith(says)
 
 
+@pytest.mark.parametrize(
+    ("text", "where", "says"),
+    [
+        ('hami.resource_name = "gpu"', "hami.resource_name", "'gpu' is no name of a resource, like nvidia.com/gpu"),
+        ('hami.resource_mem = ""', "hami.resource_mem", "'' is no name of a resource, like nvidia.com/gpu"),
+        ("volcano_memory_factor = 0", "volcano_memory_factor", "has to be more than 0"),
+        ('pull_secrets = "good, Bad_One"', "pull_secrets", "'Bad_One' is no name of an object"),
+        ('local_queue = "a b"', "local_queue", "'a b' is no name of an object"),
+        ('local_queue = "a,b"', "local_queue", "'a,b' is no name of an object"),
+        ('volcano_queue = "-"', "volcano_queue", "'-' is no name of an object"),
+    ],
+)
+def test_what_clusters_would_not_take_is_said_at_the_start(tmp_path: Path, text: str, where: str, says: str) -> None:
+    """A name that Kubernetes refuses is told with the settings, rather than by each job's failure."""
+    assert problems(written(tmp_path, f"[clusters]\n{text}\n")) == {f"[clusters] {where}": says}
+
+
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("1", True), ("no", False), ("FALSE", False)])
 def test_the_environment_says_yes_and_no(text: str, value: bool) -> None:
     """Truth is written in the usual ways."""

@@ -22,7 +22,6 @@ from seaway.adapters.kubernetes.collect.ours import SELECTOR
 from seaway.adapters.kubernetes.collect.owned import Key, Owned, OwnedSink
 from seaway.adapters.kubernetes.collect.ping import SOURCE, ping
 from seaway.adapters.kubernetes.collect.reflect import Source, reflect
-from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff, Bell
 from seaway.adapters.kubernetes.connection.contexts import current_context
@@ -127,13 +126,7 @@ class KarmadaBackends:
         """Begin to follow a member."""
         api = self._api.behind(name, proxy(name))
         health = Health(sources(self._kinds))
-        view = ClusterView(
-            self._wishes.described(name, region),
-            health,
-            self._reactor.later,
-            self._wishes.limits,
-            self._wishes.namespace,
-        )
+        view = self._wishes.view(self._wishes.described(name, region), health, self._reactor)
         options = self._wishes.options(view)
         deployer = Karmada(self._objects, self._bindings, self._owned, self._health, options, self._wishes.templates)
         return KubernetesCluster(self._reactor, api, view, health, deployer, self._random, self._wishes.scraping)

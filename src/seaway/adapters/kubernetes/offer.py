@@ -12,9 +12,6 @@ from seaway.adapters.kubernetes.templates.safety import Rules
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import JobSpec
 
-ANYWHERE = Options(accesses=lambda node, uuid: None)  # noqa: ARG005  # no device is looked at
-"""What is the same for all clusters."""
-
 
 class Offer:
     """The templates.
@@ -25,6 +22,8 @@ class Offer:
         People's own templates; None for none.
     through_karmada
         Whether jobs go through Karmada.
+    default_image
+        For jobs that name none; without it those are rejected.
 
     Raises
     ------
@@ -33,11 +32,17 @@ class Offer:
     """
 
     def __init__(
-        self, folder: Path | None = None, rules: Rules | None = None, *, through_karmada: bool = False
+        self,
+        folder: Path | None = None,
+        rules: Rules | None = None,
+        *,
+        through_karmada: bool = False,
+        default_image: str = "",
     ) -> None:
         own = read_folder(folder, rules or Rules(), BUILT_IN) if folder else {}
         self.templates: Mapping[str, Template] = {**BUILT_IN, **own}
         self._through_karmada = through_karmada
+        self._anywhere = Options(_no_device, default_image=default_image)
 
     def purposes(self) -> Mapping[str, str]:
         """Return what each is for, by name."""
@@ -53,8 +58,12 @@ class Offer:
         known = self.templates.get(spec.template)
         if known is None:
             return ()
-        found = problems(spec, ANYWHERE, self.templates)
+        found = problems(spec, self._anywhere, self.templates)
         if known.straight and self._through_karmada:
             says = f"a {known.name} has to go straight into its cluster: Karmada would undo what is changed there"
             found.append(RejectedError(says, where="template"))
         return found
+
+
+def _no_device(node: str, uuid: str) -> None:  # none is looked at before there is a place
+    """Say that a device is not known."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.connection.api import CALL_S
+from seaway.adapters.kubernetes.connection.reactor import Reactor
 from seaway.adapters.kubernetes.dialects.views import Access
+from seaway.adapters.kubernetes.dialects.views import Options as Named
 from seaway.adapters.kubernetes.templates.options import Options
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Templates
 from seaway.adapters.kubernetes.usage.scraping import Scraping
@@ -29,10 +32,10 @@ class Wishes:
         What is known of clusters that they do not say themselves, by name: gateway, region, price.
     templates
         What jobs can become.
-    default_image
-        For jobs that name none; without it those are rejected.
-    hami_scheduler
-        Name of HAMi's scheduler, to be set on pods with its devices; empty leaves that to HAMi's webhook.
+    default_image, pull_secrets, hami_scheduler, local_queue, volcano_queue
+        What objects have, as in `Options`.
+    named
+        What vGPU layers name otherwise than usual.
     limits
         How views deal with what takes long.
     scraping
@@ -44,7 +47,11 @@ class Wishes:
     known: Mapping[str, Cluster] = field(default_factory=dict)
     templates: Templates = field(default_factory=lambda: BUILT_IN)
     default_image: str = ""
+    pull_secrets: tuple[str, ...] = ()
     hami_scheduler: str = ""
+    local_queue: str = ""
+    volcano_queue: str = ""
+    named: Named = field(default_factory=Named)
     limits: Limits = field(default_factory=Limits)
     scraping: Scraping = field(default_factory=Scraping)
 
@@ -52,6 +59,10 @@ class Wishes:
         """Return a cluster without its nodes; `region` is what it says of itself."""
         known = self.known.get(name, Cluster(name))
         return replace(known, name=name, region=known.region or region, nodes=())
+
+    def view(self, described: Cluster, health: Health, reactor: Reactor) -> ClusterView:
+        """Return an empty view of a cluster."""
+        return ClusterView(described, health, reactor.later, self.limits, self.namespace, self.named)
 
     def options(self, view: ClusterView) -> Options:
         """Return how the objects of a cluster are written."""
@@ -64,6 +75,9 @@ class Wishes:
             access,
             namespace=self.namespace,
             hostname=view.hostname,
+            pull_secrets=self.pull_secrets,
             default_image=self.default_image,
             hami_scheduler=self.hami_scheduler,
+            local_queue=self.local_queue,
+            volcano_queue=self.volcano_queue,
         )

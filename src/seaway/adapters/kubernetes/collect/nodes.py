@@ -11,7 +11,7 @@ from seaway.adapters.kubernetes.collect.doubles import Doubles
 from seaway.adapters.kubernetes.collect.pods import HOSTNAME
 from seaway.adapters.kubernetes.collect.troubles import Troubles
 from seaway.adapters.kubernetes.dialects.nodes import read_node
-from seaway.adapters.kubernetes.dialects.views import NodeView
+from seaway.adapters.kubernetes.dialects.views import NodeView, Options
 from seaway.adapters.kubernetes.objects.meta import Meta
 from seaway.adapters.kubernetes.objects.node import NodeObject
 from seaway.adapters.kubernetes.objects.slice import ResourceSlice
@@ -47,11 +47,14 @@ class Nodes:
         The cluster without its nodes.
     troubles
         Told what is wrong with nodes and slices.
+    named
+        What is named otherwise than usual.
     """
 
-    def __init__(self, described: Cluster, troubles: Troubles) -> None:
+    def __init__(self, described: Cluster, troubles: Troubles, named: Options | None = None) -> None:
         self._described = described
         self._troubles = troubles
+        self._named = named or Options()
         self._written: dict[str, NodeObject] = {}
         self._slices: dict[str, ResourceSlice] = {}
         self._slices_of: defaultdict[str, dict[str, ResourceSlice]] = defaultdict(dict)
@@ -120,7 +123,7 @@ class Nodes:
         name = written.metadata.name
         self._written[name] = written
         slices = self._slices_of[name].values() if name in self._slices_of else ()
-        before, view = self._views.get(name), read_node(self._described.name, written, slices)
+        before, view = self._views.get(name), read_node(self._described.name, written, slices, self._named)
         if before == view:
             return Step.NONE
         self._views[name] = view

@@ -19,7 +19,7 @@ from seaway.adapters.kubernetes.collect.shares import Shares
 from seaway.adapters.kubernetes.collect.troubles import Troubles
 from seaway.adapters.kubernetes.collect.workloads import Workload, WorkloadObject, read_workload
 from seaway.adapters.kubernetes.dialects.pods import node_of
-from seaway.adapters.kubernetes.dialects.views import NodeView, Trouble
+from seaway.adapters.kubernetes.dialects.views import NodeView, Options, Trouble
 from seaway.adapters.kubernetes.objects.claim import ResourceClaim
 from seaway.adapters.kubernetes.objects.meta import Meta
 from seaway.adapters.kubernetes.objects.node import NodeObject
@@ -51,6 +51,8 @@ class ClusterView:
         How it deals with what takes long.
     namespace
         Where Seaway's own objects are.
+    named
+        What its vGPU layer names otherwise than usual.
 
     Attributes
     ----------
@@ -67,6 +69,7 @@ class ClusterView:
         later: Callable[[float, Callable[[], None]], object],
         limits: Limits | None = None,
         namespace: str = "seaway",
+        named: Options | None = None,
     ) -> None:
         limits = limits or Limits()
         self.name = described.name
@@ -76,7 +79,7 @@ class ClusterView:
         self._news: News[Attempt | str | None] = News(described.name, health, limits, later)
         """Of attempts by their key, other pods by their name, None for the nodes."""
         self._troubles = Troubles(described.name)
-        self._nodes = Nodes(described, self._troubles)
+        self._nodes = Nodes(described, self._troubles, named)
         self._shares = Shares(namespace)
         self._pods: dict[str, Seen] = {}
         self._attempts = Attempts(described.name, limits, self._news.soon, self._news.add, self._nodes.why_refused)

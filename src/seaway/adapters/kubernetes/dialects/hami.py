@@ -73,7 +73,8 @@ def _served(vendor: Vendor, node: NodeObject, entries: list[Entry], findings: Fi
     if not entries:
         return True
     if amounts.allocatable(name) <= 0:
-        findings.unusable(vendor.key, f"registered, but allocatable {name} is 0: the plugin does not run")
+        otherwise = ", or counts by another name, which clusters.hami.resource_name has to say" if vendor.nvidia else ""
+        findings.unusable(vendor.key, f"registered, but allocatable {name} is 0: the plugin does not run{otherwise}")
         return False
     shares = sum(entry.count for entry in entries)
     if vendor.nvidia and amounts.capacity(name) == len(entries) < shares:

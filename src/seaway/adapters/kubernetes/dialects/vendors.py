@@ -84,6 +84,7 @@ def nvidia(options: Options) -> Terms:
         options.nvidia_memory,
         options.nvidia_cores,
         pin="nvidia.com/use-gpuuuid",
+        memory_percent=options.nvidia_memory_percent,
     )
 
 

@@ -61,7 +61,7 @@ class Options:
 
     Attributes
     ----------
-    nvidia_count, nvidia_memory, nvidia_cores
+    nvidia_count, nvidia_memory, nvidia_memory_percent, nvidia_cores
         Resources of NVIDIA cards under HAMi.
     volcano_memory_factor
         MiB in one unit of Volcano's device memory; no node says it.
@@ -69,6 +69,7 @@ class Options:
 
     nvidia_count: str = "nvidia.com/gpu"
     nvidia_memory: str = "nvidia.com/gpumem"
+    nvidia_memory_percent: str = "nvidia.com/gpumem-percentage"
     nvidia_cores: str = "nvidia.com/gpucores"
     volcano_memory_factor: int = 1
 
@@ -81,8 +82,9 @@ class Terms:
     ----------
     vendor
         The dialect's word for them, as in its annotations.
-    count, memory, cores
-        Names of the resources; empty for none.
+    count, memory, memory_percent, cores
+        Names of the resources; empty for none. Memory as a share of each device is the only way to ask devices of
+        different sizes for all they have.
     memory_unit_mib
         MiB in one unit of the memory resource.
     record_unit_mib
@@ -105,6 +107,7 @@ class Terms:
     pin: str = ""
     isolated: bool = True
     driver: str = ""
+    memory_percent: str = ""
 
 
 class CoreUnit(Enum):

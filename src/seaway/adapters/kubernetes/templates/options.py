@@ -32,10 +32,6 @@ class Options:
     hami_scheduler
         Name of HAMi's scheduler, to be set on pods with its devices. Empty leaves that to HAMi's webhook, which
         lets pods pass unseen while it is down.
-    master_port
-        Where replica 0 of a distributed job listens for the others.
-    master_address
-        By which others reach replica 0 when it is in another cluster; without it such jobs are rejected.
     local_queue
         Kueue's LocalQueue; empty for one named like the job's queue.
     volcano_queue
@@ -48,7 +44,5 @@ class Options:
     pull_secrets: tuple[str, ...] = ()
     default_image: str = ""
     hami_scheduler: str = ""
-    master_port: int = 29_500
-    master_address: str = ""
     local_queue: str = ""
     volcano_queue: str = ""

@@ -16,7 +16,9 @@ from seaway.adapters.kubernetes.templates.pods import Pod
 from seaway.adapters.kubernetes.templates.services import PEERS, peer, peers_service, port_service
 from seaway.domain.errors import RejectedError
 
-PORT = "MASTER_PORT"
+ADDRESS, PORT = "MASTER_ADDR", "MASTER_PORT"
+DEFAULT_PORT = 29_500
+"""Where replica 0 listens for the others, as torchrun has it."""
 
 RANKS = "SEAWAY_RANKS"
 """Variable with the ranks of a part's pods, in the order of their indices."""
@@ -45,7 +47,7 @@ def render(context: Context) -> list[Manifest]:
 
 def _port(context: Context) -> int:
     """Return where replica 0 listens: where the job says, if it does."""
-    text = dict(context.spec.run.env).get(PORT, str(context.options.master_port))
+    text = dict(context.spec.run.env).get(PORT, str(DEFAULT_PORT))
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16):
         raise RejectedError(f"{PORT} is {text[:60]!r}, but has to be a port", where="run.env")
     return int(text)
@@ -55,7 +57,7 @@ def _pod(context: Context, group: Group, port: int) -> Pod:
     spec = context.spec
     per_node = str(max(spec.demand.request.gpus, 1))
     env = {
-        "MASTER_ADDR": _master(context),
+        ADDRESS: _master(context),
         PORT: str(port),
         "NNODES": str(spec.replicas),
         "NPROC_PER_NODE": per_node,
@@ -78,13 +80,14 @@ def _with_torchrun(env: dict[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _master(context: Context) -> str:
-    """Return where replica 0 is reached."""
+    """Return where replica 0 is reached: where the job says, if it does."""
+    if said := dict(context.spec.run.env).get(ADDRESS):
+        return said
     for part in context.parts:
         if 0 in part.replicas:
             return peer(context, f"{object_name(context.deployment, part.digest)}-{part.replicas.index(0)}")
-    if context.options.master_address:
-        return context.options.master_address
     raise RejectedError(
-        "replica 0 is in another cluster, and no address is set by which it is reached: keep replicas together "
-        "by placement.clusters or between_replicas"
+        f"replica 0 is in another cluster, and nothing says how it is reached from there: set {ADDRESS}, or keep "
+        "replicas together by placement.clusters or between_replicas",
+        where="run.env",
     )

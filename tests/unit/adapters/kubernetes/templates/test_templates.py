@@ -291,8 +291,10 @@ def test_torchrun_over_clusters_needs_an_address() -> None:
     here = deployment("torchrun", numbers=(3, 4, 7))
     with pytest.raises(RejectedError, match="replica 0 is in another cluster"):
         render(here, options())
-    jobs = many(render(here, options(master_address="master.example")), "Job")
-    assert {env(job)["MASTER_ADDR"] for job in jobs} == {"master.example"}
+    told = deployment("torchrun", numbers=(3, 4, 7), run=replace(sample.RUN, env=(("MASTER_ADDR", "master.example"),)))
+    jobs = many(render(told, options()), "Job")
+    for name in ("MASTER_ADDR", "PET_MASTER_ADDR"):
+        assert {env(job)[name] for job in jobs} == {"master.example"}
     assert env(jobs[0])["SEAWAY_RANKS"] == "3 4"
     assert env(jobs[1])["NODE_RANK"] == "7"
 
