@@ -195,8 +195,8 @@ async def read_all(api: Api, source: Source[T]) -> tuple[list[T], list[Broken], 
         try:
             page = read_page(await api.get(source.address, params), source.kind)
         except ApiError as error:
-            if error.gone and "continue" in params:  # it took too long: from the start
-                del params["continue"]
+            if error.gone and "continue" in params:  # it took too long: from the start, and all of it at once
+                params = dict(source.selectors)
                 items.clear()
                 broken.clear()
                 continue
