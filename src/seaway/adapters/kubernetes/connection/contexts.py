@@ -106,6 +106,11 @@ def content(file: Path) -> bytes:
     return said
 
 
+def cluster_of(written: dict[str, Any], context: str) -> dict[str, Any]:
+    """Return what a kubeconfig says of the cluster of a context; nothing where there is none."""
+    return _meant(written, named(written, "contexts", "context").get(context), "clusters", "cluster")
+
+
 def _contexts(file: Path, written: dict[str, Any]) -> dict[str, Any]:
     """Return what a kubeconfig says of each of its contexts, by name."""
     found = named(written, "contexts", "context")

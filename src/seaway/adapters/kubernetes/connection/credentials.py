@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from seaway.adapters.kubernetes.connection.contexts import read_kubeconfig
+from seaway.adapters.kubernetes.connection.contexts import cluster_of, read_kubeconfig
+from seaway.adapters.kubernetes.connection.proxies import is_spared, proxy_address
 from seaway.domain.errors import RejectedError, UnavailableError
 
 log = logging.getLogger(__name__)
@@ -82,23 +83,27 @@ class Credentials:
             When the kubeconfig is broken, or says no more who Seaway is.
         """
         library: Any = import_module("kubernetes")  # here, as it takes a second, and only real clusters need it
-        found = library.client.Configuration()
+        found, own_proxy = library.client.Configuration(), False
         with self._reading, _complaints() as said:
             try:
                 if self._file is None:
                     library.config.load_incluster_config(client_configuration=found)
                 else:  # read here, as the client would write out in full what aliases of aliases stand for
+                    written = read_kubeconfig(self._file)
                     library.config.kube_config.KubeConfigLoader(
-                        read_kubeconfig(self._file), self._context, config_base_path=str(self._file.parent.absolute())
+                        written, self._context, config_base_path=str(self._file.parent.absolute())
                     ).load_and_set(found)
+                    own_proxy = "proxy-url" in cluster_of(written, self._context)
             except Exception as error:  # noqa: BLE001  # whatever is wrong in somebody's file
                 raise RejectedError(f"{self._where} does not say how to reach it: {_short(error)}") from None
             if said:  # the client goes on without credentials when a program of the kubeconfig fails
                 raise RejectedError(f"{self._where} gives no credentials: {_short(said[0])}")
             self._read = found
-        if "@" in urlsplit(found.host).netloc:
-            raise RejectedError(f"{self._where}: the server's address has a user in it; give a token or a certificate")
-        return Identity(found.host, _tls(found, self._where), found.tls_server_name or "", found.proxy or "")
+        try:
+            proxy = _proxy(found, own=own_proxy)
+        except RejectedError as error:
+            raise RejectedError(f"{self._where}: {error}") from None
+        return Identity(found.host, _tls(found, self._where), found.tls_server_name or "", proxy)
 
     def authorization(self) -> str:
         """Return the header ``Authorization`` as it is now; empty where a certificate says it all.
@@ -117,6 +122,23 @@ class Credentials:
     @property
     def _where(self) -> str:
         return f"the context {self._context!r} of {self._file}" if self._file else "the service account"
+
+
+def _proxy(found: Any, *, own: bool) -> str:  # noqa: ANN401  # as below
+    """Return the address of the proxy on the way, empty for none; one of the kubeconfig's `own` is gone through anyway.
+
+    Raises
+    ------
+    RejectedError
+        When the server's address, or the proxy's, cannot be one.
+    """
+    try:
+        if "@" in urlsplit(found.host).netloc:
+            raise RejectedError("the server's address has a user in it; give a token or a certificate")
+        spared = not found.proxy or (not own and is_spared(found.host, found.no_proxy or ""))
+    except ValueError as error:
+        raise RejectedError(f"the server's address is none: {error}") from None
+    return "" if spared else proxy_address(found.proxy)
 
 
 def _tls(found: Any, where: str) -> ssl.SSLContext:  # noqa: ANN401  # the client's own settings, without types

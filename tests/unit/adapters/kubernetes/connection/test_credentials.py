@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,17 @@ from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.minify import alone
 from seaway.domain.errors import RejectedError
 
+PROXY = "http://proxy.example:3128"
 MANY = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 10)}]\n" for at in range(1, 12)
 )
 
 
-def kubeconfig(file: Path, server: str = "https://a:6443", user: dict[str, str] | None = None, **cluster: str) -> Path:
+def kubeconfig(file: Path, server: str = "https://a:6443", user: dict[str, str] | None = None, proxy: str = "") -> Path:
     """Write a kubeconfig with one context, ``x``."""
+    cluster = {"server": server} | ({"proxy-url": proxy} if proxy else {})
     written: dict[str, Any] = {
-        "clusters": [{"name": "c", "cluster": {"server": server} | cluster}],
+        "clusters": [{"name": "c", "cluster": cluster}],
         "users": [{"name": "u", "user": user or {"token": "secret"}}],
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
     }
@@ -45,3 +48,76 @@ def test_what_a_kubeconfig_names_is_beside_it(tmp_path: Path) -> None:
     who = Credentials(kubeconfig(tmp_path / "arn:aws:eks:eu:1234:gpu", user={"tokenFile": "token"}), "x")
     assert who.load().server == "https://a:6443"
     assert who.authorization() == "Bearer from-a-file"
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Have no proxy but that of this test."""
+    for name in [each for each in os.environ if each.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HTTPS_PROXY", PROXY)
+    return monkeypatch
+
+
+@pytest.mark.parametrize(
+    ("server", "no_proxy", "spared"),
+    [
+        ("https://gpu.corp.example:6443", "", False),
+        ("https://gpu.corp.example:6443", "other.example, corp.example", True),
+        ("https://gpu.corp.example:6443", ".corp.example", True),
+        ("https://gpu.corp.example:6443", "*.corp.example", True),
+        ("https://gpu.corp.example:6443", "GPU.corp.example", True),
+        ("https://gpu.corp.example:6443", "orp.example", False),
+        ("https://gpu.corp.example:6443", "gpu.corp.example:6443", True),
+        ("https://gpu.corp.example:6443", "corp.example:443", False),
+        ("https://gpu.corp.example", "corp.example:443", True),
+        ("https://gpu.corp.example:6443", "10.0.0.0/8,*", True),
+        ("https://10.1.2.3:6443", "10.0.0.0/8", True),
+        ("https://10.1.2.3:6443", "10.1.2.3", True),
+        ("https://11.1.2.3:6443", "10.0.0.0/8", False),
+        ("https://[fd00::1]:6443", "fd00::/8", True),
+        ("https://127.0.0.1:6443", "", True),
+        ("https://[::1]:6443", "", True),
+        ("https://localhost:6443", "", True),
+    ],
+)
+@pytest.mark.parametrize("variable", ["NO_PROXY", "no_proxy"])
+def test_what_the_environment_spares_is_reached_without_its_proxy(
+    server: str, no_proxy: str, spared: bool, variable: str, environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As kubectl does: names and all below them, addresses, ranges, ports, and what is on this machine."""
+    environment.setenv(variable, no_proxy)
+    assert Credentials(kubeconfig(tmp_path / "k", server), "x").load().proxy == ("" if spared else PROXY)
+
+
+def test_a_proxy_of_the_kubeconfig_goes_before_the_environment(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is gone through whatever the environment spares."""
+    environment.setenv("NO_PROXY", "*")
+    own = "http://own.example:8080"
+    file = kubeconfig(tmp_path / "k", "https://127.0.0.1:6443", proxy=own)
+    assert Credentials(file, "x").load().proxy == own
+
+
+def test_a_proxy_without_a_scheme_speaks_http(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Many write it so, and other programs take it."""
+    environment.setenv("HTTPS_PROXY", "proxy.example:3128")
+    assert Credentials(kubeconfig(tmp_path / "k"), "x").load().proxy == "http://proxy.example:3128"
+
+
+@pytest.mark.parametrize(
+    ("server", "proxy", "says"),
+    [
+        ("https://a", "socks5://ada:geheim@b:1080", "needs an address like http://"),
+        ("https://a", "//ada:geheim@b:1080", "needs an address like http://"),
+        ("https://a", "http://ada:geheim@b:port", "needs an address like http://"),
+        ("https://a:port", "http://b", "server's address is none"),
+    ],
+)
+def test_an_address_that_is_none_is_told_without_its_password(
+    server: str, proxy: str, says: str, environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Seaway speaks to proxies over HTTP only, and who follows a cluster hears of nothing but refusals."""
+    environment.setenv("HTTPS_PROXY", proxy)
+    with pytest.raises(RejectedError, match=f"the context 'x' .*: .*{says}") as caught:
+        Credentials(kubeconfig(tmp_path / "k", server), "x").load()
+    assert "geheim" not in str(caught.value)
