@@ -140,7 +140,7 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
             hami.resource_cores,
             settings.volcano_memory_factor,
         ),
-        limits=Limits.within(stale_s, stuck_s=settings.stuck_s),
+        limits=Limits.within(stale_s, stuck_s=settings.stuck_s, refused_s=settings.refused_s),
         scraping=scraping,
     )
     made: KarmadaBackends | KubernetesBackends

@@ -156,6 +156,8 @@ class ClusterSettings:
         Where Seaway's objects go in real clusters.
     call_s
         How long a call to a real cluster's API server may take.
+    refused_s
+        How long no node of a real cluster takes a pod before that counts as a refusal.
     stuck_s
         How long a pod may hold devices that cannot start until somebody mends it, as when its image cannot be
         pulled, before its attempt fails.
@@ -188,6 +190,7 @@ class ClusterSettings:
     karmada: KarmadaSettings = field(default_factory=KarmadaSettings)
     namespace: str = "seaway"
     call_s: float = 10
+    refused_s: float = 5
     stuck_s: float = 300
     hami_scheduler: str = ""
     hami: HamiSettings = field(default_factory=HamiSettings)

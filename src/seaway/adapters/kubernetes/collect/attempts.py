@@ -8,7 +8,7 @@ from collections.abc import Callable
 from seaway.adapters.kubernetes.collect.bare import Bare
 from seaway.adapters.kubernetes.collect.copies import assemble, seats
 from seaway.adapters.kubernetes.collect.denials import Attempt, Denials, Pauses, pods_denied
-from seaway.adapters.kubernetes.collect.feedback import Wait
+from seaway.adapters.kubernetes.collect.feedback import BY_NODES, Wait
 from seaway.adapters.kubernetes.collect.holds import Holds
 from seaway.adapters.kubernetes.collect.lasting import Lasting
 from seaway.adapters.kubernetes.collect.limits import Limits
@@ -148,7 +148,7 @@ class Attempts:
 
     def _why_lasting(self, pod: Seen) -> Cause:
         """Say what it comes from that a pod waits."""
-        if pod.verdict and pod.verdict.wait is not Wait.NODE:
+        if pod.verdict and pod.verdict.wait not in BY_NODES:
             return pod.verdict.cause
         return self._why_refused(pod.wants)
 

@@ -2,11 +2,13 @@
 
 References
 ----------
-Kubernetes documentation, "Pod Lifecycle" and "Disruptions" (the condition ``DisruptionTarget``).
+Kubernetes documentation, "Pod Lifecycle", "Disruptions" (the condition ``DisruptionTarget``) and "Pod Priority and
+Preemption" (``nominatedNodeName``). kube-scheduler's plugins VolumeBinding and DynamicResources, for their words.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -47,6 +49,14 @@ STOPS = frozenset({9, 15})
 """Signals by which kubelets end containers."""
 
 
+MADE_FIRST = re.compile(
+    r"persistentvolumeclaim|waiting for dynamic resource controller|"
+    r"resourceclaim.* (not (created|found)|is being deleted)",
+    re.IGNORECASE,
+)
+"""What a scheduler says of a pod that it does not look at nodes for, as something has to be made for it before."""
+
+
 class Wait(Enum):
     """What a replica waits for that does not start; it says what follows when that lasts."""
 
@@ -56,6 +66,10 @@ class Wait(Enum):
     """Its turn with its cluster's scheduler: nobody needs to hear of that before it lasts."""
     NODE = "node"
     """A node that takes it: its cluster's own scheduler decides otherwise than Seaway did."""
+    ROOM = "room"
+    """The end of others on a node that its cluster's scheduler chose for it, and is making room on."""
+    MADE = "made"
+    """What its cluster makes for it before any node takes it, like its volumes."""
     MENDING = "mending"
     """Somebody who mends what keeps it from starting, while it holds its devices."""
     NOTHING = "nothing"
@@ -63,6 +77,10 @@ class Wait(Enum):
 
 
 STUCK = frozenset({Wait.MENDING, Wait.NOTHING})
+"""Of pods that have a node, and so hold their devices whatever is made of them."""
+
+BY_NODES = frozenset({Wait.NODE, Wait.ROOM})
+"""Where it depends on the node that a pod is pinned to what it comes from that none takes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +143,15 @@ def _unbound(pod: PodObject) -> Verdict:
         return Verdict(CopyPhase.STARTING, "waits for its cluster's scheduler", wait=Wait.TURN)
     if scheduled.reason == "SchedulingGated":
         return Verdict(CopyPhase.STARTING, "held back by a gate of its cluster")
-    why = _short(f"no node takes it: {scheduled.message or scheduled.reason}")
+    said = scheduled.message or scheduled.reason
+    if pod.status.nominated_node_name:
+        why = f"waits for others to make room on {pod.status.nominated_node_name}: {said}"
+        return Verdict(CopyPhase.STARTING, _short(why), Cause.INFRASTRUCTURE, Wait.ROOM)
+    if MADE_FIRST.search(said):
+        why = f"waits for what its cluster has to make for it first: {said}"
+        return Verdict(CopyPhase.STARTING, _short(why), Cause.DENIED, Wait.MADE)
     wait = Wait.NODE if scheduled.reason == "Unschedulable" else Wait.NONE
-    return Verdict(CopyPhase.STARTING, why, Cause.INFRASTRUCTURE, wait)
+    return Verdict(CopyPhase.STARTING, _short(f"no node takes it: {said}"), Cause.INFRASTRUCTURE, wait)
 
 
 def _waits(containers: Iterable[ContainerStatus]) -> Verdict | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from seaway.adapters.kubernetes.collect.feedback import Wait
 
 PATIENCE_S = 10.0
+REFUSED_S = 5.0
 
 PATIENCE_SHARE = 2 / 3
 """Of the time after which a silent cluster gets no new work: why it does not answer is said before that."""
@@ -24,7 +25,8 @@ class Limits:
     refused_s
         How long no node takes a pod before it is taken for refused: its cluster's scheduler may only be slow.
     stuck_s
-        How long a pod may hold devices that cannot start until somebody mends it, before it fails.
+        How long a pod may hold devices that cannot start until somebody mends it, or waits for its volumes or for room
+        that is being made on a node, before it fails.
     turn_s
         How long a pod waits for its cluster's scheduler before that is told.
     kept
@@ -32,16 +34,18 @@ class Limits:
     """
 
     patience_s: float = PATIENCE_S
-    refused_s: float = 5.0
+    refused_s: float = REFUSED_S
     stuck_s: float = 300.0
     turn_s: float = 3.0
     kept: int = 20_000
 
     @classmethod
-    def within(cls, stale_s: float, *, stuck_s: float) -> Limits:
+    def within(cls, stale_s: float, *, stuck_s: float, refused_s: float = REFUSED_S) -> Limits:
         """Return those where a silent cluster gets no new work after so many seconds."""
-        return cls(patience_s=min(PATIENCE_S, stale_s * PATIENCE_SHARE), stuck_s=stuck_s)
+        return cls(patience_s=min(PATIENCE_S, stale_s * PATIENCE_SHARE), refused_s=refused_s, stuck_s=stuck_s)
 
     def of(self, wait: Wait) -> float:
         """Return how long a pod may wait for something, seconds."""
-        return {Wait.TURN: self.turn_s, Wait.MENDING: self.stuck_s}.get(wait, self.refused_s)
+        if wait is Wait.TURN:
+            return self.turn_s
+        return self.stuck_s if wait in {Wait.MENDING, Wait.MADE, Wait.ROOM} else self.refused_s

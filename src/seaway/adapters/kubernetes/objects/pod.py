@@ -119,6 +119,7 @@ class PodStatus(Part, frozen=True):
     phase: str = ""
     reason: str = ""
     message: str = ""
+    nominated_node_name: str = ""
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()

@@ -138,6 +138,54 @@ def test_a_pod_that_no_node_takes_is_refused() -> None:
     assert verdict.reason == "no node takes it: 0/3 nodes are available: 1 CardInsufficientMemory."
 
 
+def unbound(message: str, **status: Any) -> PodObject:  # noqa: ANN401  # fields of a status
+    """Make a pod that its scheduler says this of."""
+    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    return pod(node="", phase="Pending", conditions=[said], **status)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found",
+        '0/3 nodes are available: waiting for ephemeral volume controller to create the persistentvolumeclaim "a-b".',
+        'persistentvolumeclaim "data-0" not found',
+        'pod "seaway/a": ResourceClaim not created yet',
+        '0/3 nodes are available: persistentvolumeclaim "data-0" is being deleted.',
+        '0/3 nodes are available: waiting for dynamic resource controller to create the resourceclaim "a-gpus".',
+    ],
+)
+def test_what_has_to_be_made_first_is_no_nodes_decision(message: str) -> None:
+    """While volumes and claims are made no node was asked; one that never is made is its cluster's not to give."""
+    verdict = judge(unbound(message))
+    assert (verdict.phase, verdict.wait, verdict.cause) == (CopyPhase.STARTING, Wait.MADE, Cause.DENIED)
+    assert verdict.reason.startswith("waits for what its cluster has to make for it first: ")
+    assert verdict.reason.endswith(message.rstrip())
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector.",
+        "0/1 nodes are available: 1 node(s) had volume node affinity conflict.",
+        "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind.",
+        "0/1 nodes are available: 1 cannot allocate all claims.",
+        "0/2 nodes are available: 1 CardInsufficientMemory, 1 NodeUnfitPod.",
+    ],
+)
+def test_what_a_node_lacks_is_its_refusal(message: str) -> None:
+    """Volumes that are elsewhere, and devices that are taken, are no matter of waiting: another node may do."""
+    assert judge(unbound(message)).wait is Wait.NODE
+
+
+def test_room_that_is_being_made_is_waited_for() -> None:
+    """A pod that its scheduler chose a node for, and ends others on, is told so, and is not refused meanwhile."""
+    message = "0/3 nodes are available: 3 Insufficient cpu."
+    verdict = judge(unbound(message, nominatedNodeName="node-1"))
+    assert (verdict.phase, verdict.wait) == (CopyPhase.STARTING, Wait.ROOM)
+    assert verdict.reason == f"waits for others to make room on node-1: {message}"
+
+
 def test_a_gated_pod_and_one_that_nobody_looked_at_yet_are_not_refused() -> None:
     """Admission by a queue of the cluster, or a slow scheduler, takes as long as it takes."""
     gated = [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]

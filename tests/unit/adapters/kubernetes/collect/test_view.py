@@ -213,6 +213,38 @@ def test_a_pod_that_no_node_takes_is_refused_after_a_while(view: ClusterView, ti
     assert refused.reason == "no node takes it: CardInsufficientMemory"
 
 
+@pytest.mark.parametrize(
+    ("status", "cause"),
+    [
+        ({"message": "pod has unbound immediate PersistentVolumeClaims"}, Cause.DENIED),
+        ({"message": "1 Insufficient cpu", "nominated": "n1"}, Cause.REFUSED),
+    ],
+)
+def test_what_is_under_way_is_waited_for_longer(
+    view: ClusterView, timers: Timers, status: dict[str, str], cause: Cause
+) -> None:
+    """Volumes that are being made, and room that is, take a while: told at once, and refused after `stuck_s` only."""
+    said = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": status["message"]}]
+    view.put_pod(copy(conditions=said, nominatedNodeName=status.get("nominated", "")))
+    assert [seconds for seconds, _ in timers.due] == [Limits().stuck_s]
+    (waits,) = view.changes("", 0).copies
+    assert (waits.phase, status["message"] in waits.reason) == (CopyPhase.STARTING, True)
+    timers.pass_by()
+    (refused,) = view.changes("", 0).copies
+    assert (refused.phase, refused.cause, refused.reason) == (CopyPhase.FAILED, cause, waits.reason)
+
+
+def test_a_volume_that_comes_leaves_the_usual_time_for_a_node(view: ClusterView, timers: Timers) -> None:
+    """What was waited for before a node was asked does not count against the nodes, nor the other way round."""
+    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    view.put_pod(copy(conditions=[said | {"message": "pod has unbound immediate PersistentVolumeClaims"}]))
+    view.put_pod(copy(conditions=UNSCHEDULABLE))
+    assert [seconds for seconds, _ in timers.due] == [Limits().stuck_s, Limits().refused_s]
+    view.put_pod(copy("n1"))
+    timers.pass_by()
+    assert view.changes("", 0).copies[0].phase is CopyPhase.STARTING
+
+
 def test_a_pod_that_is_taken_in_time_is_not_refused(view: ClusterView, timers: Timers) -> None:
     """What was bound meanwhile is not held against anybody."""
     view.put_pod(copy(conditions=UNSCHEDULABLE))
