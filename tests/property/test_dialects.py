@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seaway.adapters.kubernetes.dialects.claims import read_claim
+from seaway.adapters.kubernetes.dialects.findings import unhealthy
 from seaway.adapters.kubernetes.dialects.nodes import read_node
 from seaway.adapters.kubernetes.dialects.pods import read_pod
 from seaway.adapters.kubernetes.dialects.settle import settle
@@ -119,12 +120,16 @@ def noted(annotations: dict[str, str], allocatable: dict[str, Any], labels: dict
 
 
 def countable(view: NodeView) -> None:
-    """Make a snapshot of a node: none of its figures, nor what they come to, may be too large for the engine."""
+    """Make a snapshot of a node: none of its figures, nor what they come to, may be too large for the engine.
+
+    What takes no new work says why, and nothing else does.
+    """
     arrays = Snapshot(Fleet((Cluster("alpha", (view.node,)),))).arrays
     usable = [each for each in view.node.devices if each.healthy and not each.cordoned] if view.node.ready else []
     assert arrays.nodes[NODE_GPU_MEMORY, 0] == sum(each.memory_mib for each in usable)
     assert arrays.nodes[NODE_GPU_CORE, 0] == sum(each.core_milli for each in usable)
     assert arrays.nodes[NODE_CPU, 0] <= arrays.nodes[NODE_LEFT, 0]
+    assert all((each.healthy and not each.cordoned) == (not each.reason) for each in view.node.devices)
 
 
 def with_cards(register: str, shares: int) -> NodeView:
@@ -242,11 +247,12 @@ def devices(draw: st.DrawFn) -> Device:
         core_milli=draw(st.integers(0, MOST_CORE_MILLI // 10)) * 10,
         share_limit=draw(st.integers(1, 100)),
         numa=draw(st.integers(0, 7)),
-        healthy=draw(st.booleans()),
+        healthy=(healthy := draw(st.booleans())),
         mode=mode,
         mig_profiles=(profile,) if mode is DeviceMode.MIG else (),
         mig_together=mode is DeviceMode.MIG,
         core_steps=100,
+        reason="" if healthy else unhealthy(REGISTERS[0]),
     )
 
 

@@ -230,10 +230,10 @@ def _best_cluster(cluster: Cluster) -> Cluster:
 
 def _best_node(node: Node) -> Node:
     devices = tuple(
-        device if device.healthy and not device.cordoned else replace(device, healthy=True, cordoned=False)
+        device if device.healthy and not device.cordoned else replace(device, healthy=True, cordoned=False, reason="")
         for device in node.devices
     )
-    return replace(node, ready=True, devices=devices)
+    return replace(node, ready=True, reason="", devices=devices)
 
 
 def _unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> RejectedError:

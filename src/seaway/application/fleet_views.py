@@ -19,6 +19,9 @@ from seaway.domain.placement import Placement
 
 Held = tuple[Attempt, Placement]
 
+NOT_READY = "its cluster says that it is not ready"
+NOT_HEALTHY = "its cluster says that it is not healthy"
+
 
 class FleetViews:
     """Makes views of the fleet.
@@ -79,10 +82,10 @@ def _nodes(
         for placement in attempt.placements:
             if placement.cluster == live.name:
                 by_node[placement.node].append((attempt, placement))
-    usable = live.state is ClusterState.UP and (live.name, "") not in cordons
+    closed = _closed_cluster(live, cordons.get((live.name, "")))
     for node in mine.nodes:
         cordon = cordons.get((live.name, node.name))
-        view = _node(live.name, node, by_node[node.name], pods[node.name], cordon, usable=usable)
+        view = _node(live.name, node, by_node[node.name], pods[node.name], cordon, closed)
         usage = measured.get(node.name)
         yield _measured(view, usage) if usage else view
 
@@ -93,7 +96,7 @@ def _measured(node: NodeView, usage: NodeUsage) -> NodeView:
 
 
 def _node(
-    cluster: str, node: Node, held: Sequence[Held], others: Sequence[Occupant], cordon: Cordon | None, *, usable: bool
+    cluster: str, node: Node, held: Sequence[Held], others: Sequence[Occupant], cordon: Cordon | None, closed: str
 ) -> NodeView:
     requests = [attempt.spec.demand.request for attempt, _ in held]
     slices: defaultdict[str, list[SliceView]] = defaultdict(list)
@@ -118,19 +121,36 @@ def _node(
             )
     cpu_milli = sum(request.cpu_milli for request in requests) + sum(pod.cpu_milli for pod in others)
     memory_mib = sum(request.memory_mib for request in requests) + sum(pod.memory_mib for pod in others)
+    reason = closed if node.ready else node.reason or NOT_READY
+    keeps = reason or (_cordoned(cordon) if cordon else "")
+    from_node = f"its node: {keeps}" if keeps else ""
     return NodeView(
         cluster,
         node.name,
-        node.ready and usable and cordon is None,
+        not keeps,
+        reason,
         cordon,
         Amount(node.cpu_milli, cpu_milli),
         Amount(node.memory_mib, memory_mib),
-        tuple(_device(cluster, node.name, device, slices[device.uuid]) for device in node.devices),
+        tuple(_device(cluster, node.name, device, slices[device.uuid], from_node) for device in node.devices),
         None if node.pods is None else Amount(node.pods, len(held) + sum(pod.pods for pod in others)),
     )
 
 
-def _device(cluster: str, node: str, device: Device, slices: Sequence[SliceView]) -> DeviceView:
+def _closed_cluster(live: LiveCluster, cordon: Cordon | None) -> str:
+    """Say why none of a cluster takes new work; empty when it does."""
+    if live.state is not ClusterState.UP:
+        return f"its cluster does not answer: {live.silence}" if live.silence else "its cluster does not answer"
+    return f"its cluster is {_cordoned(cordon)}" if cordon else ""
+
+
+def _cordoned(cordon: Cordon) -> str:
+    said = f"{'drained' if cordon.drain else 'cordoned'} by {cordon.actor}"
+    return f"{said}: {cordon.reason}" if cordon.reason else said
+
+
+def _device(cluster: str, node: str, device: Device, slices: Sequence[SliceView], from_node: str) -> DeviceView:
+    healthy = device.healthy and not device.cordoned
     return DeviceView(
         cluster,
         node,
@@ -139,7 +159,8 @@ def _device(cluster: str, node: str, device: Device, slices: Sequence[SliceView]
         device.model,
         device.vendor,
         device.mode.value,
-        device.healthy and not device.cordoned,
+        healthy,
+        from_node if healthy else device.reason or NOT_HEALTHY,
         device.share_limit,
         Amount(device.memory_mib, sum(each.memory_mib for each in slices)),
         Amount(device.core_milli, sum(each.core_milli for each in slices)),

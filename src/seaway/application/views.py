@@ -67,6 +67,8 @@ class DeviceView:
 
     Attributes
     ----------
+    reason
+        Why it takes no new work: for its own sake, or for its node's or cluster's; empty while it does.
     used
         What was measured of it last; None where that is not known, or too old.
     """
@@ -79,6 +81,7 @@ class DeviceView:
     vendor: str
     mode: str
     healthy: bool
+    reason: str
     share_limit: int
     memory_mib: Amount
     core_milli: Amount
@@ -126,6 +129,8 @@ class NodeView:
     ----------
     ready
         Whether it takes new work: its cluster says so, and it is not cordoned.
+    reason
+        Why it takes none but for its `cordon`: its cluster's own reason, or its whole cluster's.
     cordon
         Who keeps new work away from it, if anybody.
     pods
@@ -135,6 +140,7 @@ class NodeView:
     cluster: str
     name: str
     ready: bool
+    reason: str
     cordon: Cordon | None
     cpu_milli: Amount
     memory_mib: Amount

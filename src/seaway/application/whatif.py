@@ -276,11 +276,11 @@ def _add(snapshot: Snapshot, wanted: Iterable[NewNodes]) -> None:
 
 def _like(node: Node, name: str) -> Node:
     devices = tuple(_fresh(device, name) for device in node.devices)
-    return replace(node, name=name, devices=devices, ready=True)
+    return replace(node, name=name, devices=devices, ready=True, reason="")
 
 
 def _fresh(device: Device, node: str) -> Device:
-    return replace(device, uuid=f"{node}/{device.index}", healthy=True, cordoned=False)
+    return replace(device, uuid=f"{node}/{device.index}", healthy=True, cordoned=False, reason="")
 
 
 def _task(attempt: Attempt, clusters: frozenset[str]) -> _Task:

@@ -115,7 +115,7 @@ def _silence(cluster: Body) -> str:
 def _nodes(body: Body, *, wide: bool) -> RenderableType:
     from rich.text import Text
 
-    from seaway.cli.columns import Column, Rows
+    from seaway.cli.columns import Column
     from seaway.cli.words import cores, gib, level
 
     columns = (
@@ -129,17 +129,34 @@ def _nodes(body: Body, *, wide: bool) -> RenderableType:
         Column("PODS", _pods, right=True, drop=6, wide=True),
         Column("SLICES", lambda each: str(sum(len(one["slices"]) for one in each["devices"])), right=True, drop=2),
         Column("CORDON", _cordon, cut=True, drop=3),
-        *_reasons(body["nodes"]),
     )
-    return Rows(columns, body["nodes"], wide=wide)
+    return _with_reasons(columns, body["nodes"], lambda each: f"{each['cluster']}/{each['name']}", wide=wide)
 
 
-def _reasons(things: list[Body]) -> tuple[Column, ...]:
-    """Return why nodes or devices take no new work, where any does not; servers of old do not say."""
-    from seaway.cli.columns import Column
+def _with_reasons(
+    columns: tuple[Column, ...], things: list[Body], name: Callable[[Body], str], *, wide: bool
+) -> RenderableType:
+    """Say why things take no new work, where any does not: in a column, or below a wide table each reason whole, once.
 
-    said = any(each.get("reason") for each in things)
-    return (Column("REASON", lambda each: each.get("reason", ""), cut=True),) if said else ()
+    Servers of old do not say.
+    """
+    from rich.console import Group
+    from rich.text import Text
+
+    from seaway.cli.columns import Column, Rows
+
+    named: dict[str, list[str]] = {}
+    for each in things:
+        if reason := each.get("reason", ""):
+            named.setdefault(reason, []).append(name(each))
+    if not named:
+        return Rows(columns, things, wide=wide)
+    if not wide:
+        return Rows((*columns, Column("REASON", lambda each: each.get("reason", ""), cut=True)), things)
+    said = (
+        f"{first}{f' and {len(others)} more' if others else ''}: {reason}" for reason, (first, *others) in named.items()
+    )
+    return Group(Rows(columns, things, wide=True), "", *map(Text, said))
 
 
 def _pods(node: Body) -> str:
@@ -153,7 +170,7 @@ def _pods(node: Body) -> str:
 def _devices(body: Body, *, wide: bool) -> RenderableType:
     from rich.text import Text
 
-    from seaway.cli.columns import Column, Rows
+    from seaway.cli.columns import Column
     from seaway.cli.words import cores, gib, level
 
     columns = (
@@ -170,9 +187,10 @@ def _devices(body: Body, *, wide: bool) -> RenderableType:
         Column(
             "JOBS", lambda each: ", ".join(one["job"] or "?" for one in each["slices"]), wide=True, cut=True, drop=6
         ),
-        *_reasons(body["devices"]),
     )
-    return Rows(columns, body["devices"], wide=wide)
+    return _with_reasons(
+        columns, body["devices"], lambda each: f"{each['cluster']}/{each['node']} #{each['index']}", wide=wide
+    )
 
 
 def _used_columns() -> tuple[Column, ...]:

@@ -98,6 +98,8 @@ class Device:
         step books and gets all of it.
     memory_step_mib
         MiB in the steps in which memory is given out, likewise; a share in percent is rounded down, to one at least.
+    reason
+        Why it takes no new slices; empty while it does, and where its cluster does not say.
     """
 
     uuid: str
@@ -115,6 +117,7 @@ class Device:
     mig_together: bool = False
     core_steps: int = WHOLE_DEVICE_MILLI
     memory_step_mib: int = 1
+    reason: str = ""
 
     def __post_init__(self) -> None:
         """Reject figures that no device can have."""

@@ -77,6 +77,8 @@ class Node:
         False when the node does not answer or is cordoned: it takes no new work.
     pods
         How many pods it takes; None where nobody says, which is as many as come.
+    reason
+        Why it is not ready; empty while it is, and where its cluster does not say.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Node:
     taints: tuple[Taint, ...] = ()
     ready: bool = True
     pods: int | None = None
+    reason: str = ""
 
     def __post_init__(self) -> None:
         """Reject negative capacity."""

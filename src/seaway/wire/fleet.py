@@ -121,6 +121,8 @@ class DeviceOut(Shown):
     vendor: str
     mode: str
     healthy: bool
+    reason: str
+    """Why it takes no new work: for its own sake, or for its node's or cluster's; empty while it does."""
     share_limit: int
     memory_mib: AmountOut
     core_milli: AmountOut
@@ -150,6 +152,8 @@ class NodeOut(Shown):
     name: str
     ready: bool
     """Whether it takes new work."""
+    reason: str
+    """Why it takes none, unless that is its own cordon alone; empty while it does."""
     cordon: CordonOut | None
     cpu_milli: AmountOut
     memory_mib: AmountOut
@@ -282,6 +286,7 @@ def node_fields(view: NodeView, seen_by: str) -> dict[str, Any]:
         "cluster": view.cluster,
         "name": view.name,
         "ready": view.ready,
+        "reason": view.reason,
         "cordon": None if view.cordon is None else cordon_fields(view.cordon),
         "cpu_milli": amount_fields(view.cpu_milli),
         "memory_mib": amount_fields(view.memory_mib),
@@ -301,6 +306,7 @@ def device_fields(view: DeviceView, seen_by: str) -> dict[str, Any]:
         "vendor": view.vendor,
         "mode": view.mode,
         "healthy": view.healthy,
+        "reason": view.reason,
         "share_limit": view.share_limit,
         "memory_mib": amount_fields(view.memory_mib),
         "core_milli": amount_fields(view.core_milli),

@@ -28,11 +28,36 @@ def device(index: int, used: dict[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def printed(*devices: dict[str, Any]) -> list[str]:
+def printed(*devices: dict[str, Any], wide: bool = False) -> list[str]:
     """Print devices on a wide terminal."""
     out = io.StringIO()
-    Console(file=out, width=160, highlight=False).print(_devices({"devices": list(devices)}, wide=False))
-    return out.getvalue().splitlines()
+    Console(file=out, width=160, highlight=False).print(_devices({"devices": list(devices)}, wide=wide))
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def test_devices_that_take_no_work_say_why() -> None:
+    """In a column, or whole below a wide table, each reason once; where all take work there is neither."""
+    plain, bad = device(0, None), {"healthy": False, "reason": "not healthy, says hami.io/node-nvidia-register"}
+    told = [plain | {"reason": ""}, device(1, None) | bad, device(2, None) | bad]
+    head, first, *others = printed(*told)
+    assert head.endswith("REASON")
+    assert [line.endswith(bad["reason"]) for line in (first, *others)] == [False, True, True]
+    assert printed(*told, wide=True)[4:] == ["", f"east/host1 #1 and 1 more: {bad['reason']}"]
+    assert "REASON" not in printed(plain)[0]
+    assert len(printed(plain, wide=True)) == 2
+
+
+def test_nodes_that_take_no_work_say_why() -> None:
+    """In the words of their cluster."""
+    amounts = {name: {"total": 1000, "used": 0, "free": 1000} for name in ("cpu_milli", "memory_mib")}
+    node = {"cluster": "east", "name": "host1", "ready": False, "cordon": None, "devices": [], **amounts}
+    out = io.StringIO()
+    told = {"nodes": [node | {"reason": "not ready: KubeletNotReady"}]}
+    Console(file=out, width=160, highlight=False).print(_nodes(told, wide=False))
+    Console(file=out, width=160, highlight=False).print(_nodes(told, wide=True))
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    assert lines[1].endswith("not ready: KubeletNotReady")
+    assert lines[-1] == "east/host1: not ready: KubeletNotReady"
 
 
 def test_what_is_used_stands_beside_what_is_taken() -> None:

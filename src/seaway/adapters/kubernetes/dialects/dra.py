@@ -116,7 +116,8 @@ def _add_whole(each: Listed, findings: Findings) -> None:
         each.memory_mib(),
         share_limit=MOST_SHARES if each.device.allow_multiple_allocations else 1,
         numa=_numa(each),
-        healthy=not each.tainted,
+        healthy=not each.taints,
+        reason=each.taints,
         core_steps=core_steps(100, CoreUnit.PERCENT) if each.device.allow_multiple_allocations else WHOLE_DEVICE_MILLI,
     )
     _keep(each, device, {each.device.name: Part()}, findings)
@@ -135,7 +136,8 @@ def _add_instance(each: Listed, findings: Findings) -> None:
         memory_mib,
         core_milli=mig.core_milli,
         share_limit=1,
-        healthy=not each.tainted,
+        healthy=not each.taints,
+        reason=each.taints,
         mode=DeviceMode.MIG,
         mig_profiles=(mig,),
     )
@@ -181,7 +183,8 @@ def _add_divisible(minor: int, card: _Card, findings: Findings) -> None:
         memory_mib,
         share_limit=8,
         numa=_numa(sample),
-        healthy=not sample.tainted,
+        healthy=not sample.taints,
+        reason=sample.taints,
         mode=DeviceMode.MIG,
         mig_profiles=tuple(profiles.values()),
     )

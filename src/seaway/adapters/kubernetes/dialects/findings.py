@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from seaway.adapters.kubernetes.dialects.sizes import Sizes
 from seaway.adapters.kubernetes.dialects.views import Access, NodeView, Options, Trouble, TroubleKind
@@ -64,6 +65,12 @@ class Findings:
         """Return all that was found."""
         found = replace(node, devices=tuple(self.devices))
         return NodeView(found, tuple(self.accesses), tuple(dict.fromkeys(self.troubles)), answers)
+
+
+@lru_cache(64)
+def unhealthy(where: str) -> str:
+    """Say why a device takes no new work that is not healthy by what stands there; one text for all of them."""
+    return f"not healthy, says {where}"
 
 
 def bounded(value: object, what: str, *, least: int = 0) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from seaway.adapters.kubernetes.dialects import metax
-from seaway.adapters.kubernetes.dialects.findings import Findings
+from seaway.adapters.kubernetes.dialects.findings import Findings, unhealthy
 from seaway.adapters.kubernetes.dialects.mig import read_profiles
 from seaway.adapters.kubernetes.dialects.models import nvidia_model
 from seaway.adapters.kubernetes.dialects.registers import HAMI_CORE, Entry, read_register
@@ -22,6 +22,8 @@ from seaway.adapters.kubernetes.dialects.views import Access, CoreUnit, core_ste
 from seaway.adapters.kubernetes.objects.node import NodeObject
 from seaway.domain.device import MILLI_PER_PERCENT_POINT, WHOLE_DEVICE_MILLI, Device, DeviceMode, MigProfile
 from seaway.domain.errors import RejectedError
+
+CORDONED = f"cordoned by {CORDON_KEY}"
 
 _ONE_OF_A_KIND = re.compile(r"(?:[0-9A-Fa-f]-?){16}")
 """An id with so many hexadecimal digits was made to be unique."""
@@ -52,43 +54,43 @@ def _read_vendor(
     findings: Findings,
 ) -> None:
     known = [entry for entry in entries if isinstance(entry, Entry)]
-    served = _served(vendor, node, known, findings)
+    unserved = _unserved(vendor, node, known, findings)
     for entry in entries:
         if isinstance(entry, RejectedError):
             findings.broken(vendor.key, str(entry))
         else:
-            _add(vendor, entry, served, entry.id in cordoned, findings)
+            _add(vendor, entry, unserved, entry.id in cordoned, findings)
     if node.metadata.annotations.get(vendor.handshake, "").startswith("Deleted"):
         findings.uncertain(vendor.handshake, "HAMi's scheduler gave this node's plugin up; it may not place pods here")
 
 
-def _served(vendor: Vendor, node: NodeObject, entries: list[Entry], findings: Findings) -> bool:
-    """Tell whether kubelet still knows the plugin that wrote a register, as the register itself outlives it."""
+def _unserved(vendor: Vendor, node: NodeObject, entries: list[Entry], findings: Findings) -> str:
+    """Say why a register counts no more, which outlives the plugin that wrote it; empty while kubelet knows that."""
     amounts = Amounts(node, findings)
     name = vendor.terms.count
     if not vendor.nvidia and not amounts.mentions(name):
         if entries:
             findings.uncertain(vendor.key, f"the node has no {name}; whether the plugin still runs cannot be told")
-        return True
+        return ""
     if not entries:
-        return True
+        return ""
     if amounts.allocatable(name) <= 0:
         otherwise = ", or counts by another name, which clusters.hami.resource_name has to say" if vendor.nvidia else ""
-        findings.unusable(vendor.key, f"registered, but allocatable {name} is 0: the plugin does not run{otherwise}")
-        return False
+        text = f"registered, but allocatable {name} is 0: the plugin does not run{otherwise}"
+        findings.unusable(vendor.key, text)
+        return text
     shares = sum(entry.count for entry in entries)
     if vendor.nvidia and amounts.capacity(name) == len(entries) < shares:
         text = f"{shares} shares are registered, but {name} is {len(entries)}: another plugin may count whole cards"
         findings.uncertain(vendor.key, text)
-    return True
+    return ""
 
 
-def _add(vendor: Vendor, entry: Entry, served: bool, cordoned: bool, findings: Findings) -> None:
+def _add(vendor: Vendor, entry: Entry, unserved: str, cordoned: bool, findings: Findings) -> None:
     terms = vendor.terms
     where = f"{vendor.key}: {entry.id}"
-    mode, profiles = _mode(vendor, entry, where, findings)
-    if mode is None:
-        cordoned = True
+    mode, profiles, closed = _mode(vendor, entry, where, findings)
+    reason = CORDONED if cordoned else unserved or ("" if entry.healthy else unhealthy(vendor.key)) or closed
     cores = vendor.whole_cores or entry.cores or 100
     unique = vendor.nvidia or _ONE_OF_A_KIND.search(entry.id)
     device = Device(
@@ -100,28 +102,28 @@ def _add(vendor: Vendor, entry: Entry, served: bool, cordoned: bool, findings: F
         entry.cores * MILLI_PER_PERCENT_POINT if vendor.core_unit is CoreUnit.PERCENT else WHOLE_DEVICE_MILLI,
         entry.count,
         entry.numa,
-        entry.healthy and served,
-        cordoned,
+        entry.healthy and not unserved,
+        cordoned or bool(closed),
         mode or DeviceMode.HAMI_CORE,
         profiles,
         mig_together=mode is DeviceMode.MIG,
         core_steps=core_steps(cores, vendor.core_unit),
         memory_step_mib=terms.memory_unit_mib,
+        reason=reason,
     )
     findings.add(where, device, Access(device.uuid, entry.id, terms, cores, vendor.core_unit))
 
 
 def _mode(
     vendor: Vendor, entry: Entry, where: str, findings: Findings
-) -> tuple[DeviceMode | None, tuple[MigProfile, ...]]:
-    """Return how a card is shared out; None when nothing can be placed on it by Seaway."""
+) -> tuple[DeviceMode | None, tuple[MigProfile, ...], str]:
+    """Return how a card is shared out; None, and why, when nothing can be placed on it by Seaway."""
     if not vendor.nvidia or entry.mode in {"", HAMI_CORE}:
-        return DeviceMode.HAMI_CORE, ()
+        return DeviceMode.HAMI_CORE, (), ""
     if entry.mode == DeviceMode.MPS.value:
-        return DeviceMode.MPS, ()
+        return DeviceMode.MPS, (), ""
     if entry.mode != DeviceMode.MIG.value:
-        findings.unusable(where, f"the mode {entry.mode[:60]!r} is not known; no new work is placed on the card")
-        return None, ()
+        return None, (), _closed(f"the mode {entry.mode[:60]!r} is not known", where, findings)
     profiles: dict[str, MigProfile] = {}
     for profile in read_profiles(entry.profiles):
         if isinstance(profile, RejectedError):
@@ -129,8 +131,10 @@ def _mode(
         else:
             profiles.setdefault(profile.name, profile)
     if not profiles:
-        findings.unusable(
-            where, "in MIG mode without profiles, as before HAMi v2.10; no new work is placed on the card"
-        )
-        return None, ()
-    return DeviceMode.MIG, tuple(profiles.values())
+        return None, (), _closed("in MIG mode without profiles, as before HAMi v2.10", where, findings)
+    return DeviceMode.MIG, tuple(profiles.values()), ""
+
+
+def _closed(why: str, where: str, findings: Findings) -> str:
+    findings.unusable(where, f"{why}; no new work is placed on the card")
+    return why

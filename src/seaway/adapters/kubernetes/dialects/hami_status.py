@@ -105,13 +105,15 @@ def _add(card: _Card, total: int, alive: int, findings: Findings) -> None:
     if total > MOST_CARDS:
         findings.broken(where, f"{total} cards are more than a node can have; none is taken")
         return
-    if alive < total:
-        findings.unusable(where, f"only {alive} of {total} cards are allocatable")
+    lacks = "" if alive >= total else f"only {alive} of {total} {where} are allocatable"
+    if lacks:
+        findings.unusable(where, lacks)
     for index in range(total):
-        _add_one(card, index, index < alive, int(card.terms is KUNLUN and index >= total // 2), findings)
+        numa = int(card.terms is KUNLUN and index >= total // 2)
+        _add_one(card, index, "" if index < alive else lacks, numa, findings)
 
 
-def _add_one(card: _Card, index: int, healthy: bool, numa: int, findings: Findings) -> None:
+def _add_one(card: _Card, index: int, reason: str, numa: int, findings: Findings) -> None:
     native = f"{findings.node}-{card.stem}-{index}"
     uuid = f"{findings.cluster}/{native}" if findings.cluster else native
     vendor = card.terms.vendor
@@ -123,9 +125,10 @@ def _add_one(card: _Card, index: int, healthy: bool, numa: int, findings: Findin
         vendor,
         share_limit=card.shares,
         numa=numa,
-        healthy=healthy,
+        healthy=not reason,
         core_steps=core_steps(card.cores, card.core_unit),
         memory_step_mib=card.terms.memory_unit_mib,
+        reason=reason,
     )
     findings.add(card.terms.count, device, Access(uuid, native, card.terms, card.cores, card.core_unit))
 
@@ -153,7 +156,7 @@ def _enflame(text: str, findings: Findings) -> None:
         except RejectedError as error:
             findings.broken(ENFLAME_KEY, f"card {at}: {error}")
         else:
-            _add_one(_Card(ENFLAME_SLICES, "enflame-drs", memory_gib * 1024, shares), index, True, 0, findings)
+            _add_one(_Card(ENFLAME_SLICES, "enflame-drs", memory_gib * 1024, shares), index, "", 0, findings)
 
 
 def _enflame_card(at: int, fields: object) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from sys import intern
 
 from seaway.adapters.kubernetes.dialects import dra, hami, hami_status, nvidia_plugin, volcano
 from seaway.adapters.kubernetes.dialects.findings import Findings
@@ -15,6 +16,11 @@ from seaway.domain.node import Node, Taint, TaintEffect
 
 _EFFECTS = {effect.value: effect for effect in TaintEffect}
 DEFAULTS = Options()
+
+CORDONED = "cordoned in its cluster"
+
+MOST_SAID = 200
+"""Characters of what a kubelet says of itself."""
 
 
 def read_node(
@@ -42,7 +48,7 @@ def read_node(
     findings = Findings(cluster, node.metadata.name, options)
     _cards(node, tuple(slices), findings)
     hami_status.read(node, findings)
-    amounts, answers = Amounts(node, findings), _answers(node)
+    amounts, silence = Amounts(node, findings), _silence(node)
     return findings.close(
         Node(
             node.metadata.name,
@@ -50,10 +56,11 @@ def read_node(
             amounts.memory_mib(),
             labels=node.metadata.labels,
             taints=tuple(taint for mark in node.spec.taints if (taint := _taint(mark, findings))),
-            ready=answers and not node.spec.unschedulable,
+            ready=not silence and not node.spec.unschedulable,
             pods=amounts.pods(),
+            reason="; ".join([silence, CORDONED]).removeprefix("; ") if node.spec.unschedulable else silence,
         ),
-        answers=answers,
+        answers=not silence,
     )
 
 
@@ -82,9 +89,15 @@ def _moved_to_volcano(node: NodeObject, findings: Findings) -> bool:
     return moved
 
 
-def _answers(node: NodeObject) -> bool:
-    """Tell whether a node's kubelet answers."""
-    return any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
+def _silence(node: NodeObject) -> str:
+    """Say why a node's kubelet does not answer; empty when it does."""
+    for condition in node.status.conditions:
+        if condition.type == "Ready":
+            if condition.status == "True":
+                return ""
+            why = " ".join((condition.message or condition.reason or condition.status).split())
+            return intern(f"not ready: {why[:MOST_SAID]}")
+    return "not ready: its kubelet has not said so yet"
 
 
 def _taint(mark: TaintMark, findings: Findings) -> Taint | None:

@@ -120,11 +120,12 @@ def _count(kind: _Kind | None, amounts: Amounts, findings: Findings) -> None:
     alive = min(allocatable // kind.replicas, total)
     if rest:
         findings.uncertain(kind.resource, f"its amount is no multiple of the {kind.replicas} replicas in the labels")
-    if alive < total:
-        findings.unusable(kind.resource, f"only {alive} of {total} are allocatable")
+    lacks = "" if alive >= total else f"only {alive} of {total} {kind.resource} are allocatable"
+    if lacks:
+        findings.unusable(kind.resource, lacks)
     kind = _checked(kind, total, findings)
     for number in range(total):
-        _add(kind, number, number < alive, findings)
+        _add(kind, number, "" if number < alive else lacks, findings)
 
 
 def _checked(kind: _Kind, total: int, findings: Findings) -> _Kind:
@@ -139,7 +140,7 @@ def _checked(kind: _Kind, total: int, findings: Findings) -> _Kind:
     return _Kind(kind.resource, UNKNOWN_NVIDIA, 0, kind.replicas, total, kind.mps, kind.profile)
 
 
-def _add(kind: _Kind, number: int, healthy: bool, findings: Findings) -> None:
+def _add(kind: _Kind, number: int, reason: str, findings: Findings) -> None:
     uuid = findings.own(f"mig-{kind.profile}-{number}" if kind.profile else f"gpu-{number}")
     core_milli = WHOLE_DEVICE_MILLI
     mode = DeviceMode.MPS if kind.mps else DeviceMode.HAMI_CORE
@@ -157,9 +158,10 @@ def _add(kind: _Kind, number: int, healthy: bool, findings: Findings) -> None:
         kind.memory_mib,
         core_milli=core_milli,
         share_limit=kind.replicas,
-        healthy=healthy,
+        healthy=not reason,
         mode=mode,
         mig_profiles=profiles,
+        reason=reason,
     )
     terms = Terms(Dialect.NVIDIA_PLUGIN, "NVIDIA", kind.resource, isolated=kind.replicas == 1 or kind.mps)
     findings.add(kind.resource, device, Access(uuid, "", terms))

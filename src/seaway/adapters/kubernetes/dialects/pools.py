@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from sys import intern
 
 from seaway.adapters.kubernetes import quantities
 from seaway.adapters.kubernetes.dialects.findings import Findings
 from seaway.adapters.kubernetes.objects.slice import ResourceSlice, SliceDevice
 from seaway.domain.errors import RejectedError
+
+MOST_SAID = 200
+"""Characters of what taints say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +53,15 @@ class Listed:
         return quantities.mebibytes(amount.value, down=True)
 
     @property
-    def tainted(self) -> bool:
-        """Whether a taint keeps new work away, as drivers mark bad devices."""
-        return any(taint.effect in {"NoSchedule", "NoExecute"} for taint in self.device.taints)
+    def taints(self) -> str:
+        """The taints that keep new work away, as drivers mark bad devices; empty without one."""
+        if not self.device.taints:
+            return ""
+        keep = [each for each in self.device.taints if each.effect in {"NoSchedule", "NoExecute"}]
+        written = [
+            f"{each.key}={each.value}:{each.effect}" if each.value else f"{each.key}:{each.effect}" for each in keep
+        ]
+        return intern(f"tainted {', '.join(written)}"[:MOST_SAID]) if keep else ""
 
 
 def listed(node: str, slices: Iterable[ResourceSlice], findings: Findings) -> Iterator[Listed]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from seaway.adapters.kubernetes.dialects.findings import Findings, bounded_text, named
+from seaway.adapters.kubernetes.dialects.findings import Findings, bounded_text, named, unhealthy
 from seaway.adapters.kubernetes.dialects.models import nvidia_model
 from seaway.adapters.kubernetes.dialects.registers import HAMI_CORE, Entry, truth
 from seaway.adapters.kubernetes.dialects.status import Amounts
@@ -16,6 +16,8 @@ from seaway.domain.errors import RejectedError
 REGISTER_KEY = "volcano.sh/node-vgpu-register"
 HANDSHAKE_KEY = "volcano.sh/node-vgpu-handshake"
 COUNT = "volcano.sh/vgpu-number"
+
+UNSERVED = f"registered, but allocatable {COUNT} is 0: the plugin does not run"
 
 LEAST_PLAUSIBLE_MIB = 1024
 """No card has less memory; a smaller figure means that the memory factor is not what Seaway was told."""
@@ -43,14 +45,14 @@ def speaks(node: NodeObject) -> bool:
 def read(node: NodeObject, findings: Findings) -> None:
     """Find the cards of Volcano's register."""
     entries = list(read_register(node.metadata.annotations[REGISTER_KEY]))
-    served = Amounts(node, findings).allocatable(COUNT) > 0
-    if not served and any(isinstance(entry, Entry) for entry in entries):
-        findings.unusable(REGISTER_KEY, f"registered, but allocatable {COUNT} is 0: the plugin does not run")
+    unserved = "" if Amounts(node, findings).allocatable(COUNT) > 0 else UNSERVED
+    if unserved and any(isinstance(entry, Entry) for entry in entries):
+        findings.unusable(REGISTER_KEY, UNSERVED)
     for entry in entries:
         if isinstance(entry, RejectedError):
             findings.broken(REGISTER_KEY, str(entry))
         else:
-            _add(entry, served, findings)
+            _add(entry, unserved, findings)
     if node.metadata.annotations.get(HANDSHAKE_KEY, "").startswith("Deleted"):
         findings.uncertain(HANDSHAKE_KEY, "Volcano gave this node's plugin up; it may not place pods here")
 
@@ -83,13 +85,14 @@ def _entry(at: int, fields: list[str]) -> Entry:
     )
 
 
-def _add(entry: Entry, served: bool, findings: Findings) -> None:
+def _add(entry: Entry, unserved: str, findings: Findings) -> None:
     where = f"{REGISTER_KEY}: {entry.id}"
     factor = findings.options.volcano_memory_factor
     mode = DeviceMode.MPS if entry.mode == DeviceMode.MPS.value else DeviceMode.HAMI_CORE
-    closed = entry.mode not in {"", HAMI_CORE, DeviceMode.MPS.value}
-    if closed:
-        findings.unusable(where, f"in mode {entry.mode[:60]!r}, which Volcano does not describe; no new work there")
+    closed = ""
+    if entry.mode not in {"", HAMI_CORE, DeviceMode.MPS.value}:
+        closed = f"in mode {entry.mode[:60]!r}, which Volcano does not describe"
+        findings.unusable(where, f"{closed}; no new work there")
     if 0 < entry.memory * factor < LEAST_PLAUSIBLE_MIB:
         findings.uncertain(where, f"only {entry.memory * factor} MiB of memory: is Volcano's memory factor {factor}?")
     device = Device(
@@ -98,10 +101,11 @@ def _add(entry: Entry, served: bool, findings: Findings) -> None:
         nvidia_model(entry.type),
         entry.memory * factor,
         share_limit=entry.count,
-        healthy=entry.healthy and served,
-        cordoned=closed,
+        healthy=entry.healthy and not unserved,
+        cordoned=bool(closed),
         mode=mode,
         core_steps=core_steps(100, CoreUnit.PERCENT),
         memory_step_mib=factor,
+        reason=unserved or ("" if entry.healthy else unhealthy(REGISTER_KEY)) or closed,
     )
     findings.add(where, device, Access(entry.id, entry.id, terms(findings.options)))

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from seaway.adapters.kubernetes.dialects.findings import unhealthy
 from seaway.adapters.kubernetes.dialects.nodes import read_node
 from seaway.adapters.kubernetes.dialects.views import Dialect, Options, TroubleKind
 from seaway.domain.device import Device, DeviceMode, MigProfile
@@ -204,7 +205,7 @@ def test_volcano_registers_cards_in_lines_of_its_own() -> None:
     view = read_node("alpha", node({VOLCANO_KEY: VOLCANO}, {"volcano.sh/vgpu-number": "20"}))
     assert view.node.devices == (
         Device(A, 0, "NVIDIA A10", 16384, core_steps=100),
-        Device(B, 1, "NVIDIA A10", 16384, healthy=False, core_steps=100),
+        Device(B, 1, "NVIDIA A10", 16384, healthy=False, core_steps=100, reason=unhealthy(VOLCANO_KEY)),
     )
     assert view.troubles == ()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from seaway.adapters.kubernetes.dialects.findings import unhealthy
 from seaway.adapters.kubernetes.dialects.nodes import read_node
 from seaway.adapters.kubernetes.dialects.views import Dialect, NodeView, Options, TroubleKind
 from seaway.domain.device import Device, DeviceMode, MigProfile
@@ -29,7 +30,7 @@ def test_json_of_v2_8_lists_cards() -> None:
     assert view.node.devices == (
         Device(A, 0, A100, 40960, core_steps=100),
         Device(B, 1, A100, 40960, numa=1, core_steps=100),
-        Device(C, 2, A100, 40960, healthy=False, core_steps=100),
+        Device(C, 2, A100, 40960, healthy=False, core_steps=100, reason=unhealthy(REGISTER)),
     )
     assert view.troubles == ()
 
@@ -58,6 +59,7 @@ def test_lines_of_nine_fields_list_cards() -> None:
             healthy=False,
             mode=DeviceMode.MPS,
             core_steps=100,
+            reason=unhealthy(REGISTER),
         ),
     )
 
@@ -66,7 +68,7 @@ def test_lines_of_seven_fields_list_cards_in_their_order() -> None:
     """HAMi v2.4 had neither index nor mode."""
     assert registered(SEVEN).node.devices == (
         Device(A, 0, "NVIDIA Tesla T4", 24576, core_steps=100),
-        Device(B, 1, "NVIDIA Tesla T4", 24576, numa=1, healthy=False, core_steps=100),
+        Device(B, 1, "NVIDIA Tesla T4", 24576, numa=1, healthy=False, core_steps=100, reason=unhealthy(REGISTER)),
     )
 
 
