@@ -37,12 +37,13 @@ def printed(*devices: dict[str, Any], wide: bool = False) -> list[str]:
 
 def test_devices_that_take_no_work_say_why() -> None:
     """In a column, or whole below a wide table, each reason once; where all take work there is neither."""
-    plain, bad = device(0, None), {"healthy": False, "reason": "not healthy, says hami.io/node-nvidia-register"}
+    why = "not healthy, says hami.io/node-nvidia-register"
+    plain, bad = device(0, None), {"healthy": False, "reason": why}
     told = [plain | {"reason": ""}, device(1, None) | bad, device(2, None) | bad]
     head, first, *others = printed(*told)
     assert head.endswith("REASON")
-    assert [line.endswith(bad["reason"]) for line in (first, *others)] == [False, True, True]
-    assert printed(*told, wide=True)[4:] == ["", f"east/host1 #1 and 1 more: {bad['reason']}"]
+    assert [line.endswith(why) for line in (first, *others)] == [False, True, True]
+    assert printed(*told, wide=True)[4:] == ["", f"east/host1 #1 and 1 more: {why}"]
     assert "REASON" not in printed(plain)[0]
     assert len(printed(plain, wide=True)) == 2
 
@@ -50,9 +51,9 @@ def test_devices_that_take_no_work_say_why() -> None:
 def test_nodes_that_take_no_work_say_why() -> None:
     """In the words of their cluster."""
     amounts = {name: {"total": 1000, "used": 0, "free": 1000} for name in ("cpu_milli", "memory_mib")}
-    node = {"cluster": "east", "name": "host1", "ready": False, "cordon": None, "devices": [], **amounts}
+    node: dict[str, Any] = {"cluster": "east", "name": "host1", "ready": False, "cordon": None, "devices": []}
     out = io.StringIO()
-    told = {"nodes": [node | {"reason": "not ready: KubeletNotReady"}]}
+    told = {"nodes": [{**node, **amounts, "reason": "not ready: KubeletNotReady"}]}
     Console(file=out, width=160, highlight=False).print(_nodes(told, wide=False))
     Console(file=out, width=160, highlight=False).print(_nodes(told, wide=True))
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
