@@ -38,13 +38,24 @@ RESERVED = (
     "hami.io",
     "karmada.io",
     "volcano.sh",
-    "kueue.x-k8s.io",
     "ray.io",
-    "training.kubeflow.org",
-    "batch.kubernetes.io",
+    "kubeflow.org",
     "nvidia.com",
+    "kubernetes.io",
+    "k8s.io",
+    "x-k8s.io",
+    "azure.workload.identity",
 )
-"""Domains whose labels change how pods are placed, shared out or counted: Seaway alone sets them."""
+"""Domains whose labels change how pods are placed, shared out or counted, or which identity they have: Seaway alone
+sets them. Those of Kubernetes are its own, and so are those of Kueue and of pod groups (``x-k8s.io``)."""
+
+FREE = "app.kubernetes.io"
+"""The domain of Kubernetes by which people mark what is theirs."""
+
+RESERVED_NAMES = frozenset(
+    {"job-name", "controller-uid", "controller-revision-hash", "pod-template-hash", "aadpodidbinding"}
+)
+"""Labels without a domain that controllers set, of which clusters refuse others, or that give a pod an identity."""
 
 
 def labels(deployment: Deployment, part: str, role: str = "") -> dict[str, str]:
@@ -78,10 +89,14 @@ def require_free(spec: JobSpec) -> None:
     Raises
     ------
     RejectedError
-        When one is in a reserved domain: ``hami.io/webhook: ignore`` would get devices without limits.
+        When one is reserved: ``hami.io/webhook: ignore`` would get devices without limits.
     """
     for key in spec.labels:
         domain = key.rpartition("/")[0]
+        if key in RESERVED_NAMES:
+            raise RejectedError(f"the label {key!r} is not for jobs to set: leave it out", where="labels")
+        if domain == FREE:
+            continue
         taken = next((each for each in RESERVED if domain == each or domain.endswith(f".{each}")), None)
         if taken:
             raise RejectedError(f"labels of {taken!r} are not for jobs to set: leave {key!r} out", where="labels")

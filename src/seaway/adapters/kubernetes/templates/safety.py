@@ -10,12 +10,13 @@ Kubernetes' Pod Security Standards, "baseline" and "restricted".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from seaway.adapters.kubernetes.templates.manifest import Path, Pin
-from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDER
+from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDER, used
 from seaway.domain.errors import RejectedError
 
 HOST, HOST_PATH, PRIVILEGED = "host", "host-path", "privileged"
@@ -78,7 +79,23 @@ _FORBIDDEN = {
 """Fields that may not be set, and the power that allows them; nothing allows those without."""
 
 _PROFILES = frozenset({"seccompProfile", "appArmorProfile"})
-_OWN_DOMAINS = ("seaway.io", "hami.io", "karmada.io", "nvidia.com", "apparmor.security.beta.kubernetes.io")
+_OWN_DOMAINS = (
+    "seaway.io",
+    "hami.io",
+    "karmada.io",
+    "nvidia.com",
+    "cdi.k8s.io",
+    "apparmor.security.beta.kubernetes.io",
+)
+_CHOOSES = re.compile(r"(no)?use-.*(uuid|gputype)|vgpu-.*")
+"""Names by which vendors' annotations choose devices, whatever their domain."""
+
+_OF_CLUSTERS = frozenset({"ownerReferences", "finalizers", "generateName"})
+"""Fields of metadata by which objects would stay, go, or be called otherwise than Seaway expects: also of pods."""
+
+_SECRET = re.compile(r"secret|.*SecretRef|secretRef|secretKeyRef")
+_CHOSEN = frozenset({"job_name", "image", "command", "args", "env"})
+"""Placeholders for what whoever submits a job is free to say."""
 _FREE_RESOURCES = frozenset({"cpu", "memory", "storage", "ephemeral-storage"})
 _FOR_DEVICES = "is for Seaway to ask for: leave devices to the job's resources"
 
@@ -86,8 +103,7 @@ POINTER = "seaway.io/pod-template"
 COMES_BACK = "seaway.io/comes-back"
 TOGETHER = "seaway.io/together"
 SAYS = frozenset({POINTER, COMES_BACK, TOGETHER})
-"""Annotations by which a template tells Seaway about itself."""
-"""Annotation of a manifest: where its pod template is, as a JSON pointer."""
+"""Annotations by which a template tells Seaway about itself: where its pod template is, as a JSON pointer, and more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +130,7 @@ def dangers(manifest: dict[str, Any], rules: Rules) -> Iterator[RejectedError]:
     yield from _identity(manifest, rules)
     for path, key, value in _fields(manifest):
         why = _forbidden(key, value, rules) or _profile(key, value, rules) or _owned(path, key)
-        if why:
+        if why := why or _others(path, key, value):
             yield _error(why, (*path, key))
 
 
@@ -137,11 +153,6 @@ def _identity(manifest: dict[str, Any], rules: Rules) -> Iterator[RejectedError]
             yield _error(
                 f"is {str(namespace)[:60]!r}, but only {rules.namespace!r} is Seaway's", ("metadata", "namespace")
             )
-        yield from (
-            _error("may not be set by a template", ("metadata", key))
-            for key in ("ownerReferences", "finalizers", "generateName")
-            if key in metadata
-        )
 
 
 def _forbidden(key: str, value: object, rules: Rules) -> str:
@@ -168,12 +179,29 @@ def _owned(path: Path, key: str) -> str:
     if under in ("labels", "annotations") and not (under == "annotations" and key in SAYS):
         domain = key.rpartition("/")[0]
         owned = any(domain == each or domain.endswith(f".{each}") for each in _OWN_DOMAINS)
-        return "is for Seaway to set" if owned else ""
+        return "is for Seaway to set" if owned or _CHOOSES.fullmatch(key.rpartition("/")[2]) else ""
+    if under == "metadata" and key in _OF_CLUSTERS:
+        return "may not be set by a template"
     if under == "resources":
         return _FOR_DEVICES if key == "claims" else ""
     if path[-2:] in (("resources", "limits"), ("resources", "requests")):
         return "" if key in _FREE_RESOURCES or key.startswith("hugepages-") else _FOR_DEVICES
     return ""
+
+
+def _others(path: Path, key: str, value: object) -> str:
+    """Say when a job could choose what is not its own: a secret, a volume, a rank above others."""
+    names = key in ("secretName", "claimName", "priorityClassName") or (key == "name" and _of_secret(path))
+    if names and (chosen := next((word for word, _, _ in used(value) if word in _CHOSEN), "")):
+        return f"may not come from ${{{chosen}}}, which jobs are free to choose"
+    if key == "priorityClassName" and str(value).startswith("system-"):
+        return "is for what clusters themselves need to run"
+    return ""
+
+
+def _of_secret(path: Path) -> bool:
+    """Tell whether a name is that of a secret."""
+    return path[-2:-1] == ("imagePullSecrets",) or (bool(path) and _SECRET.fullmatch(str(path[-1])) is not None)
 
 
 def _fields(value: object, path: Path = ()) -> Iterator[tuple[Path, str, Any]]:

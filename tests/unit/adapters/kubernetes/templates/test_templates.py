@@ -448,13 +448,22 @@ def test_problems_are_told_before_placing() -> None:
         "x.nvidia.com/a",
         "resourcebinding.karmada.io/key",
         "kueue.x-k8s.io/queue-name",
+        "scheduling.x-k8s.io/pod-group",
+        "batch.kubernetes.io/job-name",
+        "kubernetes.io/a",
+        "pod-security.kubernetes.io/enforce",
+        "azure.workload.identity/use",
+        "job-name",
+        "controller-uid",
+        "pod-template-hash",
     ],
 )
 def test_labels_that_steer_clusters_are_rejected(label: str) -> None:
     """A job may not set labels by which it would be placed or counted otherwise."""
     with pytest.raises(RejectedError, match="labels"):
         render(deployment(labels={label: "x"}), options())
-    assert render(deployment(labels={"example.com/a": "x", "plain": "y"}), options())
+    own = {"example.com/a": "x", "plain": "y", "app.kubernetes.io/name": "z", "notkubernetes.io/a": "x"}
+    assert render(deployment(labels=own), options())
 
 
 def test_shared_memory_is_there_for_those_who_need_it() -> None:

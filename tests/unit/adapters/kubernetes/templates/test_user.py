@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -402,6 +403,12 @@ def test_power_over_nodes_has_to_be_allowed(path: str, value: object, power: str
         ("spec.template.metadata.labels", {"hami.io/webhook": "ignore"}),
         ("metadata.labels", {"seaway.io/job": "other"}),
         ("metadata.ownerReferences", []),
+        ("spec.template.metadata.finalizers", ["example.com/a"]),
+        ("spec.template.metadata.annotations", {"volcano.sh/vgpu-use-gpuuuid": "GPU-z"}),
+        ("spec.template.metadata.annotations", {"volcano.sh/vgpu-node": "node-9"}),
+        ("spec.template.metadata.annotations", {"hygon.com/nouse-gpuuuid": "GPU-z"}),
+        ("spec.template.metadata.annotations", {"cdi.k8s.io/mine": "nvidia.com/gpu=all"}),
+        ("spec.template.spec.priorityClassName", "system-node-critical"),
         ("metadata.namespace", "kube-system"),
         ("metadata.namespace", "${image}"),
         ("spec.externalIPs", ["10.0.0.1"]),
@@ -411,6 +418,34 @@ def test_some_things_nobody_may_set(path: str, value: object) -> None:
     """Place, devices, marks and namespace are Seaway's, whatever the operator allows."""
     (said,) = complaints(changed(path, value), Rules(powers=frozenset(POWERS)))
     assert "manifest 2 (Deployment)/" in said
+
+
+NAMES_OF_OTHERS = [
+    ("spec.template.spec.volumes", lambda name: [{"name": "v", "secret": {"secretName": name}}]),
+    (
+        "spec.template.spec.volumes",
+        lambda name: [{"name": "v", "projected": {"sources": [{"secret": {"name": name}}]}}],
+    ),
+    ("spec.template.spec.volumes", lambda name: [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]),
+    ("spec.template.spec.volumes", lambda name: [{"name": "v", "csi": {"nodePublishSecretRef": {"name": name}}}]),
+    ("spec.template.spec.containers.1.envFrom", lambda name: [{"secretRef": {"name": name}}]),
+    (
+        "spec.template.spec.containers.0.env",
+        lambda name: [{"name": "A", "valueFrom": {"secretKeyRef": {"name": name, "key": "a"}}}],
+    ),
+    ("spec.template.spec.imagePullSecrets", lambda name: [{"name": name}]),
+    ("spec.template.spec.priorityClassName", lambda name: name),
+]
+
+
+@pytest.mark.parametrize(("path", "named"), NAMES_OF_OTHERS)
+@pytest.mark.parametrize("word", ["job_name", "image"])
+def test_no_job_chooses_secrets_volumes_or_rank(path: str, named: Callable[[str], object], word: str) -> None:
+    """What stands for what a submitter says freely may not name what others have; what Seaway gives out may."""
+    (said,) = complaints(changed(path, named(f"${{{word}}}")))
+    assert said.endswith(f"may not come from ${{{word}}}, which jobs are free to choose")
+    for free in ("${name}-own", "${deployment_name}", "${tenant}-of-all", "fixed"):
+        assert isinstance(read_template("mine", changed(path, named(free)), Rules()), Template)
 
 
 @pytest.mark.parametrize(
