@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
@@ -18,6 +19,7 @@ import msgspec
 from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.errors import ApiError, refusal
 from seaway.adapters.kubernetes.connection.line import Line
+from seaway.adapters.kubernetes.connection.renewing import Renewing
 from seaway.adapters.kubernetes.connection.threads import in_thread
 from seaway.domain.errors import RejectedError, UnavailableError
 
@@ -81,7 +83,10 @@ class Api:
         self._reading: Future[Any] | None = None
         self._header: dict[str, str] = {}
         self._header_until_s = 0.0
-        self._renewable_s = 0.0
+        self._unknown = ""
+        """Why it could not be found out who Seaway is, while nothing is known of that."""
+        self._renewing = Renewing(time.monotonic)
+        self._renewing_for_pages = Renewing(time.monotonic, RENEW_S, RENEW_S)
         self._closed = False
 
     def behind(self, name: str, prefix: str) -> Api:
@@ -137,8 +142,8 @@ class Api:
         content = None if body is None else msgspec.json.encode(body)
         headers = {} if content is None else {"content-type": kind}
         async with self._answering(method, path):
-            for again in (False, True):
-                line = await self._connected(anew=again)
+            refused: Line | None = None
+            while (line := await self._connected(refused)) is not refused:
                 who = await self._who()
                 ask = partial(line.ask, method, self._prefix + path, params, headers | who, content)
                 async with asyncio.timeout(self.call_s):
@@ -146,8 +151,9 @@ class Api:
                         answer, said = await _read(ask())
                     except aiohttp.ServerDisconnectedError:  # it hung up on a connection that it had kept open;
                         answer, said = await _read(ask())  # every call may be made twice
-                if answer.status != HTTPStatus.UNAUTHORIZED:
+                if refused is not None or answer.status != HTTPStatus.UNAUTHORIZED:
                     break
+                refused = line
         if _is_success(answer):
             return said
         raise self._error(answer, said)
@@ -196,7 +202,7 @@ class Api:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Ask for an answer that is read bit by bit."""
         async with self._answering("GET", path):
-            line = await self._connected(anew=False)
+            line = await self._connected()
             asked = line.ask("GET", self._prefix + path, params, await self._who(), silence_s=silence_s)
             async with AsyncExitStack() as ended:
                 async with asyncio.timeout(self.call_s):
@@ -205,7 +211,7 @@ class Api:
                     async with asyncio.timeout(self.call_s):
                         said = await answer.read()
                     if answer.status == HTTPStatus.UNAUTHORIZED:
-                        await self._connected(anew=True)  # for who tries again
+                        await self._connected(line)  # for who tries again
                     raise self._error(answer, said)
                 yield answer
 
@@ -222,26 +228,18 @@ class Api:
         """
         headers = {"accept": "text/plain", "accept-encoding": "identity"}
         async with self._answering("GET", path):
-            line = await self._connected(anew=False)
+            line = await self._connected()
             who = await self._who()
             async with (
                 asyncio.timeout(self.call_s),
                 line.ask("GET", self._prefix + path, None, headers | who) as answer,
             ):
                 said = await _at_most(answer, most_bytes)
-            if answer.status == HTTPStatus.UNAUTHORIZED and self._renewable():
-                await self._connected(anew=True)  # for who tries again
+            if answer.status == HTTPStatus.UNAUTHORIZED and self._renewing_for_pages.may():
+                await self._connected(line)  # for who tries again
         if _is_success(answer):
             return said
         raise self._error(answer, said)
-
-    def _renewable(self) -> bool:
-        """Tell whether it is long enough ago that this was asked."""
-        now_s = asyncio.get_running_loop().time()
-        if now_s < self._renewable_s:
-            return False
-        self._renewable_s = now_s + RENEW_S
-        return True
 
     def _error(self, answer: aiohttp.ClientResponse, said: bytes) -> Exception:
         error = refusal(answer.status, said)
@@ -292,21 +290,29 @@ class Api:
             raise UnavailableError(f"who Seaway is to {self.name} was not found out in {CREDENTIALS_S:g} s")
         return reading.result()
 
-    async def _connected(self, *, anew: bool) -> Line:
-        """Return the connections; made anew when nobody is known, or who was known is not any more."""
-        before = self._line
-        if before is not None and not anew:
-            return before
+    async def _connected(self, refused: Line | None = None) -> Line:
+        """Return the connections; others than those over which Seaway was refused, if it is time to find out who it is.
+
+        That costs, where a program has to say it, so it is not done for every refusal of a server that goes on.
+        """
+        if self._line not in (None, refused):
+            return self._line
         async with self._connecting:
-            if self._line is not None and self._line is not before:
-                return self._line  # somebody else was quicker
+            before = self._line
+            if before not in (None, refused):
+                return before  # somebody else was quicker
             self._not_closed()
+            if (before or self._unknown) and not self._renewing.may():
+                if before:
+                    return before
+                raise UnavailableError(self._unknown)
             try:
                 who = await self._patiently(self._credentials.load)
             except RejectedError as error:
+                self._unknown = error.message
                 raise UnavailableError(error.message) from None  # somebody may mend the file
             self._not_closed()
-            self._line, self._header_until_s = Line(who, self.call_s), 0.0
+            self._line, self._header_until_s, self._unknown = Line(who, self.call_s), 0.0, ""
         if before is not None:
             log.debug("%s: credentials were read anew", self.name)
             self._retired.append(before)

@@ -21,6 +21,7 @@ from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.errors import ApiError
 from seaway.adapters.kubernetes.connection.reactor import Reactor
+from seaway.adapters.kubernetes.connection.renewing import Renewing
 from seaway.domain.errors import RejectedError, UnavailableError
 
 Answering = Callable[[BaseHTTPRequestHandler], None]
@@ -99,6 +100,12 @@ def connect(reactor: Reactor) -> Iterator[Connect]:
     yield connect
     for api in made:
         reactor.run(api.close(), 10)
+
+
+@pytest.fixture
+def standing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no pause end."""
+    monkeypatch.setattr(api_module, "Renewing", lambda _, *pauses_s: Renewing(lambda: 0.0, *pauses_s))
 
 
 def kubeconfig(folder: Path, server: str, user: dict[str, Any], **cluster: str) -> Credentials:
@@ -230,6 +237,24 @@ def test_a_program_that_hangs_holds_up_no_other_cluster_and_is_begun_once(
             reactor.run(bad.get("/a"), 10)
     reactor.run(connect(kubeconfig(good, server.url, {"token": "t"})).get("/b"), 10)
     assert began.read_text(encoding="utf-8").split() == ["x"]
+
+
+@pytest.mark.usefixtures("standing")
+@pytest.mark.parametrize(
+    ("ends", "says"), [(say_token("wrong"), "Unauthorized"), ("echo log in >&2; exit 3", "log in")]
+)
+def test_a_program_is_not_run_for_every_call_that_does_not_help(
+    ends: str, says: str, server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+) -> None:
+    """A server that goes on not to know Seaway, or a program that goes on to fail, has it run once more at once."""
+    times = tmp_path / "times"
+    api = connect(kubeconfig(tmp_path, server.url, program(tmp_path, f"echo x >> {times}\n{ends}")))
+    server.answering = lambda request: reply(request, 401, {"message": "Unauthorized"})
+    for _ in range(5):
+        for ask in (api.get("/a"), api.tail("/b", {}, 5)):
+            with pytest.raises((ApiError, UnavailableError), match=says):
+                reactor.run(ask, 10)
+    assert times.read_text(encoding="utf-8").split() == ["x", "x"]
 
 
 def test_the_password_of_a_proxy_is_told_nobody(

@@ -1,0 +1,20 @@
+"""How often who Seaway is may be found out anew."""
+
+from __future__ import annotations
+
+from seaway.adapters.kubernetes.connection.renewing import Renewing
+
+
+def test_the_first_is_at_once_and_more_come_after_pauses_that_double() -> None:
+    """However often it is asked for; after a while without, it is at once again."""
+    now_s = 0.0
+    renewing = Renewing(lambda: now_s, least_s=1, most_s=4)
+    renewed: list[float] = []
+    while now_s < 20:
+        renewed += [now_s] if renewing.may() else []
+        now_s += 0.5
+    assert renewed == [0, 1, 3, 7, 11, 15, 19]
+    now_s = 19 + 8
+    assert renewing.may()
+    now_s += 1
+    assert renewing.may(), "the pause is the shortest again"
