@@ -19,7 +19,7 @@ from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.reactor import Reactor
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
-from seaway.adapters.kubernetes.leadership import Candidate, Terms
+from seaway.adapters.kubernetes.leadership import Candidate, PodSign, Terms
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN
 from seaway.adapters.kubernetes.templates.safety import KINDS
 from seaway.adapters.kubernetes.usage.exporters import Exporters
@@ -298,10 +298,13 @@ def test_reading_real_use() -> None:
 
 
 def test_where_seaway_itself_runs() -> None:
-    """The Lease is read, made, renewed and given back; nothing else is touched."""
+    """The Lease is read, made, renewed and given back, and the own pod marked; nothing else is touched."""
     asked = Asked(set())
     with ApiServer("alpha") as server, _folder() as folder:
         server.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "seaway"}})
+        spec = {"containers": [{"name": "seaway", "image": "seaway:1"}]}
+        meta = {"name": "me", "namespace": "seaway"}
+        server.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
         server.app.before.append(asked)
         credentials = Credentials(server.kubeconfig(folder / "alpha"), "alpha")
 
@@ -311,6 +314,7 @@ def test_where_seaway_itself_runs() -> None:
             assert await candidate.attempt()
             assert await candidate.attempt()
             await candidate.release()
+            assert not await PodSign(api, "seaway", "me").show(leads=True)
             await api.close()
 
         reactor = Reactor()

@@ -19,6 +19,8 @@ import yaml
 from fastapi.routing import APIRoute
 
 from seaway import __version__
+from seaway.adapters.kubernetes.leadership import LEADS
+from seaway.api.health import ALIVE, READY_OR_WAITING
 from seaway.api.metrics import text_routes
 from seaway.api.routes import ROLE
 from seaway.bootstrap.settings import UsageSettings, load_settings
@@ -170,7 +172,33 @@ def test_what_is_set_reaches_its_place(tmp_path: Path) -> None:
     assert (endpoint["scheme"], endpoint["authorization"]["credentials"]["name"]) == ("https", "metrics")
 
 
-def test_the_only_right_is_to_hold_the_lease() -> None:
+@pytest.mark.parametrize("values", [LEAST, ALL], ids=["least", "all"])
+def test_replicas_that_wait_are_ready_and_the_service_asks_who_leads(values: dict[str, Any]) -> None:
+    """A rollout waits for each new replica, and ends; requests go to the pod that marked itself."""
+    objects = render(values)
+    deployment = objects["Deployment", "seaway"]["spec"]
+    (container,) = deployment["template"]["spec"]["containers"]
+    assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    assert container["readinessProbe"]["httpGet"]["path"] == READY_OR_WAITING
+    assert container["livenessProbe"]["httpGet"]["path"] == ALIVE
+    own = {"name": "SEAWAY_LEADER_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+    assert own in container["env"]
+    assert load_settings(None, {"SEAWAY_LEADER_POD": "seaway-0"}, {}).leader.pod == "seaway-0"
+    chosen = objects["Service", "seaway"]["spec"]["selector"]
+    assert chosen == {**deployment["selector"]["matchLabels"], LEADS: "true"}
+    assert LEADS not in deployment["template"]["metadata"]["labels"]
+
+
+def test_a_replica_that_is_alone_needs_no_mark() -> None:
+    """With SQLite nobody takes turns: the Service asks for the one pod as it is."""
+    objects = render(SQLITE)
+    deployment = objects["Deployment", "seaway"]["spec"]
+    assert objects["Service", "seaway"]["spec"]["selector"] == deployment["selector"]["matchLabels"]
+    (container,) = deployment["template"]["spec"]["containers"]
+    assert "SEAWAY_LEADER_POD" not in {each["name"] for each in container["env"]}
+
+
+def test_the_only_rights_are_to_hold_the_lease_and_to_mark_who_leads() -> None:
     """The chart's role is that of deploy/kubernetes, for the Lease that the settings name; SQLite needs none."""
     (role,) = [each for each in yaml.safe_load_all(LEADER.read_text(encoding="utf-8")) if each["kind"] == "Role"]
     for name in ("seaway", "other"):

@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
+from seaway.adapters.kubernetes.leadership import LEADS
 from seaway.testing.databases import SERVERS, MissingError, Server
 from seaway.testing.kubernetes import ApiServer
 from seaway.testing.kubernetes.exchange import Answer, Request
@@ -101,7 +102,10 @@ class Pair:
         self.client = httpx.Client()
 
     def start(self, name: str) -> Replica:
-        """Start a process that waits for the Lease or has it."""
+        """Start a process that waits for the Lease or has it, in a pod where one led before."""
+        meta = {"name": name, "namespace": "seaway", "labels": {LEADS: "true"}}
+        spec = {"schedulerName": "nobody", "containers": [{"name": "seaway", "image": "seaway:1"}]}
+        self.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
         token = self.cluster.new_token()
         clusters = self.folder / name / "clusters"
         clusters.mkdir(parents=True)
@@ -117,6 +121,7 @@ class Pair:
             kubeconfig_dir = "{clusters}"
             [leader]
             lease = "seaway"
+            pod = "{name}"
             kubeconfig = "{clusters / "alpha"}"
             lease_s = {LEASE_S}
             renew_s = {RENEW_S}
@@ -163,6 +168,10 @@ class Pair:
         """Return what is stored of what happened to jobs."""
         return [self.client.get(f"/api/v1/jobs/{each}/events", timeout=30).text for each in jobs]
 
+    def marked(self, name: str) -> bool:
+        """Tell whether the pod of a process says that it leads."""
+        return LEADS in (self.cluster.get(PODS, "seaway", name) or {})["metadata"]["labels"]
+
     def leader(self) -> str:
         """Return who the Lease says leads."""
         lease = self.cluster.get(LEASES, "seaway", "seaway") or {"spec": {}}
@@ -171,7 +180,7 @@ class Pair:
     def prove(self, jobs: list[str]) -> None:
         """Check that each job runs once, and nothing else does."""
         wait(lambda: self.all_run(jobs), "all jobs run")
-        pods = [each for each in self.cluster.list(PODS, "seaway") if each["status"]["phase"] == "Running"]
+        pods = [each for each in self.cluster.list(PODS, "seaway") if each["status"].get("phase") == "Running"]
         assert Counter(each["metadata"]["labels"]["seaway.io/job"] for each in pods) == Counter(jobs)
         workloads = Counter(each["metadata"]["labels"]["seaway.io/job"] for each in self.cluster.list(JOBS, "seaway"))
         assert workloads == Counter(jobs)
@@ -223,9 +232,12 @@ def test_when_the_leader_is_killed_the_other_goes_on(pair: Pair) -> None:
     wait(lambda: second.status("/healthz") == 200, "the standby runs", second)
     wait(lambda: pair.leader() in second.get("/readyz").text, "the standby says who leads", second)
     assert second.get("/readyz").status_code == 503
+    wait(lambda: second.status("/standbyz") == 200, "it can take over", second)
+    assert pair.marked("second") is False, "what was left on the pod is gone"
+    assert pair.marked("first") is True
     assert second.get("/api/v1/jobs").status_code == 503
     jobs = [pair.submit(number) for number in range(12)]
-    assert pair.told.writes(second.token) == []
+    assert pair.told.writes(second.token) == ["PATCH /api/v1/namespaces/seaway/pods/second"]
 
     before = pair.leader()
     killed_s = time.monotonic()
@@ -234,6 +246,8 @@ def test_when_the_leader_is_killed_the_other_goes_on(pair: Pair) -> None:
     took_s = time.monotonic() - killed_s
     assert took_s < LEASE_S + MOST_WAIT_S + SLACK_S
     pair.sign_in(second)
+    assert second.get("/standbyz").status_code == 200
+    wait(lambda: pair.marked("second"), "who leads now is marked", second)
     assert time.monotonic() - killed_s < LEASE_S + MOST_WAIT_S + START_S
     jobs.append(pair.submit(12))
     assert pair.submit(3) == jobs[3], "what was acknowledged by the first is known to the second"

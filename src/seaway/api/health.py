@@ -19,6 +19,7 @@ class Health(Shown):
     status: str
 
 
+ALIVE, READY_OR_WAITING = "/healthz", "/standbyz"
 NEVER_S = 60
 """When to ask again a process that will not be ready any more: another one may listen there by then."""
 
@@ -28,12 +29,13 @@ _UNREADY = {
 }
 
 
-@open_routes.get("/healthz", operation_id="healthz", response_model=None, responses={200: {"model": Health}})
+@open_routes.get(ALIVE, operation_id="healthz", response_model=None, responses={200: {"model": Health}})
 async def healthz() -> Response:
     """Say that the process runs."""
     return json_reply({"status": "ok"})
 
 
+@open_routes.get(READY_OR_WAITING, include_in_schema=False)  # for who rolls processes out, not for clients
 @open_routes.get(
     "/readyz", operation_id="readyz", response_model=None, responses={200: {"model": Health}, 503: _UNREADY}
 )

@@ -1,4 +1,4 @@
-"""What a process answers while another one leads: that it runs, and that it is not ready, and why."""
+"""What a process answers while another one leads: that it runs, whether it can take over, and why it is not ready."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import suppress
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
+from seaway.api.health import ALIVE, READY_OR_WAITING
 from seaway.api.replies import json_reply, problem
 from seaway.bootstrap.settings import ServerSettings
 
@@ -25,10 +26,12 @@ class Standby:
         As for the real server.
     why
         Says why this process is not ready.
+    can_follow
+        Tells whether it can take over from who leads.
     """
 
-    def __init__(self, settings: ServerSettings, why: Callable[[], str]) -> None:
-        self._why = why
+    def __init__(self, settings: ServerSettings, why: Callable[[], str], can_follow: Callable[[], bool]) -> None:
+        self._why, self._can_follow = why, can_follow
         tls = bool(settings.tls_certificate)
         config = uvicorn.Config(
             self._answer,
@@ -65,6 +68,7 @@ class Standby:
             return
         headers = {"retry-after": str(RETRY_AFTER_S), "connection": "close"}
         unready = problem(503, self._why(), scope["path"], headers=headers)
-        alive = json_reply({"status": "ok"}, headers={"connection": "close"})
+        fine = json_reply({"status": "ok"}, headers={"connection": "close"})
+        well = scope["path"] == ALIVE or (scope["path"] == READY_OR_WAITING and self._can_follow())
         with suppress(OSError):
-            await (alive if scope["path"] == "/healthz" else unready)(scope, receive, send)
+            await (fine if well else unready)(scope, receive, send)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from seaway.adapters.kubernetes.leadership import Stand
     from seaway.domain.deployment import Deployment
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,8 @@ class Leadership:
     ----------
     waiting
         Why this process does not lead yet.
+    can_follow
+        Whether it can take over from another that leads.
     lost
         Why it leads no more; empty before.
 
@@ -59,7 +62,7 @@ class Leadership:
         from seaway.adapters.kubernetes.connection.contexts import current_context
         from seaway.adapters.kubernetes.connection.credentials import Credentials
         from seaway.adapters.kubernetes.connection.reactor import Reactor
-        from seaway.adapters.kubernetes.leadership import Candidate, Terms
+        from seaway.adapters.kubernetes.leadership import Candidate, NoSign, PodSign, Terms
 
         random = SystemRandom()
         file = Path(settings.kubeconfig) if settings.kubeconfig else None
@@ -69,7 +72,10 @@ class Leadership:
         self._api = Api("the server of the lease", credentials, call_s=settings.renew_s / 2)
         namespace = settings.namespace or _own_namespace()
         self._candidate = Candidate(self._api, namespace, settings.lease, self.identity, terms)
+        self._sign = PodSign(self._api, namespace, settings.pod) if settings.pod else NoSign()
         self._told = told
+        self._trouble = ""
+        self.can_follow = False
         self.waiting = "the lease has not been asked for yet"
         self.lost = ""
         self._led = False
@@ -81,7 +87,7 @@ class Leadership:
         """Begin to wait for the Lease."""
         from seaway.adapters.kubernetes.leadership import lead
 
-        self._leading = self._reactor.begin(lead(self._candidate, self._terms, self._random, self._hear))
+        self._leading = self._reactor.begin(lead(self._candidate, self._terms, self._random, self._sign, self._hear))
         self._leading.add_done_callback(self._ended)
 
     @property
@@ -100,11 +106,16 @@ class Leadership:
             self._reactor.run(self._api.close(), RELEASE_S)
         self._reactor.close()
 
-    def _hear(self, why: str, led: bool) -> None:
-        if why != self.waiting:
-            log.info("%s", why or f"{self.identity} leads")
-        self.waiting = why
-        if led:
+    def _hear(self, stand: Stand) -> None:
+        if stand.trouble != self._trouble:
+            self._trouble = stand.trouble
+            log.warning("%s", stand.trouble or "the pod is marked now")
+        if stand.trouble:
+            return
+        if stand.why != self.waiting:
+            log.info("%s", stand.why or f"{self.identity} leads")
+        self.waiting, self.can_follow = stand.why, stand.waits
+        if stand.leads:
             self._led = True
             self._told()
 

@@ -235,6 +235,8 @@ class LeaderSettings:
         Where it is; empty for the namespace of the pod, or ``seaway`` outside of one.
     kubeconfig
         Of the cluster where it is; empty for the service account of the pod.
+    pod
+        Name of the pod that this runs in, in that namespace, to be marked while it leads; empty for none.
     lease_s
         How long a Lease holds that nobody renews.
     renew_s
@@ -246,6 +248,7 @@ class LeaderSettings:
     lease: str = ""
     namespace: str = ""
     kubeconfig: str = ""
+    pod: str = ""
     lease_s: int = 15
     renew_s: float = 10
     retry_s: float = 2

@@ -60,7 +60,7 @@ class LedTurn(Turn):
         self._calls: list[Callable[[], None]] = []
         self._lease = settings.leader.lease
         self._leadership = Leadership(settings.leader, self._told)
-        self._standby = Standby(settings.server, self._why)
+        self._standby = Standby(settings.server, self._why, lambda: self._leadership.can_follow)
         self._before = {each: signal.signal(each, self._told_to_end) for each in ENDING}
         self.came = False
         self.over = False

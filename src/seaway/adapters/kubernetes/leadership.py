@@ -13,16 +13,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from seaway.adapters.kubernetes.connection.api import MANAGER, Api
 from seaway.adapters.kubernetes.connection.errors import ApiError
 from seaway.domain.errors import UnavailableError
+
+LEADS = "seaway.io/leads"
+"""Label of the pod that leads, by which a Service finds it."""
 
 JITTER = 1.2
 """By how many times the pause between two tries to lead is made longer by chance, at most."""
@@ -178,42 +182,109 @@ class Candidate:
         return {**before, **mine}
 
 
-async def lead(candidate: Candidate, terms: Terms, random: Random, told: Callable[[str, bool], None]) -> str:
+class Sign(Protocol):
+    """Where it can be seen from outside who leads."""
+
+    async def show(self, *, leads: bool) -> str:
+        """Show whether this process leads; return what keeps it from that, empty when it is shown."""
+
+
+class NoSign:
+    """For who needs none."""
+
+    async def show(self, *, leads: bool) -> str:  # nobody looks
+        """Do nothing."""
+        return ""
+
+
+class PodSign:
+    """A label of the pod that this process is in: with a Service that asks for it, requests go to the leader alone.
+
+    It outlives a container, so that one which waits takes away first what the one before it left.
+    """
+
+    def __init__(self, api: Api, namespace: str, pod: str) -> None:
+        self._api = api
+        self._path = f"/api/v1/namespaces/{namespace}/pods/{pod}"
+        self._shown: bool | None = None
+
+    async def show(self, *, leads: bool) -> str:
+        """See `Sign`."""
+        if self._shown is leads:
+            return ""
+        try:
+            await self._api.patch(self._path, {"metadata": {"labels": {LEADS: "true" if leads else None}}})
+        except (ApiError, UnavailableError) as error:
+            return f"the pod cannot be marked: {error}"
+        self._shown = leads
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """How a process stands that would lead.
+
+    Attributes
+    ----------
+    why
+        Why it does not lead; empty when it does.
+    waits
+        Whether it can take over from who leads.
+    trouble
+        What keeps it from showing that it leads.
+    """
+
+    why: str = ""
+    waits: bool = False
+    trouble: str = ""
+
+    @property
+    def leads(self) -> bool:
+        """Whether it leads."""
+        return not self.why
+
+
+async def lead(candidate: Candidate, terms: Terms, random: Random, sign: Sign, told: Callable[[Stand], None]) -> str:
     """Wait for a Lease, hold it for as long as it can be renewed, and return why it is held no more.
 
     Parameters
     ----------
     told
-        Called after each try to get it, with why it is not held, and whether it is.
+        Called after each try to get it, and when it is held.
     """
-    why = await _tried(candidate)
-    while why:
-        told(why, False)
+    while (stand := await _tried(candidate)).why:
+        if stand.waits and (trouble := await sign.show(leads=False)):
+            stand = Stand(trouble)
+        told(stand)
         await asyncio.sleep(terms.retry_s * random.uniform(1, 1 + JITTER))
-        why = await _tried(candidate)
-    told("", True)
+    told(stand)
+    why = ""
     while True:
-        await asyncio.sleep(terms.retry_s)
+        with suppress(TimeoutError):  # a pause, in which it is shown
+            async with asyncio.timeout(terms.retry_s):
+                if trouble := await sign.show(leads=True):
+                    told(Stand(trouble=trouble))
+                await asyncio.sleep(terms.retry_s)
         left_s = candidate.left_s
         if left_s <= 0:
             return f"the lease was not renewed for {terms.renew_s:g} s: {why or 'this process stood still'}"
         try:
             async with asyncio.timeout(left_s):
-                why = await _tried(candidate)
+                why = (await _tried(candidate)).why
         except TimeoutError:
             why = "nothing was answered in time"
         if candidate.lost:
             return f"{candidate.leader} leads now"
 
 
-async def _tried(candidate: Candidate) -> str:
-    """Try once; return why the Lease is not held, empty when it is."""
+async def _tried(candidate: Candidate) -> Stand:
+    """Try once; tell how that went."""
     try:
         if await candidate.attempt():
-            return ""
+            return Stand()
     except (ApiError, UnavailableError) as error:
-        return f"the lease cannot be had: {error}"
-    return f"{candidate.leader or 'somebody else'} leads; this one waits"
+        return Stand(f"the lease cannot be had: {error}")
+    return Stand(f"{candidate.leader or 'somebody else'} leads; this one waits", waits=True)
 
 
 def _now() -> str:

@@ -15,10 +15,10 @@ from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.errors import ApiError
 from seaway.adapters.kubernetes.connection.reactor import Reactor
-from seaway.adapters.kubernetes.leadership import Candidate, Terms, lead
+from seaway.adapters.kubernetes.leadership import LEADS, Candidate, NoSign, PodSign, Stand, Terms, lead
 from seaway.domain.errors import UnavailableError
 from seaway.testing.kubernetes import ApiServer
-from seaway.testing.kubernetes.kinds import LEASES
+from seaway.testing.kubernetes.kinds import LEASES, PODS
 
 TERMS = Terms(lease_s=15, renew_s=10, retry_s=2)
 QUICK = Terms(lease_s=2, renew_s=0.3, retry_s=0.02)
@@ -183,19 +183,19 @@ def test_leading_ends_when_the_lease_cannot_be_renewed(rig: Rig) -> None:
     rig.now_s = time.monotonic()
     other = rig.candidate("other", time.monotonic)
     rig.attempt(other)
-    said: list[tuple[str, bool]] = []
+    said: list[Stand] = []
 
-    def hear(why: str, led: bool) -> None:
-        said.append((why, led))
+    def hear(stand: Stand) -> None:
+        said.append(stand)
         if len(said) == 1:
             lease = {"spec": {"holderIdentity": ""}}
             rig.server.patch(LEASES, "default", "seaway", lease)
-        if led:
+        if stand.leads:
             rig.server.faults.error(500, "*/leases/*")
 
-    why = rig.reactor.run(lead(rig.candidate("first", time.monotonic, QUICK), QUICK, Random(1), hear), 20)
-    assert said[0] == ("other leads; this one waits", False)
-    assert said[-1] == ("", True)
+    why = rig.reactor.run(lead(rig.candidate("first", time.monotonic, QUICK), QUICK, Random(1), NoSign(), hear), 20)
+    assert said[0] == Stand("other leads; this one waits", waits=True)
+    assert said[-1] == Stand()
     assert why.startswith(
         "the lease was not renewed for 0.3 s: "
     )  # then what came last: an error, or no answer in time
@@ -204,9 +204,51 @@ def test_leading_ends_when_the_lease_cannot_be_renewed(rig: Rig) -> None:
 def test_leading_ends_when_somebody_else_took_the_lease(rig: Rig) -> None:
     """Whoever sees another's name in it does not wait for the time to pass."""
 
-    def hear(why: str, led: bool) -> None:
-        assert led, why
+    def hear(stand: Stand) -> None:
+        assert stand.leads, stand
         rig.server.patch(LEASES, "default", "seaway", {"spec": {"holderIdentity": "other"}})
 
     candidate = rig.candidate("first", time.monotonic, replace(QUICK, renew_s=60))
-    assert rig.reactor.run(lead(candidate, QUICK, Random(1), hear), 20) == "other leads now"
+    assert rig.reactor.run(lead(candidate, QUICK, Random(1), NoSign(), hear), 20) == "other leads now"
+
+
+def test_the_pod_that_leads_is_marked_and_one_that_waits_is_not(rig: Rig) -> None:
+    """What a container before left on the pod is gone before it counts as waiting; who leads is marked soon."""
+    labels = {"app": "seaway", LEADS: "true"}
+    spec = {"containers": [{"name": "seaway", "image": "seaway"}]}
+    rig.server.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "me", "labels": labels}, "spec": spec})
+    rig.attempt(rig.candidate("other"))
+    terms = Terms(lease_s=60, renew_s=60, retry_s=0.2)
+    candidate = rig.candidate("first", time.monotonic, terms)
+    sign = PodSign(rig.apis[-1], "default", "me")
+    fault = rig.server.faults.error(403, "*/pods/*", "PATCH")
+    said: list[Stand] = []
+
+    def marked() -> bool:
+        return LEADS in (rig.server.get(PODS, "default", "me") or {})["metadata"]["labels"]
+
+    def hear(stand: Stand) -> None:
+        said.append(stand)
+        if stand.trouble:
+            rig.server.faults.clear()
+        elif stand.leads:
+            assert not marked()
+            rig.server.faults.error(403, "*/pods/*", "PATCH")
+        elif stand.waits:
+            assert not marked()
+            rig.server.patch(LEASES, "default", "seaway", {"spec": {"holderIdentity": ""}})
+        else:
+            assert marked()
+            rig.server.faults.end(fault)
+
+    leading = rig.reactor.begin(lead(candidate, terms, Random(1), sign, hear))
+    until_s = time.monotonic() + 20
+    while not (marked() and said and said[-1].trouble):
+        assert time.monotonic() < until_s, said
+        assert not leading.done()
+        time.sleep(0.01)
+    leading.cancel()
+    assert [bool(each.trouble) for each in said] == [False] * (len(said) - 1) + [True]
+    assert said[0].why.startswith("the pod cannot be marked: ")
+    assert not said[0].waits
+    assert [each.why for each in said[-3:]] == ["other leads; this one waits", "", ""]
