@@ -115,7 +115,11 @@ def _bound(pod: PodObject) -> Verdict:
         return waits
     containers = status.container_statuses
     up = status.phase == "Running" and containers and all(each.state.running or _done(each) for each in containers)
-    return Verdict(CopyPhase.RUNNING if up else CopyPhase.STARTING)
+    if up:
+        return Verdict(CopyPhase.RUNNING)
+    ended = _ended(each for each in containers if each.state.terminated)
+    goes_on = pod.spec.restart_policy == "Never" and any(each.state.running for each in containers)
+    return Verdict(CopyPhase.RUNNING if goes_on else CopyPhase.STARTING, _short(ended))
 
 
 def _failed(pod: PodObject) -> Verdict:

@@ -51,6 +51,19 @@ def test_a_pods_phase_is_its_replicas(status: dict[str, Any], phase: CopyPhase) 
 
 
 @pytest.mark.parametrize(
+    ("restart", "phase"),
+    [("Never", CopyPhase.RUNNING), ("OnFailure", CopyPhase.STARTING), ("Always", CopyPhase.STARTING)],
+)
+def test_a_helper_that_failed_is_told(restart: str, phase: CopyPhase) -> None:
+    """Where it is not started again its replica runs on without it; else it is about to be whole. Either says why."""
+    helper = [{**ended(code=3)[0], "name": "helper"}]
+    written = {"metadata": {"name": "p"}, "spec": {"nodeName": "node-1", "restartPolicy": restart}}
+    status = {"phase": "Running", "containerStatuses": RUNS + helper}
+    verdict = judge(msgspec.convert(written | {"status": status}, PodObject))
+    assert (verdict.phase, verdict.reason) == (phase, "container helper exited with 3")
+
+
+@pytest.mark.parametrize(
     ("status", "reason"),
     [
         ({"containerStatuses": ended(code=3)}, "container main exited with 3"),
