@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 import aiohttp
 
@@ -38,8 +38,10 @@ class Line:
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"user-agent": USER_AGENT, "accept": "application/json"},
         )
+        self._read: set[aiohttp.ClientResponse] = set()
 
-    def ask(
+    @asynccontextmanager
+    async def ask(
         self,
         method: str,
         path: str,
@@ -47,7 +49,7 @@ class Line:
         headers: Mapping[str, str],
         content: bytes | None = None,
         silence_s: float | None = None,
-    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Ask for something; the answer's head is there when the context is entered.
 
         Parameters
@@ -66,7 +68,7 @@ class Line:
             raise aiohttp.ClientConnectionError("its connections are closed")
         if not {".", ".."}.isdisjoint(path.split("/")):  # a name that a cluster made up, to lead elsewhere
             raise RejectedError(f"{path} leads out of where it is")
-        return self._session.request(
+        async with self._session.request(
             method,
             self.address + path,
             params=params,
@@ -76,8 +78,15 @@ class Line:
             proxy=self._proxy,
             server_hostname=self._server_name,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_s, sock_read=silence_s),
-        )
+        ) as answer:
+            self._read.add(answer)
+            try:
+                yield answer
+            finally:
+                self._read.discard(answer)
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Let go of all connections, and tell who still reads: the library leaves them waiting for ever."""
+        for answer in self._read:
+            answer.content.set_exception(aiohttp.ClientConnectionError("its connections are closed"))
         await self._session.close()

@@ -65,7 +65,7 @@ def test_who_was_about_to_ask_is_told_that_nobody_answers(reactor: Reactor, cred
     assert credentials.asked.wait(WAIT_S)
     reactor.run(api.close(), WAIT_S)
     credentials.told.set()
-    with pytest.raises(UnavailableError, match="alpha cannot be reached"):
+    with pytest.raises(UnavailableError, match=r"alpha cannot be reached"):
         call.result(WAIT_S)
 
 
@@ -78,3 +78,25 @@ def test_who_asks_afterwards_gets_no_connection(reactor: Reactor, credentials: S
     with pytest.raises(UnavailableError, match="alpha is not followed any more"):
         reactor.run(api.get("/api/v1/nodes"), WAIT_S)
     assert credentials.loads == 1
+
+
+def test_who_reads_on_is_told_that_nothing_comes_any_more(reactor: Reactor, credentials: Slow) -> None:
+    """A watch on connections that are closed, with credentials that were replaced too, ends: it is not left waiting."""
+    credentials.told.set()
+    api = reactor.run(made(credentials), WAIT_S)
+
+    async def follow(opened: asyncio.Event) -> None:
+        async with api.stream("/api/v1/nodes", {"watch": "true"}, silence_s=60) as lines:
+            opened.set()
+            async for _ in lines:
+                pass
+
+    async def close_meanwhile() -> None:
+        opened = asyncio.Event()
+        reading = asyncio.create_task(follow(opened))
+        await opened.wait()
+        await api.close()
+        with pytest.raises(UnavailableError, match=r"alpha cannot be reached.*its connections are closed"):
+            await asyncio.wait_for(reading, WAIT_S)
+
+    reactor.run(close_meanwhile(), 2 * WAIT_S)
