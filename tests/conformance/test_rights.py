@@ -268,20 +268,20 @@ def test_karmada_and_a_member_behind_its_proxy() -> None:
 
 
 def test_reading_real_use() -> None:
-    """It takes one right more, in a file of its own: beside a member's rights nothing else is asked for."""
+    """It takes one right more, where exporters are and nowhere else: beside a member's rights nothing else is asked."""
     asked = Asked(set())
-    exporters = (Exporters("app=dcgm", 9400),)
+    exporters = (Exporters("app=dcgm", 9400, "kube-system"),)
     with ApiServer("alpha") as server, _folder() as folder:
         furnish(server)
         server.create(
             {
                 "apiVersion": "v1",
                 "kind": "Pod",
-                "metadata": {"name": "dcgm", "labels": {"app": "dcgm"}},
+                "metadata": {"name": "dcgm", "namespace": "kube-system", "labels": {"app": "dcgm"}},
                 "spec": {"nodeName": "node-1", "containers": [{"name": "exporter", "image": "exporter"}]},
             }
         )
-        server.serve_page("default", "dcgm", 9400, b'DCGM_FI_DEV_FB_USED{UUID="GPU-node-1-0"} 1\n')
+        server.serve_page("kube-system", "dcgm", 9400, b'DCGM_FI_DEV_FB_USED{UUID="GPU-node-1-0"} 1\n')
         server.app.before.insert(0, asked)
         server.kubeconfig(folder / "alpha")
         backends = KubernetesBackends(folder, Wishes(scraping=Scraping(0.1, exporters)), seed=1)
@@ -290,9 +290,9 @@ def test_reading_real_use() -> None:
             wait(lambda: bool(cluster.usage()), "real use")
         finally:
             backends.close()
-    more = Right("default", "get", "pods/proxy", "dcgm:9400")
+    more = Right("kube-system", "get", "pods/proxy", "dcgm:9400")
     assert more in asked.rights
-    assert allowed("usage.yaml") == {Right("", "get", "pods/proxy")}
+    assert allowed("usage.yaml") == {Right(each, "get", "pods/proxy") for each in ("kube-system", "gpu-operator")}
     beside = allowed("member.yaml", "usage.yaml")
     assert [each for each in asked.rights if not covering(each) & beside and not is_tried(each)] == []
 
