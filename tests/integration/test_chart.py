@@ -70,13 +70,13 @@ EVERY = pytest.mark.parametrize("values", [LEAST, SQLITE, ALL], ids=["least", "s
 BY_LIBRARY = """
 import json, sys
 import helm_python
-chart, values, name, namespace = json.load(sys.stdin)
+chart, values, name, namespace, notes = json.load(sys.stdin)
 try:
     with helm_python.Chart.load(chart) as loaded:
         texts = loaded.render(values, name=name, namespace=namespace)
 except helm_python.HelmError as error:
     sys.exit(str(error))
-texts = [text for path, text in sorted(texts.items()) if not path.endswith("NOTES.txt")]
+texts = [text for path, text in sorted(texts.items()) if path.endswith("NOTES.txt") is notes]
 print("\\n---\\n".join(texts))
 """
 """Renders by Helm's own engine, which the package helm-python-sdk has; in a process of its own, as that is in Go."""
@@ -86,18 +86,23 @@ class RefusedError(Exception):
     """The chart says that something cannot work."""
 
 
-def render(values: dict[str, Any], name: str = "seaway") -> dict[tuple[str, str], dict[str, Any]]:
-    """Render the chart; return its objects by kind and name."""
-    if helm := shutil.which("helm"):
+def rendered(values: dict[str, Any], name: str = "seaway", *, notes: bool = False) -> str:
+    """Render the chart; return its objects, or what is said after an installation."""
+    if (helm := shutil.which("helm")) and not notes:  # which tells notes only together with a cluster
         command, given = [helm, "template", name, str(CHART), "--namespace", "sw", "--values", "-"], json.dumps(values)
     elif find_spec("helm_python"):
-        command, given = [sys.executable, "-c", BY_LIBRARY], json.dumps([str(CHART), values, name, "sw"])
+        command, given = [sys.executable, "-c", BY_LIBRARY], json.dumps([str(CHART), values, name, "sw", notes])
     else:
         skip_or_fail(LookupError("neither helm nor the package helm-python-sdk is here: pip install -e '.[chart]'"))
     done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     if done.returncode:
         raise RefusedError(done.stderr)
-    objects = [each for each in yaml.safe_load_all(done.stdout) if each]
+    return done.stdout
+
+
+def render(values: dict[str, Any], name: str = "seaway") -> dict[tuple[str, str], dict[str, Any]]:
+    """Render the chart; return its objects by kind and name."""
+    objects = [each for each in yaml.safe_load_all(rendered(values, name)) if each]
     return {(each["kind"], each["metadata"]["name"]): each for each in objects}
 
 
@@ -170,6 +175,33 @@ def test_what_is_set_reaches_its_place(tmp_path: Path) -> None:
     assert objects["PodDisruptionBudget", "seaway"]["spec"]["minAvailable"] == 1
     (endpoint,) = objects["ServiceMonitor", "seaway"]["spec"]["endpoints"]
     assert (endpoint["scheme"], endpoint["authorization"]["credentials"]["name"]) == ("https", "metrics")
+
+
+def monitored(**values: Any) -> Any:  # noqa: ANN401  # an object
+    """Return how Prometheus is told to ask."""
+    monitor = {"enabled": True, "tokenSecret": {"name": "metrics"}, **values}
+    objects = render({**LEAST, "tls": {"existingSecret": "tls"}, "serviceMonitor": monitor}, "other")
+    return objects["ServiceMonitor", "other-seaway"]["spec"]["endpoints"][0]
+
+
+def test_prometheus_is_told_whose_certificate_it_sees() -> None:
+    """It asks pods by their addresses, so it is told a name that the certificate is for, and who signed that."""
+    assert monitored()["tlsConfig"] == {"serverName": "other-seaway.sw.svc"}
+    given = {"serverName": "seaway.example", "ca": {"kind": "configMap", "name": "roots", "key": "all.pem"}}
+    ca = {"configMap": {"name": "roots", "key": "all.pem"}}
+    assert monitored(tls=given)["tlsConfig"] == {"serverName": "seaway.example", "ca": ca}
+    assert monitored(tls={"ca": {"name": "tls"}})["tlsConfig"]["ca"] == {"secret": {"name": "tls", "key": "ca.crt"}}
+    plain = render({**LEAST, "serviceMonitor": {"enabled": True, "tokenSecret": {"name": "metrics"}}})
+    assert "tlsConfig" not in plain["ServiceMonitor", "seaway"]["spec"]["endpoints"][0]
+
+
+@EVERY
+def test_notes_put_no_password_on_a_command_line(values: dict[str, Any]) -> None:
+    """What a process is called with can be read by others: Seaway finds the database's URL in its environment."""
+    said = rendered(values, notes=True)
+    assert "admin-token" in said
+    assert "--database" not in said
+    assert "SEAWAY_DATABASE_URL" not in said
 
 
 @pytest.mark.parametrize("values", [LEAST, ALL], ids=["least", "all"])
