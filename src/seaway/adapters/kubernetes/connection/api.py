@@ -295,11 +295,11 @@ class Api:
 
         That costs, where a program has to say it, so it is not done for every refusal of a server that goes on.
         """
-        if self._line not in (None, refused):
-            return self._line
+        if (line := self._line) and line is not refused and not line.ended:
+            return line
         async with self._connecting:
             before = self._line
-            if before not in (None, refused):
+            if before and before is not refused and not before.ended:
                 return before  # somebody else was quicker
             self._not_closed()
             if (before or self._unknown) and not self._renewing.may():

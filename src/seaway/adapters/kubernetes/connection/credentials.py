@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -46,12 +47,15 @@ class Identity:
         What the server's certificate names instead of the address; empty for the address.
     proxy
         Address of a proxy on the way; empty without one.
+    ends
+        When the certificate that it shows ends, where a program gave it and said so; None where nobody did.
     """
 
     server: str
     tls: ssl.SSLContext
     server_name: str
     proxy: str
+    ends: datetime | None
 
 
 class Credentials:
@@ -83,16 +87,18 @@ class Credentials:
             When the kubeconfig is broken, or says no more who Seaway is.
         """
         library: Any = import_module("kubernetes")  # here, as it takes a second, and only real clusters need it
-        found, own_proxy = library.client.Configuration(), False
+        found, own_proxy, ends = library.client.Configuration(), False, None
         with self._reading, _complaints() as said:
             try:
                 if self._file is None:
                     library.config.load_incluster_config(client_configuration=found)
                 else:  # read here, as the client would write out in full what aliases of aliases stand for
                     written = read_kubeconfig(self._file)
-                    library.config.kube_config.KubeConfigLoader(
+                    loader = library.config.kube_config.KubeConfigLoader(
                         written, self._context, config_base_path=str(self._file.parent.absolute())
-                    ).load_and_set(found)
+                    )
+                    loader.load_and_set(found)
+                    ends = None if KEY in found.api_key else getattr(loader, "expiry", None)  # tokens the client renews
                     own_proxy = "proxy-url" in cluster_of(written, self._context)
             except Exception as error:  # noqa: BLE001  # whatever is wrong in somebody's file
                 raise RejectedError(f"{self._where} does not say how to reach it: {_short(error)}") from None
@@ -103,7 +109,7 @@ class Credentials:
             proxy = _proxy(found, own=own_proxy)
         except RejectedError as error:
             raise RejectedError(f"{self._where}: {error}") from None
-        return Identity(found.host, _tls(found, self._where), found.tls_server_name or "", proxy)
+        return Identity(found.host, _tls(found, self._where), found.tls_server_name or "", proxy, ends)
 
     def authorization(self) -> str:
         """Return the header ``Authorization`` as it is now; empty where a certificate says it all.

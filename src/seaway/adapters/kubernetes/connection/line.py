@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
 import aiohttp
 
@@ -33,12 +34,18 @@ class Line:
         self._server_name = who.server_name or None
         self._proxy = who.proxy or None
         self._connect_s = connect_s
+        self._ends = who.ends
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=who.tls, limit=MOST_CONNECTIONS),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"user-agent": USER_AGENT, "accept": "application/json"},
         )
         self._read: set[aiohttp.ClientResponse] = set()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the certificate that is shown has ended: a proxy may refuse that before anything is asked."""
+        return self._ends is not None and datetime.now(UTC) >= self._ends
 
     @asynccontextmanager
     async def ask(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,9 @@ from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.reactor import Reactor
 from seaway.domain.errors import UnavailableError
 from seaway.testing.kubernetes import ApiServer
+from seaway.testing.kubernetes.certificates import Certificates
+
+EXEC = "client.authentication.k8s.io/v1"
 
 
 @pytest.fixture
@@ -61,3 +66,31 @@ def test_the_name_in_the_certificate_is_the_one_that_the_kubeconfig_expects(
     assert b"NodeList" in read_nodes(reactor, change(kubeconfig, tls_server_name="localhost"))
     with pytest.raises(UnavailableError, match=r"east cannot be reached at https://127\.0\.0\.1.*certificate"):
         read_nodes(reactor, change(kubeconfig, tls_server_name="elsewhere.example"))
+
+
+def test_a_certificate_of_a_program_that_ended_is_asked_for_anew(
+    server: ApiServer, reactor: Reactor, tmp_path: Path
+) -> None:
+    """Whoever wants certificates may hang up on one that ended before anything is asked, and say nothing."""
+    program, said = tmp_path / "program", tmp_path / "said"
+    program.write_text(f"#!/bin/sh\ncat {said}\n", encoding="utf-8")
+    program.chmod(0o700)
+    kubeconfig = server.kubeconfig(tmp_path / "k")
+    written = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
+    own = {key: base64.b64decode(text).decode() for key, text in written["users"][0]["user"].items()}
+    other = Certificates.make().client
+
+    def say(certificate: str, key: str, ends: str) -> None:
+        status = {"clientCertificateData": certificate, "clientKeyData": key, "expirationTimestamp": ends}
+        said.write_text(json.dumps({"apiVersion": EXEC, "kind": "ExecCredential", "status": status}), encoding="utf-8")
+
+    run = {"apiVersion": EXEC, "command": str(program), "interactiveMode": "Never"}
+    written["users"][0]["user"] = {"exec": run}
+    kubeconfig.write_text(yaml.safe_dump(written), encoding="utf-8")
+    say(other.certificate.decode(), other.key.decode(), "2001-01-01T00:00:00Z")
+    api = Api("east", Credentials(kubeconfig, current_context(kubeconfig)))
+    with pytest.raises(UnavailableError, match="cannot be reached"):
+        reactor.run(api.get("/api/v1/nodes"), 20)
+    say(own["client-certificate-data"], own["client-key-data"], "2999-01-01T00:00:00Z")
+    assert b"NodeList" in reactor.run(api.get("/api/v1/nodes"), 20)
+    reactor.run(api.close(), 10)
