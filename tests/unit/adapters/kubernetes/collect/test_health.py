@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from seaway.adapters.kubernetes.collect.health import ANSWERS, SPARED_S, Health
+from seaway.adapters.kubernetes.collect.limits import Limits
 
 PATIENCE_S = 10.0
 
@@ -115,3 +116,11 @@ def test_how_old_a_view_is_counts_from_the_first_failure(health: Health, clock: 
     assert (health.age_s, health.failing()[ANSWERS]) == (4, 4)
     health.heard(ANSWERS)
     assert health.age_s == 0
+
+
+@pytest.mark.parametrize(("stale_s", "patience_s"), [(1.5, 1), (15, 10), (600, 10)])
+def test_patience_ends_before_a_silent_cluster_gets_no_new_work(stale_s: float, patience_s: float) -> None:
+    """So that it is said by then why it is silent; a longer time until then makes nobody more patient."""
+    limits = Limits.within(stale_s, stuck_s=7)
+    assert limits.patience_s == pytest.approx(patience_s)
+    assert limits.stuck_s == 7
