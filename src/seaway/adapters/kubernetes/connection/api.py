@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 import aiohttp
 import msgspec
 
+from seaway.adapters.kubernetes.connection.answers import at_most, last, lines, whole
 from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.errors import ApiError, refusal
 from seaway.adapters.kubernetes.connection.line import Line
@@ -170,7 +170,7 @@ class Api:
             After how long without a byte the server is given up.
         """
         async with self._opened(path, params, silence_s) as answer:
-            yield _lines(answer)
+            yield lines(answer)
 
     @asynccontextmanager
     async def pieces(
@@ -194,7 +194,7 @@ class Api:
 
     async def _tail(self, path: str, params: Mapping[str, str], most_bytes: int) -> bytes:
         async with self._opened(path, params, self.call_s) as answer:
-            return await _last(answer, most_bytes)
+            return await last(answer, most_bytes)
 
     @asynccontextmanager
     async def _opened(
@@ -209,7 +209,7 @@ class Api:
                     answer = await ended.enter_async_context(asked)
                 if not _is_success(answer):
                     async with asyncio.timeout(self.call_s):
-                        said = await answer.read()
+                        said = await whole(answer)
                     if answer.status == HTTPStatus.UNAUTHORIZED:
                         await self._connected(line)  # for who tries again
                     raise self._error(answer, said)
@@ -234,7 +234,7 @@ class Api:
                 asyncio.timeout(self.call_s),
                 line.ask("GET", self._prefix + path, None, headers | who) as answer,
             ):
-                said = await _at_most(answer, most_bytes)
+                said = await at_most(answer, most_bytes)
             if answer.status == HTTPStatus.UNAUTHORIZED and self._renewing_for_pages.may():
                 await self._connected(line)  # for who tries again
         if _is_success(answer):
@@ -327,7 +327,7 @@ class Api:
 
 async def _read(asked: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> tuple[aiohttp.ClientResponse, bytes]:
     async with asked as answer:
-        return answer, await answer.read()
+        return answer, await whole(answer)
 
 
 def _wait_s(said: str) -> int:
@@ -344,42 +344,3 @@ def _why(error: Exception) -> str:
 
 def _is_success(answer: aiohttp.ClientResponse) -> bool:
     return HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES
-
-
-async def _at_most(answer: aiohttp.ClientResponse, most_bytes: int) -> bytes:
-    """Read an answer that is not longer than this."""
-    if answer.headers.get("content-encoding", "identity") != "identity":
-        raise RejectedError("it answers compressed, although it was asked not to")
-    said = bytearray()
-    async for piece in answer.content.iter_any():
-        said += piece
-        if len(said) > most_bytes:
-            raise RejectedError(f"it answers more than {most_bytes} bytes")
-    return bytes(said)
-
-
-async def _last(answer: aiohttp.ClientResponse, most_bytes: int) -> bytes:
-    """Read an answer to its end and return its last bytes."""
-    pieces: deque[bytes] = deque()
-    size = 0
-    async for piece in answer.content.iter_any():
-        pieces.append(piece)
-        size += len(piece)
-        while size - len(pieces[0]) >= most_bytes:
-            size -= len(pieces.popleft())
-    return b"".join(pieces)[-most_bytes:]
-
-
-async def _lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """Cut an answer into lines, without what ends them."""
-    rest = bytearray()
-    async for piece in answer.content.iter_any():
-        rest += piece
-        if b"\n" in piece:
-            *whole, last = bytes(rest).split(b"\n")
-            rest = bytearray(last)
-            for line in whole:
-                if line:
-                    yield line
-    if rest:
-        yield bytes(rest)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from seaway.adapters.kubernetes.connection import answers
 from seaway.adapters.kubernetes.connection import api as api_module
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.credentials import Credentials
@@ -225,7 +226,7 @@ def test_a_program_that_hangs_holds_up_no_other_cluster_and_is_begun_once(
     server: Server, reactor: Reactor, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However often the one cluster is tried, its program runs once, and others are read and answered meanwhile."""
-    monkeypatch.setattr(api_module, "CREDENTIALS_S", 0.3)
+    monkeypatch.setattr(api_module, "CREDENTIALS_S", 1.0)
     began, hangs, good = tmp_path / "began", tmp_path / "hangs", tmp_path / "good"
     hangs.mkdir()
     good.mkdir()
@@ -388,6 +389,34 @@ def test_a_stream_is_cut_into_lines_and_ends_when_nothing_comes(
     with pytest.raises(UnavailableError, match="in time"):
         reactor.run(follow(), 10)
     assert heard == [b'{"a":1}', b'{"b":2}']
+
+
+def test_an_answer_without_an_end_is_given_up(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither what a server answers nor a line of a stream is kept for as long as it goes on."""
+    monkeypatch.setattr(answers, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(answers, "MOST_LINE_BYTES", 100_000)
+    api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}))
+
+    def go_on(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(int(request.path.rpartition("/")[2]))
+        request.end_headers()
+        with suppress(OSError):
+            while True:
+                request.wfile.write(b"x" * 10_000)
+
+    async def follow(path: str) -> None:
+        async with api.stream(path, {}, 5) as lines:
+            async for _ in lines:
+                pass
+
+    server.answering = go_on
+    for ask in (api.get("/200"), api.get("/403"), follow("/200"), follow("/403")):
+        with pytest.raises(UnavailableError, match="more than 100000 bytes"):
+            reactor.run(ask, 10)
+    server.answering = lambda request: reply(request, 200, "x" * 90_000)
+    assert len(reactor.run(api.get("/a"), 10)) > 90_000
 
 
 def test_a_proxy_of_the_kubeconfig_is_gone_through(
