@@ -50,7 +50,7 @@ STOPS = frozenset({9, 15})
 
 
 MADE_FIRST = re.compile(
-    r"persistentvolumeclaim|waiting for dynamic resource controller|"
+    r"persistentvolumeclaim|binding volumes|waiting for dynamic resource controller|"
     r"resourceclaim.* (not (created|found)|is being deleted)",
     re.IGNORECASE,
 )

@@ -14,7 +14,8 @@ allocators of memory are loaded so.
 
 References
 ----------
-NVIDIA container toolkit ``internal/config/image``, ``internal/modifier/cdi.go``. HAMi v2.10
+NVIDIA container toolkit ``internal/config/image``, ``internal/modifier/cdi.go``, ``pkg/nvcdi/wrapper.go`` (which sets
+``void`` as well). NVIDIA's device plugin, issues 61 and 87 (who asks for no device sees all). HAMi v2.10
 ``pkg/device-plugin/nvidiadevice/nvinternal/plugin/server.go``, ``pkg/device/*/device.go``, ``SECURITY.md``. HAMi-core
 ``src/multiprocess/multiprocess_memory_limit.c``, ``src/libvgpu.c``. HAMi's device plugins for Ascend
 (``internal/server/allocate.go``) and AMD (``internal/pkg/plugin/plugin.go``), Cambricon's (``pkg/mlu/const.go``) and

@@ -163,6 +163,7 @@ def unbound(message: str, **status: Any) -> PodObject:  # noqa: ANN401  # fields
         "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found",
         '0/3 nodes are available: waiting for ephemeral volume controller to create the persistentvolumeclaim "a-b".',
         'persistentvolumeclaim "data-0" not found',
+        'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded',
         'pod "seaway/a": ResourceClaim not created yet',
         '0/3 nodes are available: persistentvolumeclaim "data-0" is being deleted.',
         '0/3 nodes are available: waiting for dynamic resource controller to create the resourceclaim "a-gpus".',
