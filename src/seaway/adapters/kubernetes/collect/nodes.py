@@ -8,13 +8,13 @@ from dataclasses import replace
 from enum import Enum, auto
 
 from seaway.adapters.kubernetes.collect.doubles import Doubles
-from seaway.adapters.kubernetes.collect.pods import HOSTNAME
 from seaway.adapters.kubernetes.collect.troubles import Troubles
 from seaway.adapters.kubernetes.dialects.nodes import read_node
 from seaway.adapters.kubernetes.dialects.views import NodeView, Options
 from seaway.adapters.kubernetes.objects.meta import Meta
 from seaway.adapters.kubernetes.objects.node import NodeObject
 from seaway.adapters.kubernetes.objects.slice import ResourceSlice
+from seaway.adapters.kubernetes.templates.pinning import HOSTNAME
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Cause
 

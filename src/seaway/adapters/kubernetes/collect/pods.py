@@ -10,13 +10,11 @@ from seaway.adapters.kubernetes.collect.feedback import Verdict, judge
 from seaway.adapters.kubernetes.collect.ours import attempt_of
 from seaway.adapters.kubernetes.dialects.views import Held, PodView
 from seaway.adapters.kubernetes.objects.pod import PodObject
-from seaway.adapters.kubernetes.templates.labels import PART, REPLICAS
+from seaway.adapters.kubernetes.templates.labels import INDEX, PART, REPLICAS
 from seaway.adapters.kubernetes.templates.names import numbers_of
+from seaway.adapters.kubernetes.templates.pinning import HOSTNAME
 from seaway.domain.deployment import Container
 from seaway.domain.placement import DeviceSlice
-
-HOSTNAME = "kubernetes.io/hostname"
-INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.adapters.kubernetes.collect.news import News
 from seaway.adapters.kubernetes.collect.nodes import NODE, SLICE, Nodes, Step, is_same
 from seaway.adapters.kubernetes.collect.ours import attempt_of, marks_broken
-from seaway.adapters.kubernetes.collect.pods import HOSTNAME, Seen, see
+from seaway.adapters.kubernetes.collect.pods import Seen, see
 from seaway.adapters.kubernetes.collect.shares import Shares
 from seaway.adapters.kubernetes.collect.troubles import Troubles
 from seaway.adapters.kubernetes.collect.workloads import Workload, WorkloadObject, read_workload
@@ -26,6 +26,7 @@ from seaway.adapters.kubernetes.objects.node import NodeObject
 from seaway.adapters.kubernetes.objects.page import Broken
 from seaway.adapters.kubernetes.objects.pod import PodObject
 from seaway.adapters.kubernetes.objects.slice import ResourceSlice
+from seaway.adapters.kubernetes.templates.pinning import HOSTNAME
 from seaway.application.ports.backend import Changes, CollectorState
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Copy, CopyPhase, Occupant

@@ -24,6 +24,9 @@ ROLE = "seaway.io/role"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "seaway"
 
+INDEX = "batch.kubernetes.io/job-completion-index"
+"""Label and annotation that Kubernetes sets: the index of a pod of an Indexed Job."""
+
 REPLICAS = "seaway.io/replicas"
 """Annotation: numbers of the replicas, like ``0-3,7``. In Indexed Jobs they are in the order of the indices."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from seaway.adapters.kubernetes.templates.context import Context
 from seaway.adapters.kubernetes.templates.job import indexed_job
+from seaway.adapters.kubernetes.templates.labels import INDEX, PART
 from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.adapters.kubernetes.templates.names import object_name
 from seaway.adapters.kubernetes.templates.parts import Group
@@ -38,7 +39,7 @@ def render(context: Context) -> list[Manifest]:
     """
     first = context.groups[0]
     port = _port(context)
-    chosen = {"seaway.io/part": first.digest, "batch.kubernetes.io/job-completion-index": "0"}
+    chosen = {PART: first.digest, INDEX: "0"}
     written = [peers_service(context, port), *port_service(context, chosen)]
     for group in context.groups:
         written += indexed_job(context, group, _pod(context, group, port))
