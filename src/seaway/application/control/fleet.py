@@ -55,6 +55,8 @@ class LiveCluster:
         As of when what is known of it is true, by the monotonic clock: when all of it answered last.
     silence
         Why it did not answer when it was asked last; empty when it did.
+    told_silent
+        Whether the log says that it does not answer.
     strays
         Copies there that no job known to Seaway accounts for, by name.
     occupied
@@ -66,6 +68,7 @@ class LiveCluster:
     cluster: Cluster | None = None
     state: ClusterState = ClusterState.STALE
     silence: str = ""
+    told_silent: bool = False
     strays: dict[str, Stray] = field(default_factory=dict)
     occupied: Occupied = field(init=False)
 

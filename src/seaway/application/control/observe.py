@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,8 @@ from seaway.application.transitions import ended, ending, moved, sent_back, step
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import OVER, Cause, Copy, CopyPhase
 from seaway.domain.lifecycle import AttemptState, JobState
+
+log = logging.getLogger(__name__)
 
 ACTOR = "controller"
 NS = 1_000_000_000
@@ -139,11 +142,15 @@ class Observer:
         if live is None:
             return
         now_ns = self._live.clock.monotonic_ns()
+        silent_s = (now_ns - live.heard_ns) / NS
         live.heard_ns = max(live.heard_ns, now_ns - int(report.changes.age_s * NS))
         live.silence = ""
         fresh = now_ns - live.heard_ns <= self._live.settings.stale_s * NS
         if live.state is not ClusterState.UP and live.cluster is not None and fresh:
             before = live.state
+            if live.told_silent:
+                live.told_silent = False
+                log.warning("%s answers again, after %.0f s", live.name, silent_s)
             self._live.fleet.set_state(live.name, ClusterState.UP)
             self._live.reconsider(live.name)
             yield Change(insert=[self._fleet_event("cluster", f"{live.name} answers (it was {before.value})")])

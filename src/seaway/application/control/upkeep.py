@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -18,6 +19,8 @@ from seaway.application.records import Attempt, ClusterSample, Event, JobRecord,
 from seaway.application.transitions import ended, ending, moved, sent_back, stepped, told
 from seaway.application.views import ClusterState
 from seaway.domain.lifecycle import AttemptState, JobState
+
+log = logging.getLogger(__name__)
 
 NS = 1_000_000_000
 MINUTE_NS = 60 * NS
@@ -67,6 +70,10 @@ class Upkeep:
         self._pass_over_pauses(now_ns)
         for live in self._live.fleet.clusters.values():
             silent_s = (now_ns - live.heard_ns) / NS
+            if silent_s > settings.stale_s and not live.told_silent:
+                live.told_silent = True
+                why = live.silence.removeprefix(f"{live.name}: ") or "nothing was heard"
+                log.warning("%s does not answer: %s", live.name, why)
             if live.state is ClusterState.UP and silent_s > settings.stale_s:
                 self._live.fleet.set_state(live.name, ClusterState.STALE)
                 yield self._told("cluster", f"{live.name} has not answered for {silent_s:.0f} s and gets no new work")

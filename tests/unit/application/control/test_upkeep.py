@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import logging
+import re
 from dataclasses import replace
 
 import pytest
@@ -13,6 +15,8 @@ from seaway.domain.job_spec import Run
 from seaway.domain.lifecycle import AttemptState
 from seaway.testing.builders import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, known, scene
+
+SILENT = "alpha does not answer: cluster 'alpha': cannot be reached (simulated)"
 
 
 def three(gpus: int = 4, **settings: float) -> Scene:
@@ -132,6 +136,40 @@ def test_a_silent_cluster_gets_no_work_then_loses_its_jobs() -> None:
     assert made.state(job_id) == "running"
     assert made.where(job_id) != "alpha"
     assert "alpha has not answered for" in events(made, "cluster")[-1]
+
+
+def test_a_silence_is_logged_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    """Why a cluster is not heard is in the log when it counts as silent, and for how long it was when it is back."""
+    made = three(stale_s=15, grace_s=60)
+    made.plane.run(5)
+    caplog.set_level(logging.WARNING, "seaway.application.control")
+    for _ in range(2):  # too short to count
+        made.cluster("alpha").disconnect()
+        made.plane.run(8)
+        made.cluster("alpha").reconnect()
+        made.plane.run(20)
+    assert not caplog.messages
+    for _ in range(2):
+        caplog.clear()
+        made.cluster("alpha").disconnect()
+        made.plane.run(100)
+        assert caplog.messages == [SILENT]
+        made.cluster("alpha").reconnect()
+        made.plane.run(20)
+        assert len(caplog.messages) == 2
+        assert re.fullmatch(r"alpha answers again, after 1\d\d s", caplog.messages[1])
+
+
+def test_a_cluster_that_never_answered_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody heard it before, so that it was never up; that it is silent is told all the same, but no end of it."""
+    caplog.set_level(logging.WARNING, "seaway.application.control")
+    made = three(stale_s=15, grace_s=60)
+    made.cluster("alpha").disconnect()
+    made.plane.restart()
+    made.plane.run(10)
+    assert not caplog.messages
+    made.plane.run(100)
+    assert caplog.messages == [SILENT]
 
 
 def test_the_old_copies_of_a_returning_cluster_are_removed() -> None:
