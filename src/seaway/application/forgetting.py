@@ -10,7 +10,7 @@ from seaway.application.control.loop import Controller
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, Event, Outgoing, Verb
-from seaway.application.transitions import ended, ending, moved, stepped
+from seaway.application.transitions import ELSEWHERE, ended, ending, moved, stepped
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, UnavailableError, UnknownError
 from seaway.domain.lifecycle import AttemptState, JobState
@@ -104,7 +104,7 @@ class Forgetting:
                 return None  # the row for this cluster goes, the last of the others ends the attempt
             return ended(attempt, now_ns)
         job = self._store.job(attempt.job_id)
-        reason = f"{cluster} is forgotten; it is placed elsewhere"
+        reason = f"{cluster} is forgotten; {ELSEWHERE}"
         change = Change()
         if job is not None and job.attempt == attempt.number and job.state.placed:
             change = stepped(moved(job, JobState.QUEUED, reason, now_ns), actor)

@@ -14,6 +14,9 @@ from seaway.application.records import Attempt, Event, JobRecord, Outgoing, Verb
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.lifecycle import AttemptState, JobState, require_may_follow
 
+ELSEWHERE = "it is placed elsewhere"
+"""How a reason ends that says what a place was like that a job was taken from: it holds until the job is tried."""
+
 
 def told(job: JobRecord, actor: str, kind: str = "state", reason: str = "") -> Event:
     """Tell what happened to a job, as it is after that."""
@@ -41,6 +44,12 @@ def moved(job: JobRecord, state: JobState, reason: str, now_ns: int, **fields: A
     if state.final and job.ended_ns is None:
         fields["ended_ns"] = now_ns
     return replace(job, state=state, reason=reason, changed_ns=now_ns, version=job.version + 1, **fields)
+
+
+def hindered(job: JobRecord, reason: str, actor: str, now_ns: int) -> Change:
+    """Store why a job does not go on from where it is."""
+    after = replace(job, reason=reason, changed_ns=now_ns, version=job.version + 1)
+    return Change(update=[after], insert=[told(after, actor, "hindered")])
 
 
 def accepted(job: JobRecord) -> Change:

@@ -16,7 +16,7 @@ from seaway.application.control.reports import Answered, Heard, Report, Silent
 from seaway.application.control.strays import Known, Strays
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, Event, JobRecord, Outgoing, Verb
-from seaway.application.transitions import ended, ending, moved, sent_back, stepped, told
+from seaway.application.transitions import ended, ending, hindered, moved, sent_back, stepped, told
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import OVER, Cause, Copy, CopyPhase
 from seaway.domain.lifecycle import AttemptState, JobState
@@ -275,8 +275,7 @@ class Observer:
         reasons = self._hindrances(job)
         if job.state is not JobState.DEPLOYING or not reasons or job.reason == reasons[0]:
             return Change()
-        after = replace(job, reason=reasons[0], changed_ns=self._live.clock.now_ns(), version=job.version + 1)
-        return Change(update=[after], insert=[told(after, ACTOR, "hindered")])
+        return hindered(job, reasons[0], ACTOR, self._live.clock.now_ns())
 
     def _hindrances(self, job: JobRecord) -> list[str]:
         """Return why copies of a job's latest attempt do not start."""

@@ -15,7 +15,7 @@ from seaway.application.control.shadow import Shadows
 from seaway.application.control.waiting import Entry
 from seaway.application.control.warmth import Warmth
 from seaway.application.records import Attempt, JobRecord
-from seaway.application.transitions import moved, placed, stepped
+from seaway.application.transitions import hindered, moved, placed, stepped
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.lifecycle import AttemptState, JobState
@@ -222,13 +222,18 @@ class Scheduler:
                 self._live.deadlines.in_seconds(1, Due.RETRY, (decision.job.id, 0, ""))
 
     def take_in(self) -> list[Change]:
-        """Step on jobs that were accepted and have been tried, but have no place yet: not too many at once."""
+        """Say of jobs that were tried that they have no place yet, where that is not said; not of too many at once.
+
+        They were accepted, or taken from a place that may long be what it was again.
+        """
         now_ns = self._live.clock.now_ns()
         changes = []
         for each in self._live.waiting.fresh(2 * self._live.settings.batch):
             reason = self._live.adrift(each.record) or self.unready(each.queue) or "no place is free for it now"
-            job = moved(each.record, JobState.QUEUED, reason, now_ns)
-            changes.append(stepped(job, ACTOR))
+            if each.record.state is JobState.QUEUED:
+                changes.append(hindered(each.record, reason, ACTOR, now_ns))
+            else:
+                changes.append(stepped(moved(each.record, JobState.QUEUED, reason, now_ns), ACTOR))
         return changes
 
     def _alike(self, entry: Entry) -> tuple[str, str, bool, str]:

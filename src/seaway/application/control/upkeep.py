@@ -16,7 +16,7 @@ from seaway.application.control.live import Live
 from seaway.application.control.observe import ACTOR, WHOLE_S, Observer
 from seaway.application.control.parts import lacking, what_is_gone
 from seaway.application.records import Attempt, ClusterSample, Event, JobRecord, LinkSample, Outgoing, Verb
-from seaway.application.transitions import ended, ending, moved, sent_back, stepped, told
+from seaway.application.transitions import ELSEWHERE, ended, ending, moved, sent_back, stepped, told
 from seaway.application.views import ClusterState
 from seaway.domain.lifecycle import AttemptState, JobState
 
@@ -158,7 +158,7 @@ class Upkeep:
             if found := self._live.current(key):
                 self._replaced_ns.append(now_ns)
                 reason = next(why[cluster] for cluster in found[1].clusters if cluster in why)
-                yield self._sent_back(*found, f"{reason}; it is placed elsewhere")
+                yield self._sent_back(*found, f"{reason}; {ELSEWHERE}")
 
     def _gone(self) -> tuple[list[str], list[Change]]:
         """Return the clusters that left the fleet a grace period ago and hold something, and what is to be told.
@@ -193,7 +193,7 @@ class Upkeep:
                     places = ((each.cluster, each.node) for each in found[1].placements)
                     left = next((f"{at}/{node}" for at, node in places if {(at, ""), (at, node)} & drained), "")
                     if left:
-                        yield self._sent_back(*found, f"{left} is drained")
+                        yield self._sent_back(*found, f"{left} is drained; {ELSEWHERE}")
 
     # Deadlines.
 

@@ -7,7 +7,7 @@ Kinds that do not fit lie aside, in the order in which they came to their turn, 
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush, heapreplace
@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 from seaway.application.control.refusals import NEVER_REFUSED, Refusals
 from seaway.application.records import JobRecord
+from seaway.application.transitions import ELSEWHERE
 from seaway.domain.job import Job
 from seaway.domain.lifecycle import JobState
 from seaway.scheduling.least import Asked, asked_of, rules_of
@@ -155,7 +156,7 @@ class Waiting:
         self._untried: defaultdict[str, list[Ranked]] = defaultdict(list)  # a heap of the first of each kind, by tenant
         self._aside: defaultdict[str, dict[Kind, Ranked]] = defaultdict(dict)  # the same of kinds that were refused
         self._refused: set[Kind] = set()
-        self._fresh: deque[str] = deque()
+        self._fresh: OrderedDict[str, None] = OrderedDict()
         self._last_tenant = ""
         self._count = 0
 
@@ -179,17 +180,17 @@ class Waiting:
         return first[2] if first else None
 
     def fresh(self, most: int) -> list[Entry]:
-        """Return jobs that were tried, but are not stored as queued yet: up to `most`, each once."""
+        """Return jobs that were tried, and are not stored as waiting for a place: up to `most`, each once."""
         tried: list[Entry] = []
         for _ in range(min(len(self._fresh), LOOKS * most)):
-            job_id = self._fresh.popleft()
+            job_id, _ = self._fresh.popitem(last=False)
             waits = self._entries.get(job_id)
-            if waits is None or waits.record.state is JobState.QUEUED:
+            if waits is None or not _is_fresh(waits.record):
                 continue
             if waits.kind in self._refused:
                 tried.append(waits)
             else:
-                self._fresh.append(job_id)
+                self._fresh[job_id] = None
             if len(tried) >= most:
                 break
         return tried
@@ -199,8 +200,8 @@ class Waiting:
     def put(self, entry: Entry) -> None:
         """Let a job wait, in place of an older record of it."""
         self._entries[entry.record.id] = entry
-        if entry.record.state is not JobState.QUEUED:
-            self._fresh.append(entry.record.id)
+        if _is_fresh(entry.record):
+            self._fresh[entry.record.id] = None
         self._count += 1
         ranked, tenant = (entry.order, self._count, entry), entry.record.spec.tenant
         self._queues[tenant, entry.queue].push(ranked, self._waits)
@@ -322,3 +323,8 @@ class Waiting:
 
     def _waits(self, entry: Entry) -> bool:
         return self._entries.get(entry.record.id) is entry
+
+
+def _is_fresh(record: JobRecord) -> bool:
+    """Tell whether it is not stored of a job that it waits for a place."""
+    return record.state is not JobState.QUEUED or record.reason.endswith(ELSEWHERE)

@@ -160,6 +160,39 @@ def test_a_silence_is_logged_once_and_so_is_its_end(caplog: pytest.LogCaptureFix
         assert re.fullmatch(r"alpha answers again, after 1\d\d s", caplog.messages[1])
 
 
+def test_a_job_that_was_taken_from_a_place_says_what_it_waits_for_now() -> None:
+    """That its cluster is silent is no reason to wait any more once it was tried elsewhere, least of all later."""
+    made = three(gpus=1)
+    job_id, *_ = [made.submit() for _ in range(3)]
+    made.plane.run(5)
+    lost = made.where(job_id)
+    made.cluster(lost).disconnect()
+    made.plane.run(80)
+    assert made.state(job_id) == "queued"
+    assert made.job(job_id).reason == "no place is free for it now"
+    told = [(event.kind, event.reason) for event in made.plane.store.events(0, 1000, job_id=job_id)]
+    assert told[-2:] == [
+        ("state", f"{lost} does not answer; it is placed elsewhere"),
+        ("hindered", "no place is free for it now"),
+    ]
+    version = made.job(job_id).version
+    made.submit(priority=9)
+    made.cluster(lost).reconnect()
+    made.plane.run(30)
+    after = made.job(job_id)
+    assert (after.state.value, after.reason, after.version) == ("queued", "no place is free for it now", version)
+
+
+def test_a_job_of_a_drained_node_says_what_it_waits_for_now() -> None:
+    """Where it came from may long take work again."""
+    made = scene(fleet(cluster(node(gpu()), name="alpha")))
+    job_id = made.submit()
+    made.plane.run(5)
+    made.plane.operations.cordon("alpha", "", "ada", "repair", drain=True)
+    made.plane.run(20)
+    assert (made.state(job_id), made.job(job_id).reason) == ("queued", "no place is free for it now")
+
+
 def test_a_cluster_that_never_answered_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     """Nobody heard it before, so that it was never up; that it is silent is told all the same, but no end of it."""
     caplog.set_level(logging.WARNING, "seaway.application.control")

@@ -100,6 +100,19 @@ def test_jobs_are_taken_in_once_they_were_tried() -> None:
     assert not waiting.fresh(3)
 
 
+def test_jobs_that_were_taken_from_a_place_are_told_apart_once_they_were_tried() -> None:
+    """What is said of where they were holds until then; also when they were tried several times it is told once."""
+    first = entered(0)
+    back = replace(first.record, state=JobState.QUEUED, reason="alpha is drained; it is placed elsewhere")
+    waiting = waiting_of(entry(back, frozenset()))
+    assert not waiting.fresh(3)
+    for _ in range(2):
+        waiting.put_back(waiting.take(1, lambda _: 0))
+    waiting.refuse(first.kind)
+    assert [each.record.id for each in waiting.fresh(3)] == [back.id]
+    assert not waiting.fresh(3)
+
+
 def test_the_first_of_a_queue_is_known() -> None:
     """Each tenant's first job in each queue can be asked for, also when earlier ones left."""
     a, b = entered(0, queue="fast"), entered(1, queue="fast")
