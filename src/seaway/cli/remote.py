@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -54,12 +55,19 @@ def connect_to_follow(context: typer.Context) -> AsyncClient:
     from seaway.client.tries import Pace
 
     asked = _asked(context)
-    return AsyncClient(asked.server, profile=asked.profile, pace=Pace(ATTACHED_S))
+    once = cache(_say_that_it_waits)  # of all that is followed at a time
+    return AsyncClient(asked.server, profile=asked.profile, pace=Pace(ATTACHED_S, on_wait=once))
 
 
 def be_patient(client: Client) -> None:
-    """Wait longer for the server from here on, since it is there."""
-    client.pace = replace(client.pace, patience_s=ATTACHED_S)
+    """Wait longer for the server from here on, since it is there, and say so where it asks for patience."""
+    client.pace = replace(client.pace, patience_s=ATTACHED_S, on_wait=_say_that_it_waits)
+
+
+def _say_that_it_waits(why: str) -> None:
+    from seaway.cli.telling import note
+
+    note(f"{why}; trying again for up to {ATTACHED_S:.0f} s")
 
 
 def target(context: typer.Context) -> Target:

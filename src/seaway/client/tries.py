@@ -13,6 +13,10 @@ from seaway.client.problems import RETRIED, error_of, retry_after_s
 from seaway.domain.errors import UnavailableError
 
 
+def _pass_over(why: str) -> None:
+    """Wait without a word."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
     """How patiently calls are tried.
@@ -28,6 +32,9 @@ class Pace:
         Seconds of a clock that is never set.
     random
         Where that part comes from.
+    on_wait
+        Called with what a server says that asks for patience, each time that it says something else: that it is
+        starting, or that another leads. It is asked again by itself.
     """
 
     patience_s: float = 30.0
@@ -35,6 +42,7 @@ class Pace:
     most_s: float = 5.0
     clock: Callable[[], float] = time.monotonic
     random: Random = field(default_factory=Random)
+    on_wait: Callable[[str], None] = _pass_over
 
     def pause_s(self, failures: int) -> float:
         """Return how long to pause after so many failures in a row, from 1."""
@@ -58,6 +66,7 @@ class Tries:
         self._server = server
         self._repeatable = repeatable
         self._failures = 0
+        self._told = ""
         self._ends = pace.clock() + pace.patience_s
 
     def answered(self, response: httpx.Response) -> float | None:
@@ -67,7 +76,10 @@ class Tries:
         pause = self._pause()
         if response.headers.get("Retry-After"):
             pause = max(pause, float(retry_after_s(response)))
-        return None if self._too_late(pause) else pause
+        if self._too_late(pause):
+            return None
+        self._tell(str(error_of(response)))
+        return pause
 
     def refused(self, response: httpx.Response) -> float:
         """Return how long to wait before asking for a stream again that was refused.
@@ -99,6 +111,11 @@ class Tries:
         if not (unsent or self._repeatable) or self._too_late(pause):
             raise unreachable(self._server, error) from error
         return pause
+
+    def _tell(self, why: str) -> None:
+        if why != self._told:
+            self._told = why
+            self._pace.on_wait(why)
 
     def _pause(self) -> float:
         self._failures += 1

@@ -12,7 +12,7 @@ from seaway.cli.attach import attach
 from seaway.cli.remote import PATIENCE_S
 from seaway.client.sync import Client
 from seaway.domain.errors import UnavailableError
-from tests.unit.client.asking import JOB, SERVER, Stub, event
+from tests.unit.client.asking import JOB, SERVER, Stub, event, problem
 
 
 def client_of(stub: Stub) -> Client:
@@ -33,6 +33,16 @@ def test_a_server_that_starts_anew_is_waited_for() -> None:
     stub = Stub([httpx.Response(200, json=JOB), stream("queued"), *away, stream("queued", "running", "completed")])
     assert attach(client_of(stub), JOB) == 0
     assert stub.now_s > 4 * PATIENCE_S
+
+
+def test_it_is_said_that_a_server_asks_for_patience(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where another leads nothing comes for a while: who looks at that is told once why, beside the result."""
+    standby = problem(503, "other leads; this one waits")
+    stub = Stub([httpx.Response(200, json=JOB), standby, standby, standby, stream("queued", "completed")])
+    assert attach(client_of(stub), JOB) == 0
+    said = capsys.readouterr()
+    assert said.err == "other leads; this one waits; trying again for up to 60 s\n"
+    assert "leads" not in said.out
 
 
 def test_who_gives_up_is_told_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,7 +73,7 @@ def problem(status: int, detail: str, **more: Any) -> httpx.Response:  # noqa: A
 
 @dataclass
 class Stub:
-    """Answers requests in turn, and remembers them and all pauses.
+    """Answers requests in turn, and remembers them, all pauses, and why it was waited.
 
     Attributes
     ----------
@@ -84,6 +84,7 @@ class Stub:
     answers: list[httpx.Response | Exception | Handler]
     requests: list[httpx.Request] = field(default_factory=list)
     pauses: list[float] = field(default_factory=list)
+    waits: list[str] = field(default_factory=list)
     now_s: float = 0.0
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
@@ -102,7 +103,7 @@ class Stub:
     @property
     def pace(self) -> Pace:
         """Return a pace on this clock."""
-        return Pace(clock=lambda: self.now_s, random=Random(1))
+        return Pace(clock=lambda: self.now_s, random=Random(1), on_wait=self.waits.append)
 
 
 class Waiting:

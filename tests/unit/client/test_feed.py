@@ -75,6 +75,14 @@ def test_following_goes_on_where_a_stream_broke(ask: Asking) -> None:
     assert max(stub.pauses) == 2.0
 
 
+def test_who_follows_is_told_once_why_it_waits(ask: Asking) -> None:
+    """What a server says that asks for patience is passed on when it changes, or when it comes again after events."""
+    one, other = (problem(503, f"{name} leads; this one waits") for name in ("a", "b"))
+    stub = answering(one, one, other, other, stream(QUEUED), other, other, stream(COMPLETED))
+    ask(stub, "follow", "train")
+    assert stub.waits == [f"{name} leads; this one waits" for name in ("a", "b", "b")]
+
+
 def test_following_all_begins_with_what_comes(ask: Asking) -> None:
     """Without a job, nothing of the past is asked for, and the end of a job is not the end."""
     stub = answering(stream(COMPLETED, event(4, "queued", "other")), problem(401, "revoked"))
