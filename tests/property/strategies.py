@@ -23,6 +23,7 @@ DEVICES: tuple[Callable[[], Device], ...] = (
     gpu,
     lambda: gpu(model=L4, memory_mib=23_034, numa=1),
     lambda: gpu(model=L4, memory_mib=23_034, share_limit=2),
+    lambda: gpu(model=L4, memory_mib=23_033, share_limit=2, even_shares=True),
     lambda: gpu(core_milli=2_000, memory_mib=40_000),
     lambda: gpu(cordoned=True),
     lambda: gpu(healthy=False),

@@ -18,18 +18,21 @@ from seaway.application.views import Choice, Reason, Trial
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.errors import RejectedError
 from seaway.domain.explanation import Candidate, Explanation
-from seaway.domain.job import Demand, Job
+from seaway.domain.job import Demand, Job, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import Link
 from seaway.domain.placement import Placement
 from seaway.scheduling.columns import (
+    DEVICE_CORE,
     DEVICE_CORE_FREE,
     DEVICE_CORE_STEPS,
     DEVICE_MEMORY,
     DEVICE_MEMORY_FREE,
     DEVICE_MEMORY_STEP,
     DEVICE_OPEN,
+    DEVICE_SLOTS,
     DEVICE_SLOTS_FREE,
+    EVEN_SHARES,
     NODE_CPU_FREE,
     NODE_DEVICE_END,
     NODE_DEVICE_FIRST,
@@ -40,6 +43,7 @@ from seaway.scheduling.explain import explain, sentence
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.state import Int32, Int64
 
 KEPT = "; but what is free there is kept for a job that was first"
 
@@ -245,19 +249,41 @@ def free_slices(snapshot: Snapshot, job: Job, n: int) -> int:
     if request.gpus:
         devices = snapshot.arrays.devices[:, node[NODE_DEVICE_FIRST] : node[NODE_DEVICE_END]]
         room = np.where(devices[DEVICE_OPEN] == 1, devices[DEVICE_SLOTS_FREE], 0)
-        memory, step = devices[DEVICE_MEMORY] * np.int64(request.gpu_memory_percent) // 100, devices[DEVICE_MEMORY_STEP]
-        steps = -(-request.gpu_memory_mib // step) if request.gpu_memory_mib else memory // step
-        needed = np.maximum(steps, 1) * step
-        room = np.minimum(room, devices[DEVICE_MEMORY_FREE] // needed)
-        if request.gpu_milli:
-            steps = devices[DEVICE_CORE_STEPS]
-            cores = -(-request.gpu_milli * steps // WHOLE_DEVICE_MILLI) * WHOLE_DEVICE_MILLI // steps
-            room = np.minimum(room, devices[DEVICE_CORE_FREE] // cores)
+        for free, needed in (
+            (devices[DEVICE_MEMORY_FREE], _memory_needed(devices, request)),
+            (devices[DEVICE_CORE_FREE], _cores_needed(devices, request)),
+        ):
+            room = np.where(needed > 0, np.minimum(room, free // np.maximum(needed, 1)), room)
         bounds.append(_sets(np.maximum(room, 0), request.gpus))
     return max(0, min(bounds))
 
 
-def _sets(room: np.ndarray[tuple[int, ...], np.dtype[np.int64]], gpus: int) -> int:
+def _memory_needed(devices: Int32, request: ResourceRequest) -> Int64:
+    """Return what a slice needs of each device's memory, MiB, shape (D,)."""
+    total, step = devices[DEVICE_MEMORY].astype(np.int64), devices[DEVICE_MEMORY_STEP]
+    asked = np.where(request.gpu_memory_mib > 0, request.gpu_memory_mib, total * request.gpu_memory_percent // 100)
+    each = np.maximum(step, 1)
+    steps = -(-asked // each) if request.gpu_memory_mib else asked // each
+    return np.where(step == EVEN_SHARES, _in_even_shares(asked, total, devices), np.maximum(steps, 1) * each)
+
+
+def _cores_needed(devices: Int32, request: ResourceRequest) -> Int64:
+    """Return what a slice needs of each device's cores, thousandths, shape (D,)."""
+    steps = devices[DEVICE_CORE_STEPS].astype(np.int64)
+    asked = np.full_like(steps, request.gpu_milli)
+    whole = -(-asked * steps // WHOLE_DEVICE_MILLI) * WHOLE_DEVICE_MILLI // np.maximum(steps, 1)
+    even = _in_even_shares(asked, devices[DEVICE_CORE].astype(np.int64), devices)
+    return np.where(steps == EVEN_SHARES, even, whole)
+
+
+def _in_even_shares(asked: Int64, total: Int64, devices: Int32) -> Int64:
+    """Return what the fewest even shares of devices come to that hold what is asked; that itself if none do."""
+    shares = np.maximum(devices[DEVICE_SLOTS], 1).astype(np.int64)
+    count = np.maximum(-(-asked * shares // np.maximum(total, 1)), 1)
+    return np.where((asked > total) | (total == 0), asked, count * total // shares)
+
+
+def _sets(room: Int64, gpus: int) -> int:
     """Return how often `gpus` different devices can be drawn from devices with so much room each."""
     least, most = 0, int(room.sum()) // gpus
     while least < most:

@@ -98,6 +98,9 @@ class Device:
         step books and gets all of it.
     memory_step_mib
         MiB in the steps in which memory is given out, likewise; a share in percent is rounded down, to one at least.
+    even_shares
+        Whether it is given out in as many even shares as may be held at once, whatever is asked for: all of it where
+        that is one. A slice books as many of them as hold what it asks for, one at least; the steps count for nothing.
     reason
         Why it takes no new slices; empty while it does, and where its cluster does not say.
     """
@@ -117,6 +120,7 @@ class Device:
     mig_together: bool = False
     core_steps: int = WHOLE_DEVICE_MILLI
     memory_step_mib: int = 1
+    even_shares: bool = False
     reason: str = ""
 
     def __post_init__(self) -> None:

@@ -71,10 +71,13 @@ DEVICE_CELL: Final = 13
 DEVICE_MIG_TOGETHER: Final = 14
 """1 when no pod can say how many instances it wants of each device."""
 DEVICE_CORE_STEPS: Final = 15
-"""In how many steps the cores of an unscaled device are given out."""
+"""In how many steps the cores of an unscaled device are given out; `EVEN_SHARES` where slices are even shares."""
 DEVICE_MEMORY_STEP: Final = 16
-"""MiB in which memory is given out."""
+"""MiB in which memory is given out; `EVEN_SHARES` likewise."""
 DEVICE_ROWS: Final = 17
+
+EVEN_SHARES: Final = 0
+"""In the place of steps: a slice is one or several of `DEVICE_SLOTS` even shares of the device."""
 
 CELLS: Final = 101
 """Cells along one side of the grid of what is free on a device: 0 to 100 hundredths."""

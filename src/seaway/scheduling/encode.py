@@ -39,6 +39,7 @@ from seaway.scheduling.columns import (
     DEVICE_ROWS,
     DEVICE_SLOTS,
     DEVICE_SLOTS_FREE,
+    EVEN_SHARES,
     MIG_ROWS,
     NODE_CLUSTER,
     NODE_CPU,
@@ -150,8 +151,8 @@ def encode_device(column: Int32, device: Device, geometries: dict[tuple[MigProfi
     column[DEVICE_MOVED] = -1
     mig = device.mode is DeviceMode.MIG
     column[DEVICE_MIG_TOGETHER] = mig and device.mig_together
-    column[DEVICE_CORE_STEPS] = device.core_steps
-    column[DEVICE_MEMORY_STEP] = device.memory_step_mib
+    column[DEVICE_CORE_STEPS] = EVEN_SHARES if device.even_shares else device.core_steps
+    column[DEVICE_MEMORY_STEP] = EVEN_SHARES if device.even_shares else device.memory_step_mib
     column[DEVICE_MIG] = geometries.setdefault(smallest_first(device), len(geometries)) if mig else -1
 
 

@@ -138,6 +138,32 @@ def test_free_slices_are_counted(fields: dict[str, int], count: int) -> None:
     assert free_slices(snapshot, spec(**fields).job("x"), 0) == count
 
 
+@pytest.mark.parametrize(
+    ("shares", "fields", "count"),
+    [
+        (1, {}, 3),
+        (1, {"gpu_memory_mib": 8_192}, 3),
+        (1, {"gpu_memory_mib": 90_000}, 0),
+        (4, {"gpu_memory_mib": 8_192}, 12),
+        (4, {"gpu_memory_mib": 30_000}, 6),
+        (4, {"gpu_memory_percent": 10, "gpu_milli": 600}, 3),
+    ],
+)
+def test_free_slices_of_even_shares_are_counted(shares: int, fields: dict[str, int], count: int) -> None:
+    """A card that is given out whole takes one replica, and one in even shares as many as whole shares allow."""
+    card = {"share_limit": shares, "even_shares": True}
+    made = scene(fleet(cluster(node(gpu(**card), gpu(**card), gpu(**card)), name="alpha")))
+    snapshot = made.plane.controller.live.fleet.snapshot
+    assert free_slices(snapshot, spec(gpus=1, **fields).job("x"), 0) == count
+
+
+def test_free_slices_of_cards_of_unknown_memory_are_counted() -> None:
+    """Where only the number of cards is known, one that asks for a card gets any."""
+    made = scene(fleet(cluster(node(gpu(memory_mib=0, share_limit=1, even_shares=True)), name="alpha")))
+    snapshot = made.plane.controller.live.fleet.snapshot
+    assert free_slices(snapshot, spec(gpus=1).job("x"), 0) == 1
+
+
 def test_a_question_names_what_there_is() -> None:
     """An unknown policy, queue or tenant is turned away, as a submit would, and so is what never fits."""
     made = scene()

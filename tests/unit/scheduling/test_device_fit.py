@@ -187,6 +187,54 @@ def test_memory_is_taken_in_the_devices_steps(asked: dict[str, Any], taken: int)
     assert share.memory_mib == taken
 
 
+@pytest.mark.parametrize(
+    ("shares", "asked", "taken"),
+    [
+        (1, {}, (81_559, 1_000)),
+        (1, {"gpu_memory_mib": 8_000}, (81_559, 1_000)),
+        (1, {"gpu_memory_mib": 81_559, "gpu_milli": 300}, (81_559, 1_000)),
+        (1, {"gpu_memory_percent": 10}, (81_559, 1_000)),
+        (4, {"gpu_memory_mib": 8_000}, (20_389, 250)),
+        (4, {"gpu_memory_mib": 20_389}, (20_389, 250)),
+        (4, {"gpu_memory_mib": 20_390, "gpu_milli": 251}, (40_779, 500)),
+        (4, {"gpu_memory_percent": 30}, (40_779, 250)),
+        (4, {}, (81_559, 1_000)),
+    ],
+)
+def test_even_shares_are_not_cut(shares: int, asked: dict[str, Any], taken: tuple[int, int]) -> None:
+    """A slice of such a device books the shares that hold what it asks for, and one at least, of its cores, too.
+
+    That is what others' pods hold of it: where there is one share, all of it.
+    """
+    card = gpu(memory_mib=81_559, share_limit=shares, even_shares=True)
+    [share] = slices(snapshot_of(node(card)), job(gpus=1, **asked))
+    assert (share.memory_mib, share.core_milli) == taken
+
+
+def test_even_shares_all_have_a_holder() -> None:
+    """As many jobs fit as there are shares, to the last MiB's remainder, and one more does not."""
+    small = job(gpus=1, gpu_memory_mib=8_000)
+    card = gpu(memory_mib=81_559, share_limit=4, even_shares=True)
+    assert refusal(card, small, small, small, small) == FITS
+    assert refusal(card, small, small, small, small, small) == "no slot left on one GPU"
+
+
+@pytest.mark.parametrize("shares", [1, 4])
+def test_more_than_even_shares_come_to_is_refused(shares: int) -> None:
+    """More memory than a device has is refused as memory, more cores than an instance has as cores."""
+    card = gpu(memory_mib=9_856, core_milli=142, share_limit=shares, even_shares=True)
+    assert refusal(card, job(gpus=1, gpu_memory_mib=9_857)) == MEMORY
+    assert refusal(card, job(gpus=1, gpu_memory_mib=9_856, gpu_milli=143)) == CORES
+    assert refusal(card, job(gpus=1, gpu_memory_mib=9_856, gpu_milli=142)) == FITS
+
+
+def test_device_of_unknown_memory_is_given_out_whole() -> None:
+    """Where only the number of devices is known, a job that asks for no memory gets one, and others are refused."""
+    card = gpu(memory_mib=0, share_limit=1, even_shares=True)
+    assert refusal(card, job(gpus=1)) == FITS
+    assert refusal(card, job(gpus=1, gpu_memory_mib=1)) == MEMORY
+
+
 def test_all_cores_need_an_idle_device() -> None:
     """A job for all cores is refused where another container holds a slice, even one without cores."""
     coreless = job(gpus=1, gpu_memory_mib=1)

@@ -67,6 +67,7 @@ def devices(draw: st.DrawFn) -> Device:
         return mig_gpu(**figures, memory_mib=memory, mig_profiles=profiles)
     cores = draw(st.sampled_from([1_000, 1_000, 1_000, 2_000, 500, 0]))
     figures["memory_step_mib"] = draw(st.sampled_from([1, 1, 50]))
+    figures["even_shares"] = draw(OFTEN)
     return gpu(**figures, memory_mib=draw(st.sampled_from(MEMORIES)), core_milli=cores)
 
 

@@ -71,17 +71,27 @@ class Slice:
         return cls(asked.gpu_memory_mib, percent, min(cores, 1_000))
 
     def memory_on(self, device: Device) -> int:
-        """MiB that the slice takes of a device, in its steps (rule 10)."""
+        """MiB that the slice takes of a device, in its steps or shares (rule 10)."""
         step = device.memory_step_mib
+        if device.even_shares:
+            return in_shares(self.memory_mib or device.memory_mib * self.percent // 100, device.memory_mib, device)
         if self.memory_mib:
             return math.ceil(self.memory_mib / step) * step
         share = device.memory_mib * self.percent // 100
         return share if step == 1 else max(step, share - share % step)
 
     def cores_on(self, device: Device) -> int:
-        """Thousandths that the slice takes of a device, whose steps are not cut (rule 9)."""
+        """Thousandths that the slice takes of a device, whose steps and shares are not cut (rule 9)."""
+        if device.even_shares:
+            return in_shares(self.cores, device.core_milli, device)
         steps = next(count for count in range(device.core_steps + 1) if count * 1_000 >= self.cores * device.core_steps)
         return steps * 1_000 // device.core_steps
+
+
+def in_shares(asked: int, total: int, device: Device) -> int:
+    """Try one share after the other for the first that holds what is asked; that itself where none does."""
+    amounts = [total * count // device.share_limit for count in range(1, device.share_limit + 1)]
+    return next((amount for amount in amounts if amount >= asked), asked)
 
 
 def card_takes(card: Card, demand: Demand) -> DeviceSlice | None:

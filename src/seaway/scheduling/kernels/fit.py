@@ -29,6 +29,7 @@ from seaway.scheduling.columns import (
     DEVICE_OPEN,
     DEVICE_SLOTS,
     DEVICE_SLOTS_FREE,
+    EVEN_SHARES,
     MIG_CORE,
     MIG_FROM_TOP,
     MIG_MEMORY,
@@ -53,23 +54,39 @@ NO_NUMA = -1
 
 
 @compiled
+def in_even_shares(asked: int, total: int, shares: int) -> int:
+    """Return what the fewest of `shares` even shares of `total` come to that hold `asked`; that itself if none do."""
+    if asked > total or total == 0:
+        return asked
+    shares = max(shares, 1)
+    return max(-(-asked * shares // total), 1) * total // shares
+
+
+@compiled
 def memory_needed(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> int:
-    """Memory that demand `k` needs of device `d`, MiB, in the device's steps (rule 10)."""
+    """Memory that demand `k` needs of device `d`, MiB, in the device's steps or shares (rule 10)."""
     memory = demands.amounts[k, DEMAND_GPU_MEMORY]
     step = fleet.devices[DEVICE_MEMORY_STEP, d]
+    if memory > 0 and step == 1:
+        return memory
+    total = fleet.devices[DEVICE_MEMORY, d]
+    share = total * demands.amounts[k, DEMAND_GPU_PERCENT] // WHOLE_PERCENT
+    if step == EVEN_SHARES:
+        return in_even_shares(memory if memory > 0 else share, total, fleet.devices[DEVICE_SLOTS, d])
     if memory > 0:
-        return memory if step == 1 else -(-memory // step) * step
-    share = fleet.devices[DEVICE_MEMORY, d] * demands.amounts[k, DEMAND_GPU_PERCENT] // WHOLE_PERCENT
+        return -(-memory // step) * step
     return share if step == 1 else max(share // step, 1) * step
 
 
 @compiled
 def core_needed(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> int:
-    """Cores that demand `k` needs of device `d`, thousandths, rounded up to the device's steps (rule 9)."""
+    """Cores that demand `k` needs of device `d`, thousandths, rounded up to the device's steps or shares (rule 9)."""
     core = demands.amounts[k, DEMAND_GPU_CORE]
     steps = fleet.devices[DEVICE_CORE_STEPS, d]
     if steps == WHOLE_MILLI:
         return core
+    if steps == EVEN_SHARES:
+        return in_even_shares(core, fleet.devices[DEVICE_CORE, d], fleet.devices[DEVICE_SLOTS, d])
     return -(-core * steps // WHOLE_MILLI) * WHOLE_MILLI // steps
 
 

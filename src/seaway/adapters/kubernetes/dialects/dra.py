@@ -119,6 +119,7 @@ def _add_whole(each: Listed, findings: Findings) -> None:
         healthy=not each.taints,
         reason=each.taints,
         core_steps=core_steps(100, CoreUnit.PERCENT) if each.device.allow_multiple_allocations else WHOLE_DEVICE_MILLI,
+        even_shares=not each.device.allow_multiple_allocations,
     )
     _keep(each, device, {each.device.name: Part()}, findings)
 

@@ -161,6 +161,7 @@ def _add(kind: _Kind, number: int, reason: str, findings: Findings) -> None:
         healthy=not reason,
         mode=mode,
         mig_profiles=profiles,
+        even_shares=mode is not DeviceMode.MIG,
         reason=reason,
     )
     terms = Terms(Dialect.NVIDIA_PLUGIN, "NVIDIA", kind.resource, isolated=kind.replicas == 1 or kind.mps)

@@ -34,8 +34,8 @@ def test_a_card_is_a_device() -> None:
     """One claim has all of it."""
     view = read(resource_slice([card(0, A), card(1, B)]))
     assert view.node.devices == (
-        Device(A, 0, A100, 40960, share_limit=1),
-        Device(B, 1, A100, 40960, share_limit=1),
+        Device(A, 0, A100, 40960, share_limit=1, even_shares=True),
+        Device(B, 1, A100, 40960, share_limit=1, even_shares=True),
     )
     assert [access.terms.dialect for access in view.accesses] == [Dialect.DRA, Dialect.DRA]
 
@@ -99,7 +99,7 @@ def test_instances_that_are_there_for_good_are_devices() -> None:
     profile = MigProfile("1g.5gb", 4864, 142, 1, 1, (0,))
     assert view.node.devices == (
         Device("MIG-1", 0, A100, 4864, core_milli=142, share_limit=1, mode=DeviceMode.MIG, mig_profiles=(profile,)),
-        Device(B, 1, A100, 40960, share_limit=1),
+        Device(B, 1, A100, 40960, share_limit=1, even_shares=True),
     )
 
 
