@@ -15,11 +15,16 @@ MILLI_PER_PERCENT_POINT = 10
 
 
 class DeviceMode(Enum):
-    """How a device is shared out; the values are HAMi's own words."""
+    """How a device is shared out; the values are HAMi's own words, where it has one."""
 
     HAMI_CORE = "hami-core"
+    """Each slice is held to its memory and cores, by HAMi's library or another vGPU layer."""
     MIG = "mig"
     MPS = "mps"
+    WHOLE = "whole"
+    """It is not: one pod has all of it."""
+    SHARED = "shared"
+    """Pods take turns, and nobody holds them to a share."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ from seaway.wire.message import Incoming
 MOST_GPUS = 1024
 """Devices that one replica may ask for; no node has more."""
 
-Mode = Literal["hami-core", "mig", "mps"]
-Modes = Annotated[list[Mode], Field(max_length=3), BeforeValidator(several, json_schema_input_type=Mode | list[Mode])]
+Mode = Literal["hami-core", "mig", "mps", "whole", "shared"]
+Modes = Annotated[list[Mode], Field(max_length=5), BeforeValidator(several, json_schema_input_type=Mode | list[Mode])]
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
@@ -61,7 +61,7 @@ class ResourcesIn(Incoming):
     gpu_avoid_uuids: References = no_entries()
     """Devices that will not do."""
     gpu_mode: Modes = no_entries()
-    """Ways of sharing that will do; any when left out."""
+    """Ways of sharing that will do; any when left out. ``whole`` is none, ``shared`` by turns and unbounded."""
     same_numa: bool = False
     """Whether all devices have to hang on one NUMA node."""
     exclusive: bool = False

@@ -53,6 +53,13 @@ def test_a_list_may_be_written_as_its_one_text() -> None:
     )
 
 
+@pytest.mark.parametrize("mode", DeviceMode)
+def test_every_way_of_sharing_may_be_asked_for(mode: DeviceMode) -> None:
+    """What devices show as their mode is a word for jobs, too."""
+    spec = read_value(JobIn, {"name": "a", "resources": {"gpus": 1, "gpu_mode": mode.value}}).spec()
+    assert spec.demand.devices.modes == {mode}
+
+
 def test_rules_for_nodes_are_carried_over() -> None:
     """Labels, taints, clusters, regions and hardware reach the scheduler as written."""
     spec = read_value(
@@ -126,7 +133,7 @@ BAD: list[tuple[object, str, str]] = [
     ({"name": "a", "resources": {"gpus": 1, "gpu_memory": "101%"}}, "resources.gpu_memory", "100%"),
     ({"name": "a", "resources": {"gpus": 1, "gpu_memory": 0}}, "resources.gpu_memory", "leave gpu_memory out"),
     ({"name": "a", "resources": {"gpus": 1, "gpu_cores": 30}}, "resources.gpu_cores", "30% perhaps"),
-    ({"name": "a", "resources": {"gpu_mode": "mag"}}, "resources.gpu_mode[0]", "'hami-core', 'mig' or 'mps'"),
+    ({"name": "a", "resources": {"gpu_mode": "mag"}}, "resources.gpu_mode[0]", "'mps', 'whole' or 'shared'"),
     ({"name": "a", "resources": {"gpu_model": [5]}}, "resources.gpu_model[0]", "text"),
     ({"name": "a", "resources": {"gpu_uuids": ["a"] * 257}}, "resources.gpu_uuids", "256"),
     ({"name": "a", "network": {"max_latency": 20}}, "network.max_latency", "with its unit"),

@@ -109,17 +109,20 @@ def _guarded(add: Callable[[Listed, Findings], None], each: Listed, findings: Fi
 
 def _add_whole(each: Listed, findings: Findings) -> None:
     minor = each.number("minor")
+    several = each.device.allow_multiple_allocations
+    shared = DeviceMode.HAMI_CORE if each.driver == HAMI_DRIVER else DeviceMode.SHARED
     device = Device(
         named(each.text("uuid"), "uuid"),
         minor if minor is not None and 0 <= minor < MOST_CARDS else _index(each) or 0,
         nvidia_model(each.text("productName")),
         each.memory_mib(),
-        share_limit=MOST_SHARES if each.device.allow_multiple_allocations else 1,
+        share_limit=MOST_SHARES if several else 1,
         numa=_numa(each),
         healthy=not each.taints,
         reason=each.taints,
-        core_steps=core_steps(100, CoreUnit.PERCENT) if each.device.allow_multiple_allocations else WHOLE_DEVICE_MILLI,
-        even_shares=not each.device.allow_multiple_allocations,
+        mode=shared if several else DeviceMode.WHOLE,
+        core_steps=core_steps(100, CoreUnit.PERCENT) if several else WHOLE_DEVICE_MILLI,
+        even_shares=not several,
     )
     _keep(each, device, {each.device.name: Part()}, findings)
 

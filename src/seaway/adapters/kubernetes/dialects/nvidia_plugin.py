@@ -143,7 +143,7 @@ def _checked(kind: _Kind, total: int, findings: Findings) -> _Kind:
 def _add(kind: _Kind, number: int, reason: str, findings: Findings) -> None:
     uuid = findings.own(f"mig-{kind.profile}-{number}" if kind.profile else f"gpu-{number}")
     core_milli = WHOLE_DEVICE_MILLI
-    mode = DeviceMode.MPS if kind.mps else DeviceMode.HAMI_CORE
+    mode = DeviceMode.MPS if kind.mps else DeviceMode.SHARED if kind.replicas > 1 else DeviceMode.WHOLE
     profiles: tuple[MigProfile, ...] = ()
     slices = profile_slices(kind.profile)
     if kind.profile:

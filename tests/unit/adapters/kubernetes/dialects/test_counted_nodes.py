@@ -27,8 +27,8 @@ def test_whole_cards_get_ids_of_cluster_node_and_number() -> None:
     """Stable, and unique in the fleet; one pod has a card."""
     view = read_node("alpha", node(allocatable={GPU: "2"}, labels=LABELS))
     assert view.node.devices == (
-        Device("alpha/n1/gpu-0", 0, A100, 81920, share_limit=1, even_shares=True),
-        Device("alpha/n1/gpu-1", 1, A100, 81920, share_limit=1, even_shares=True),
+        Device("alpha/n1/gpu-0", 0, A100, 81920, share_limit=1, mode=DeviceMode.WHOLE, even_shares=True),
+        Device("alpha/n1/gpu-1", 1, A100, 81920, share_limit=1, mode=DeviceMode.WHOLE, even_shares=True),
     )
     assert {access.terms.dialect for access in view.accesses} == {Dialect.NVIDIA_PLUGIN}
     assert view.troubles == ()
@@ -41,7 +41,7 @@ def test_time_slicing_makes_shares_without_a_bound_on_memory(resource: str) -> N
     labels = {**LABELS, "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-SHARED", "nvidia.com/gpu.replicas": "4"}
     view = read_node("alpha", node(allocatable={resource: "8"}, labels=labels))
     assert [(device.model, device.share_limit) for device in view.node.devices] == [(A100, 4), (A100, 4)]
-    assert all(device.even_shares for device in view.node.devices)
+    assert {(device.even_shares, device.mode) for device in view.node.devices} == {(True, DeviceMode.SHARED)}
     assert not view.accesses[0].terms.isolated
     assert view.accesses[0].terms.count == resource
 

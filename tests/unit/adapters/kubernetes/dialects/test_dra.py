@@ -34,8 +34,8 @@ def test_a_card_is_a_device() -> None:
     """One claim has all of it."""
     view = read(resource_slice([card(0, A), card(1, B)]))
     assert view.node.devices == (
-        Device(A, 0, A100, 40960, share_limit=1, even_shares=True),
-        Device(B, 1, A100, 40960, share_limit=1, even_shares=True),
+        Device(A, 0, A100, 40960, share_limit=1, mode=DeviceMode.WHOLE, even_shares=True),
+        Device(B, 1, A100, 40960, share_limit=1, mode=DeviceMode.WHOLE, even_shares=True),
     )
     assert [access.terms.dialect for access in view.accesses] == [Dialect.DRA, Dialect.DRA]
 
@@ -99,7 +99,7 @@ def test_instances_that_are_there_for_good_are_devices() -> None:
     profile = MigProfile("1g.5gb", 4864, 142, 1, 1, (0,))
     assert view.node.devices == (
         Device("MIG-1", 0, A100, 4864, core_milli=142, share_limit=1, mode=DeviceMode.MIG, mig_profiles=(profile,)),
-        Device(B, 1, A100, 40960, share_limit=1, even_shares=True),
+        Device(B, 1, A100, 40960, share_limit=1, mode=DeviceMode.WHOLE, even_shares=True),
     )
 
 
@@ -158,6 +158,21 @@ def test_hamis_driver_shares_cards() -> None:
     broken = read_claim(claim([odd]), view)
     assert [each.memory_mib for each in broken.held] == [40960]
     assert [trouble.kind for trouble in broken.troubles] == [TroubleKind.BROKEN]
+
+
+def test_a_card_that_claims_share_without_hamis_driver_is_shared_by_turns() -> None:
+    """Nobody holds them to a share of it; HAMi's driver does, and a card for one claim is whole."""
+    both = {"allowMultipleAllocations": True}
+    [shared], [ours], [whole] = (
+        read(given).node.devices
+        for given in (
+            resource_slice([card(0, A) | both]),
+            resource_slice([shared_card()], HAMI),
+            resource_slice([shared_card() | {"allowMultipleAllocations": False}], HAMI),
+        )
+    )
+    assert (shared.mode, ours.mode, whole.mode) == (DeviceMode.SHARED, DeviceMode.HAMI_CORE, DeviceMode.WHOLE)
+    assert (shared.even_shares, ours.even_shares, whole.even_shares) == (False, False, True)
 
 
 def test_claims_for_administration_hold_nothing() -> None:

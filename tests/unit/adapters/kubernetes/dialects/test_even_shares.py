@@ -10,6 +10,7 @@ from seaway.adapters.kubernetes.dialects.nodes import read_node
 from seaway.adapters.kubernetes.dialects.pods import read_pod
 from seaway.adapters.kubernetes.dialects.settle import settle
 from seaway.adapters.kubernetes.dialects.views import NodeView
+from seaway.domain.device import DeviceMode
 from seaway.domain.placement import DeviceSlice
 from seaway.scheduling.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, job
@@ -69,6 +70,21 @@ def test_who_asks_for_more_than_a_card_is_refused_for_memory() -> None:
     """A card that is given out whole has no more than its memory."""
     asked = job(gpus=1, gpu_memory_mib=90_000)
     assert refusals(snapshot(counted("nvidia.com/gpu")), asked) == ["not enough free GPU memory on one device"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "mode"),
+    [
+        ({}, "whole"),
+        ({"gpu.replicas": "4"}, "shared"),
+        ({"gpu.replicas": "4", "gpu.sharing-strategy": "mps"}, "mps"),
+    ],
+)
+def test_jobs_choose_by_how_a_card_is_shared_out(labels: dict[str, str], mode: str) -> None:
+    """A job for one way of sharing goes to cards of that alone: what wants HAMi's bounds goes to none of these."""
+    there = snapshot(counted("nvidia.com/gpu", **labels))
+    refused = {way for way in DeviceMode if refusals(there, job(gpus=1, modes={way}, **SMALL)) != [""]}
+    assert set(DeviceMode) - refused == {DeviceMode(mode)}
 
 
 def test_a_card_whose_size_nobody_says_goes_to_whoever_asks_for_none() -> None:
