@@ -1,51 +1,20 @@
-"""Real servers, by the kubeconfigs that SEAWAY_TEST_KARMADA and SEAWAY_TEST_MEMBERS name, and clients for them."""
+"""What tests on real servers need: ways to them that can be blocked, and patience."""
 
 from __future__ import annotations
 
-import base64
-import os
 import socket
-import ssl
-import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
-from uuid import uuid4
 
 import httpx
 import yaml
 
 T = TypeVar("T")
-KARMADA = "SEAWAY_TEST_KARMADA"
-MEMBERS = "SEAWAY_TEST_MEMBERS"
 LONGEST_S = 60.0
-
-
-def kubeconfigs(variable: str) -> list[Path]:
-    """Return the kubeconfigs that a variable names, with colons between."""
-    return [Path(one) for one in os.environ.get(variable, "").split(":") if one]
-
-
-def connect(kubeconfig: Path) -> httpx.Client:
-    """Return a client of the current context of a kubeconfig."""
-    config: dict[str, Any] = yaml.safe_load(kubeconfig.read_text())
-    contexts = {one["name"]: one["context"] for one in config["contexts"]}
-    context = contexts[config["current-context"]]
-    cluster = next(one["cluster"] for one in config["clusters"] if one["name"] == context["cluster"])
-    user = next(one["user"] for one in config["users"] if one["name"] == context["user"])
-    headers = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}
-    trusting = ssl.create_default_context()
-    if "certificate-authority-data" in cluster:
-        trusting = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
-    if "client-certificate-data" in user:
-        with tempfile.TemporaryDirectory() as folder:
-            for name in ("client-certificate-data", "client-key-data"):
-                (Path(folder) / name).write_bytes(base64.b64decode(user[name]))
-            trusting.load_cert_chain(Path(folder) / "client-certificate-data", Path(folder) / "client-key-data")
-    return httpx.Client(base_url=cluster["server"], headers=headers, verify=trusting, timeout=30)
 
 
 class Relay:
@@ -91,11 +60,6 @@ class Relay:
                 self._free.wait()
                 there.sendall(said)
             there.shutdown(socket.SHUT_RDWR)
-
-
-def new_name(prefix: str = "seaway-test") -> str:
-    """Return a name that nothing has."""
-    return f"{prefix}-{uuid4().hex[:8]}"
 
 
 def eventually(look: Callable[[], T | None], what: str) -> T:

@@ -23,7 +23,8 @@ from seaway.adapters.kubernetes.karmada import KarmadaBackends
 from seaway.adapters.kubernetes.wishes import Wishes
 from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendSuite, BackendUnderTest
-from tests.conformance.real_servers import KARMADA, MEMBERS, Relay, connect, eventually, kubeconfigs, new_name
+from seaway.testing.kubernetes.real import KARMADA, MEMBERS, connect, kubeconfigs, new_name
+from tests.conformance.real_servers import Relay, eventually
 from tests.conformance.test_kubernetes_backends import gpu_node
 
 MERGE = {"content-type": "application/merge-patch+json"}

@@ -13,8 +13,9 @@ import httpx
 import pytest
 
 from seaway.testing.kubernetes import ApiServer, KarmadaWorld
+from seaway.testing.kubernetes.real import KARMADA, connect, kubeconfigs, new_name
 from seaway.testing.kubernetes.server import CONTROLLERS
-from tests.conformance.real_servers import KARMADA, connect, eventually, kubeconfigs, new_name
+from tests.conformance.real_servers import eventually
 
 Json = dict[str, Any]
 MERGE = {"content-type": "application/merge-patch+json"}

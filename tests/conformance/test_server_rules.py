@@ -14,8 +14,9 @@ import httpx
 import pytest
 
 from seaway.testing.kubernetes import ApiServer
+from seaway.testing.kubernetes.real import MEMBERS, connect, kubeconfigs, new_name
 from seaway.testing.kubernetes.server import CONTROLLERS
-from tests.conformance.real_servers import MEMBERS, connect, eventually, kubeconfigs, new_name
+from tests.conformance.real_servers import eventually
 
 Json = dict[str, Any]
 MERGE = {"content-type": "application/merge-patch+json"}
@@ -326,6 +327,137 @@ def test_specs_are_checked(api: httpx.Client, deployments: str, space: str) -> N
     made(api.post(jobs, json=job(suspend=False)))
     template = {"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 5}}}}
     assert "spec.template" in fields(api.patch(f"{jobs}/train", json=template, headers=MERGE))
+
+
+LONG = "x" * 64
+
+
+@pytest.mark.parametrize(
+    ("part", "texts"),
+    [
+        ("labels", {"a": "a b!"}),
+        ("labels", {"a": LONG}),
+        ("labels", {"a": "-a"}),
+        ("labels", {"x y/a": "a"}),
+        ("labels", {"X.io/a": "a"}),
+        ("labels", {"a/b/c": "a"}),
+        ("labels", {"x.io/": "a"}),
+        ("labels", {LONG: "a"}),
+        ("annotations", {"x y": "a"}),
+        ("annotations", {"a": "x" * 262_144}),
+    ],
+    ids=lambda given: given if isinstance(given, str) else next(iter(given.items()))[0][:9] or None,
+)
+def test_labels_and_annotations_are_checked(
+    api: httpx.Client, maps: str, deployments: str, part: str, texts: Json
+) -> None:
+    """Names have a domain and 63 characters, labels 63 characters of a few kinds, annotations 256 KiB together: 422."""
+    body = config_map()
+    body["metadata"][part] = texts
+    assert f"metadata.{part}: " in refused(api.post(maps, json=body), 422, "Invalid")
+    applied = {**body, "apiVersion": "v1", "kind": "ConfigMap"}
+    refused(api.patch(f"{maps}/a", params={"fieldManager": "m"}, json=applied, headers=APPLY), 422, "Invalid")
+    made(api.post(maps, json=config_map()))
+    refused(api.patch(f"{maps}/a", json={"metadata": {part: texts}}, headers=MERGE), 422, "Invalid")
+    body = deployment()
+    body["spec"]["template"]["metadata"][part] = {"app": "web", **texts}
+    body["spec"]["template"]["metadata"]["labels"] = {"app": "web", **(texts if part == "labels" else {})}
+    assert f"spec.template.{part}: " in refused(api.post(deployments, json=body), 422, "Invalid")
+
+
+def test_labels_and_annotations_may_be_what_they_may_be(api: httpx.Client, maps: str) -> None:
+    """63 characters, capitals, dots and underscores, nothing at all; annotations of any text up to 256 KiB."""
+    body = config_map("a", {"x.io/A_b.c-1": "A_b.c-1", "b": "", "c": LONG[1:], f"x.io/{LONG[1:]}": "1"})
+    body["metadata"]["annotations"] = {"A/b": "any text: {}", "c": "x" * (262_144 - 17)}
+    made(api.post(maps, json=body))
+    body["metadata"]["annotations"]["c"] += "xx"
+    refused(api.put(f"{maps}/a", json=body), 422, "Invalid")
+
+
+def test_what_is_too_large_is_refused(api: httpx.Client, maps: str) -> None:
+    """A request of more than 3 MiB gets 413, a ConfigMap of more than 1 MiB 422."""
+    refused(api.post(maps, json=config_map(b="x" * 3 * 1024 * 1024)), 413, "RequestEntityTooLarge")
+    refused(api.post(maps, json=config_map(b="x" * (1024 * 1024 + 1))), 422, "Invalid")
+    made(api.post(maps, json=config_map(b="x" * 1024 * 1024)))
+
+
+def test_fields_that_nobody_knows(api: httpx.Client, space: str) -> None:
+    """They are dropped with a warning, refused where that is asked for, and always refused where they are applied."""
+    jobs = f"/apis/batch/v1{space}/jobs"
+    body = job(noSuchField=1)
+    body["spec"]["template"]["spec"]["containers"][0]["imag"] = "x"
+    answer = api.post(jobs, json=body)
+    assert "noSuchField" not in made(answer)["spec"]
+    for unknown in ("spec.noSuchField", "spec.template.spec.containers[0].imag"):
+        assert f'unknown field \\"{unknown}\\"' in answer.headers["warning"]
+    strict = api.post(jobs, params={"fieldValidation": "Strict"}, json={**body, "metadata": {"name": "b"}})
+    assert "strict decoding error: unknown field" in refused(strict, 400, "BadRequest")
+    applied = {**body, "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "c"}}
+    answer = api.patch(f"{jobs}/c", params={"fieldManager": "m"}, json=applied, headers=APPLY)
+    assert ".spec.noSuchField: field not declared in schema" in refused(answer, 500, "")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("nodeSelector", [1]), ("nodeSelector", {"a": 1}), ("containers", {"a": "b"})],
+)
+def test_what_is_of_another_type_cannot_be_read(api: httpx.Client, space: str, field: str, value: object) -> None:
+    """A list in the place of a map, a number in that of a text, get 400."""
+    body = job()
+    body["spec"]["template"]["spec"][field] = value
+    refused(api.post(f"/apis/batch/v1{space}/jobs", json=body), 400, "BadRequest")
+
+
+@pytest.mark.parametrize("quantity", ["words", "1 Gi", "1Gb", "", "1.2.3"])
+def test_quantities_are_read(api: httpx.Client, space: str, quantity: str) -> None:
+    """What is no quantity gets 400, and 500 where it is applied; what is less than nothing 422."""
+    jobs = f"/apis/batch/v1{space}/jobs"
+    body = {**job(), "apiVersion": "batch/v1", "kind": "Job"}
+    container = body["spec"]["template"]["spec"]["containers"][0]
+    container["resources"] = {"limits": {"cpu": quantity}}
+    refused(api.post(jobs, json=body), 400, "BadRequest")
+    applied = refused(api.patch(f"{jobs}/train", params={"fieldManager": "m"}, json=body, headers=APPLY), 500, "")
+    assert "failed to convert new object" in applied
+    container["resources"] = {"limits": {"cpu": "-1"}}
+    refused(api.post(jobs, json=body), 422, "Invalid")
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"name": "Main_1"}, "name"),
+        ({"name": LONG}, "name"),
+        ({"ports": [{"containerPort": 99_999}]}, "ports[0].containerPort"),
+        ({"ports": [{"name": "a"}]}, "ports[0].containerPort"),
+        ({"env": [{"value": "x"}]}, "env[0].name"),
+        ({"env": [{"name": "a=b"}]}, "env[0].name"),
+    ],
+)
+def test_containers_are_checked(api: httpx.Client, space: str, change: Json, field: str) -> None:
+    """Names of containers are labels of DNS, ports have numbers, variables names: 422 by the field."""
+    body = job()
+    body["spec"]["template"]["spec"]["containers"][0] |= change
+    said = refused(api.post(f"/apis/batch/v1{space}/jobs", json=body), 422, "Invalid")
+    assert f"spec.template.spec.containers[0].{field}: " in said
+
+
+def test_names_of_jobs_are_short_enough_for_their_pods(api: httpx.Client, space: str) -> None:
+    """A Job's name is a label of its pods, an Indexed Job's with the index their host's name: 63 characters in all."""
+    jobs = f"/apis/batch/v1{space}/jobs"
+    refused(api.post(jobs, json=job(LONG)), 422, "Invalid")
+    made(api.post(jobs, json=job("x" * 63, suspend=True)))
+    indexed = {"completionMode": "Indexed", "completions": 11, "suspend": True}
+    refused(api.post(jobs, json=job("y" * 61, **indexed)), 422, "Invalid")
+    made(api.post(jobs, json=job("y" * 60, **indexed)))
+
+
+@pytest.mark.parametrize("label", ["job-name", "batch.kubernetes.io/job-name", "controller-uid"])
+def test_pods_of_jobs_cannot_be_anothers(api: httpx.Client, space: str, label: str) -> None:
+    """A template whose labels say another Job than this gets 422."""
+    body = job()
+    body["spec"]["template"]["metadata"] = {"labels": {label: "other"}}
+    said = refused(api.post(f"/apis/batch/v1{space}/jobs", json=body), 422, "Invalid")
+    assert f"spec.template.metadata.labels[{label}]: " in said
 
 
 def test_extended_resources_are_limits_and_requests_alike(api: httpx.Client, pods: str) -> None:

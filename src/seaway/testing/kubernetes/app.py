@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 
+from seaway.testing.kubernetes.declared import drop_unknown
 from seaway.testing.kubernetes.exchange import JSON_TYPE, Answer, Request
 from seaway.testing.kubernetes.failures import (
     FailureError,
@@ -22,9 +23,10 @@ from seaway.testing.kubernetes.failures import (
 from seaway.testing.kubernetes.faults import DropError, FaultList
 from seaway.testing.kubernetes.kinds import Json, Kind, Kinds
 from seaway.testing.kubernetes.listing import Lister, Selection
-from seaway.testing.kubernetes.options import PATCHES, DeleteOptions
+from seaway.testing.kubernetes.options import APPLY_PATCH, PATCHES, DeleteOptions
 from seaway.testing.kubernetes.parts import Parts
 from seaway.testing.kubernetes.store import Store, Stored
+from seaway.testing.kubernetes.syntax import MOST_BODY, UnreadableError
 from seaway.testing.kubernetes.verbs import Verbs
 from seaway.testing.kubernetes.watching import CutError, Watches
 
@@ -113,7 +115,7 @@ class Application:
             await _hang_up(scope, receive)
             return
         if isinstance(answer.body, bytes):
-            await _send(send, answer.body, answer.code, answer.type, {})
+            await _send(send, answer.body, answer.code, answer.type, answer.headers)
         else:
             await _stream(scope, receive, send, answer)
 
@@ -133,6 +135,10 @@ class Application:
                 return answer
         try:
             return await self.answer(request)
+        except UnreadableError as error:
+            if request.media_type != APPLY_PATCH:
+                raise bad_request(str(error)) from error
+            raise FailureError(500, "", f"failed to convert new object to proper version: {error}") from error
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             if request.method == "GET":
                 raise
@@ -208,8 +214,10 @@ class Application:
             case "GET":
                 return Answer(self._lister.answer(kind, namespace, request.query))
             case "POST":
-                made = self._verbs.create(kind, namespace, _named(kind, request), request.write_options())
-                return Answer(made.encode(), 201)
+                body = _named(kind, request)
+                warned = _known(kind, body, request)
+                made = self._verbs.create(kind, namespace, body, request.write_options())
+                return Answer(made.encode(), 201, headers=warned)
             case "DELETE":
                 return self._delete_all(target, request)
         raise not_supported(request.method)
@@ -242,16 +250,16 @@ class Application:
             case "PUT":
                 there = self._store.find(kind, namespace, name) is not None
                 body, options = _named(kind, request), request.write_options()
-                return Answer(
-                    self._verbs.update(kind, namespace, name, body, part, options).encode(), 200 if there else 201
-                )
+                warned = _known(kind, body, request)
+                updated = self._verbs.update(kind, namespace, name, body, part, options)
+                return Answer(updated.encode(), 200 if there else 201, headers=warned)
             case "PATCH":
                 if request.media_type not in PATCHES:
                     raise unsupported_media_type(request.media_type, PATCHES)
-                patched, created = self._verbs.patch(
-                    kind, namespace, name, request.media_type, request.document(), part, request.write_options()
-                )
-                return Answer(patched.encode(), 201 if created else 200)
+                change, options = request.document(), request.write_options()
+                warned = _known(kind, change, request) if isinstance(change, dict) else {}
+                patched, created = self._verbs.patch(kind, namespace, name, request.media_type, change, part, options)
+                return Answer(patched.encode(), 201 if created else 200, headers=warned)
             case "DELETE" if not part:
                 last, gone = self._verbs.delete(kind, namespace, name, _delete_options(request))
                 return Answer(_deleted(last) if gone else last.encode())
@@ -269,6 +277,24 @@ def _named(kind: Kind, request: Request) -> Json:
             f"the object provided is unrecognized (must be of type {kind.kind}): Object '{name}' is missing in '{text}'"
         )
     return body
+
+
+def _known(kind: Kind, body: Json, request: Request) -> dict[str, str]:
+    """Take out what servers do not know, and return the headers that say so; refuse it where that is asked for."""
+    unknown = drop_unknown(kind, body)
+    if not unknown:
+        return {}
+    if request.media_type == APPLY_PATCH:
+        meta = body.get("metadata") or {}
+        said = "\n".join(f".{each}: field not declared in schema" for each in unknown)
+        what = f"{meta.get('namespace', '')}/{meta.get('name')}; {kind.api_version}, Kind={kind.kind}"
+        raise FailureError(500, "", f"failed to create typed patch object ({what}): {said}")
+    listed = [f'unknown field "{each}"' for each in unknown]
+    if request.query.get("fieldValidation") == "Strict":
+        raise bad_request(f"strict decoding error: {', '.join(listed)}")
+    if request.query.get("fieldValidation") == "Ignore":
+        return {}
+    return {"Warning": ", ".join(f'299 - "{each}"' for each in (one.replace('"', '\\"') for one in listed))}
 
 
 def _deleted(last: Stored) -> bytes:
@@ -304,12 +330,17 @@ def _delete_options(request: Request) -> DeleteOptions:
 
 
 async def _body(receive: Receive) -> bytes:
-    pieces = []
+    pieces: list[bytes] = []
+    size = 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise DropError
         pieces.append(message.get("body", b""))
+        size += len(pieces[-1])
+        if size > MOST_BODY:
+            too_large = f"Request entity too large: limit is {MOST_BODY}"
+            raise FailureError(413, "RequestEntityTooLarge", too_large, {})
         if not message.get("more_body"):
             return b"".join(pieces)
 

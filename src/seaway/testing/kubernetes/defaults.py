@@ -122,8 +122,8 @@ def _fill_job(body: Json) -> None:
     if not spec["manualSelector"]:
         labels = spec["template"]["metadata"].setdefault("labels", {})
         for prefix in ("batch.kubernetes.io/", ""):
-            labels[f"{prefix}controller-uid"] = uid
-            labels[f"{prefix}job-name"] = name
+            labels.setdefault(f"{prefix}controller-uid", uid)
+            labels.setdefault(f"{prefix}job-name", name)
         spec.setdefault("selector", {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}})
     template = spec["template"]["metadata"].get("labels")
     if template and not body["metadata"].get("labels"):

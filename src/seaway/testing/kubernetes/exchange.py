@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import orjson
@@ -101,3 +101,4 @@ class Answer:
     code: int = 200
     type: bytes = JSON_TYPE
     watcher: Watcher | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from seaway.testing.kubernetes.defaults import fill, fill_pod
 from seaway.testing.kubernetes.failures import denied, invalid
 from seaway.testing.kubernetes.kinds import (
     CLUSTERS,
+    CONFIG_MAPS,
     DEPLOYMENTS,
     EVENTS,
     JOBS,
@@ -24,6 +25,14 @@ from seaway.testing.kubernetes.kinds import (
 )
 from seaway.testing.kubernetes.selectors import object_rule
 from seaway.testing.kubernetes.store import Store
+from seaway.testing.kubernetes.syntax import (
+    check_container,
+    check_data,
+    check_generated,
+    check_indexed,
+    check_metadata,
+    check_types,
+)
 
 Causes = list[tuple[str, str, str]]
 
@@ -40,7 +49,14 @@ def _address(body: Json, store: Store) -> None:
 
 
 def on_create(kind: Kind, body: Json, store: Store) -> None:
-    """Fill in what a new object leaves out; drop what a user may not set."""
+    """Fill in what a new object leaves out; drop what a user may not set.
+
+    Raises
+    ------
+    UnreadableError
+        When it is nothing that a server could read.
+    """
+    check_types(kind, body)
     if kind.status and not kind.keeps_status:
         body.pop("status", None)
         if not kind.custom:
@@ -51,7 +67,8 @@ def on_create(kind: Kind, body: Json, store: Store) -> None:
 
 
 def on_update(kind: Kind, body: Json, before: Json, part: str) -> None:
-    """Fill in what an update leaves out."""
+    """Fill in what an update leaves out; raises as `on_create`."""
+    check_types(kind, body)
     if part in ("", "scale"):
         fill(kind, body)
     if kind is SERVICES and not part:
@@ -68,6 +85,7 @@ def check(kind: Kind, body: Json, before: Json | None) -> None:
         422 with every cause, or 403 as Karmada's webhooks say it.
     """
     causes: Causes = []
+    check_metadata(body["metadata"], "metadata", causes)
     if checked := _CHECKED.get(kind):
         checked(body, causes)
     if before is not None:
@@ -107,6 +125,7 @@ def _check_pod_spec(spec: Json, where: str, causes: Causes) -> None:
                 causes.append((f"{field}.name", "FieldValueDuplicate", f'Duplicate value: "{container["name"]}"'))
             seen.add(container["name"])
         _need(causes, f"{field}.image", container.get("image"))
+        check_container(container, field, causes)
         _check_resources(container.get("resources") or {}, f"{field}.resources", causes)
 
 
@@ -134,6 +153,7 @@ def _check_pod(body: Json, causes: Causes) -> None:
 
 def _check_workload(body: Json, causes: Causes) -> None:
     spec = body["spec"]
+    check_metadata(spec["template"]["metadata"], "spec.template", causes)
     selector, labels = spec.get("selector"), spec["template"]["metadata"].get("labels") or {}
     rule = object_rule(selector)
     if not _need(causes, "spec.selector", selector) or (rule and not rule(labels)):
@@ -147,6 +167,9 @@ def _check_workload(body: Json, causes: Causes) -> None:
 
 def _check_job(body: Json, causes: Causes) -> None:
     spec = body["spec"]
+    check_metadata(spec["template"]["metadata"], "spec.template", causes)
+    check_generated(body, causes)
+    check_indexed(body, causes)
     _check_pod_spec(spec["template"]["spec"], "spec.template.spec", causes)
     policy = spec["template"]["spec"].get("restartPolicy")
     if policy not in ("Never", "OnFailure"):
@@ -199,6 +222,7 @@ _CHECKED: dict[Kind, Callable[[Json, Causes], None]] = {
     STATEFUL_SETS: _check_workload,
     JOBS: _check_job,
     SERVICES: _check_service,
+    CONFIG_MAPS: check_data,
     EVENTS: _check_event,
     POLICIES: _check_propagation,
     CLUSTERS: _check_cluster,
