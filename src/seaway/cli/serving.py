@@ -87,7 +87,7 @@ def _serve(settings: Settings, folder: DataFolder, listener: socket.socket, turn
 
         def welcome() -> None:
             folder.announce(url, kind)
-            _welcome(plane, folder, url, first=first_token)
+            _welcome(plane, folder, url, first=first_token, waited_s=turn.waited_s)
             if kind is Kind.JOINED and not joined(folder.path):
                 Console(highlight=False, soft_wrap=True).print(f"No cluster is joined: {JOIN}")
 
@@ -242,16 +242,22 @@ def _first_token(plane: Plane, folder: DataFolder) -> bool:
     return bool(secret)
 
 
-def _welcome(plane: Plane, folder: DataFolder, url: str, *, first: bool) -> None:
-    """Say where the server is, and how to get in."""
+def _welcome(plane: Plane, folder: DataFolder, url: str, *, first: bool, waited_s: float) -> None:
+    """Say where the server is, how to get in, and how long the start took, without the wait for this process's turn."""
     console = Console(highlight=False, soft_wrap=True)
-    console.print(f"Seaway listens on [bold]{url}[/bold] (ready after {age_s():.1f} s)")
+    console.print(f"Seaway listens on [bold]{url}[/bold] (ready after {_ready_after(waited_s)})")
     console.print(f"Data in {folder.path}; the API is described at {url}/docs")
     if first:
         console.print(f"A first admin token is in {folder.admin_token}; commands on this machine find it there.")
     if plane.settings.server.no_auth:
         console.print("[bold red]--no-auth: everybody who reaches this port is an admin.[/bold red]")
     console.print(f"Try: [bold]{HELLO}[/bold]    Stop with Ctrl-C.")
+
+
+def _ready_after(waited_s: float) -> str:
+    """Say how long the start took, and beside that for how long this process waited for its turn, if it did."""
+    started = f"{age_s() - waited_s:.1f} s"
+    return f"{started}, and {waited_s:.1f} s until it was to lead" if waited_s else started
 
 
 def age_s() -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import socket
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 
@@ -27,6 +28,8 @@ class Turn:
     came = True
     over = False
     """Whether this process was told to end before it began."""
+    waited_s = 0.0
+    """For how long it was waited for."""
 
     @property
     def lost(self) -> str:
@@ -73,6 +76,7 @@ class LedTurn(Turn):
     def wait(self, listener: socket.socket) -> None:
         """Wait until it comes, or this process is told to end."""
         gc.enable()  # this may take weeks
+        began_s = time.monotonic()
         self._standby.start(listener)
         warm_up()  # so that nobody waits for that once this process leads
         self._leadership.start()
@@ -80,6 +84,7 @@ class LedTurn(Turn):
             f"Waiting for the lease {self._lease!r} as {self._leadership.identity}", style="dim"
         )
         self.came = self._news.get() == NEWS and not self.over
+        self.waited_s = time.monotonic() - began_s
 
     def begin(self) -> None:
         """Leave the port to the real server."""

@@ -35,6 +35,13 @@ def test_where_the_system_does_not_tell_it_counts_from_the_import(monkeypatch: p
     assert 0 < age_s <= time.monotonic() - serving.IMPORTED_S
 
 
+def test_the_wait_for_the_lease_is_no_part_of_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for weeks until it is to lead is ready soon after that, and says both."""
+    monkeypatch.setattr(serving, "age_s", lambda: 95.4)
+    assert serving._ready_after(0.0) == "95.4 s"  # noqa: SLF001
+    assert serving._ready_after(90.0) == "5.4 s, and 90.0 s until it was to lead"  # noqa: SLF001
+
+
 def _nothing(*_: object, **__: object) -> str:
     raise FileNotFoundError
 
