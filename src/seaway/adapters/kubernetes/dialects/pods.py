@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import islice
 
 from seaway.adapters.kubernetes.dialects import requests
 from seaway.adapters.kubernetes.dialects.books import held_by_records
@@ -58,7 +60,8 @@ def read_pod(pod: PodObject, view: NodeView | None, claims: Iterable[ResourceCla
             claimed = read_claim(claim, view)
             troubles += claimed.troubles
             if claimed.users[:1] == (pod.metadata.uid,):
-                held += claimed.held
+                container = _container_of(pod, claim)
+                held += [replace(each, container=container) for each in claimed.held]
     held = _sizeable(held, troubles)
     return PodView(
         node_of(pod),
@@ -102,25 +105,39 @@ def _final(pod: PodObject, found: Sequence[Record]) -> bool:
     )
 
 
+def _container_of(pod: PodObject, claim: ResourceClaim) -> int:
+    """Return which container uses a claim, init containers first; -1 when none does, or several."""
+    called = [(each.name, each.resource_claim_name) for each in pod.spec.resource_claims]
+    called += [(each.name, each.resource_claim_name) for each in pod.status.resource_claim_statuses]
+    names = {name for name, claimed in called if claimed == claim.metadata.name}
+    users = [
+        at
+        for at, container in enumerate((*pod.spec.init_containers, *pod.spec.containers))
+        if any(each.name in names for each in container.resources.claims)
+    ]
+    return users[0] if len(users) == 1 else -1
+
+
 def _by_number(pod: PodObject, view: NodeView, troubles: list[Trouble]) -> list[Held]:
     """Return what a pod takes of devices of which it is not said which one."""
     samples: dict[str, Device] = {}
     for access in view.accesses:
         if access.terms.dialect in _COUNTED:
             samples.setdefault(access.terms.count, view.devices[access.uuid])
+    numbers = {each: min(requests.devices(pod.spec, each, troubles), MOST_COUNTED) for each in samples}
     return [
-        _share(device, resource)
+        _share(device, resource, container)
         for resource, device in samples.items()
-        for _ in range(min(requests.devices(pod.spec, resource, troubles), MOST_COUNTED))
+        for container in islice(requests.askers(pod.spec, resource), numbers[resource])
     ]
 
 
-def _share(device: Device, resource: str) -> Held:
-    """Return an even share of a device like this one."""
+def _share(device: Device, resource: str, container: int) -> Held:
+    """Return a container's even share of a device like this one."""
     profile = device.mig_profiles[0].name if device.mig_profiles else ""
     shares = max(device.share_limit, 1)
     return Held(
-        -1,
+        container,
         "",
         device.memory_mib // shares,
         device.core_milli // shares,

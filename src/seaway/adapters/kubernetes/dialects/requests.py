@@ -10,7 +10,8 @@ Kubernetes, "Sidecar Containers": resource sharing within containers; "Pod Overh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import repeat
 
 from seaway.adapters.kubernetes import quantities
 from seaway.adapters.kubernetes.dialects.sizes import LARGEST, MOST_CPU_MILLI
@@ -35,6 +36,17 @@ def memory_mib(spec: PodSpec, troubles: list[Trouble]) -> int:
 def devices(spec: PodSpec, resource: str, troubles: list[Trouble]) -> int:
     """Return how many devices a pod takes that only their number is known of."""
     return _over_containers(spec, lambda resources: _asked(resources, resource, quantities.integer, troubles))
+
+
+def askers(spec: PodSpec, resource: str) -> Iterator[int]:
+    """Yield which container each device is for, init containers first in number.
+
+    Those that stay come before those that make room for them, so that as many as the pod takes are the first.
+    """
+    first = len(spec.init_containers)
+    numbered = [*enumerate(spec.containers, first), *enumerate(spec.init_containers)]
+    for at, container in sorted(numbered, key=lambda each: each[0] < first and not each[1].sidecar):
+        yield from repeat(at, _asked(container.resources, resource, quantities.integer, []))
 
 
 def _counted(resource: str, amount: int, most: int, troubles: list[Trouble]) -> int:

@@ -184,6 +184,22 @@ def test_claims_for_administration_hold_nothing() -> None:
     assert read_claim(claim([]), view).held == ()
 
 
+@pytest.mark.parametrize("made", [False, True], ids=["named", "made"])
+@pytest.mark.parametrize(
+    ("users", "container"), [([[], ["gpus"]], 1), ([["gpus"], []], 0), ([["gpus"], ["gpus"]], -1), ([[], ["x"]], -1)]
+)
+def test_a_claim_is_held_by_the_container_that_names_it(users: list[list[str]], container: int, made: bool) -> None:
+    """Whether the pod names the claim itself or has it made from a template; which of several has what nobody says."""
+    view = read(resource_slice([card(0, A)]))
+    containers = [{"resources": {"claims": [{"name": name} for name in names]}} for names in users]
+    mine = {"name": "gpus", "resourceClaimName": "gpu"}
+    own, status = ({"name": "gpus"}, {"resourceClaimStatuses": [mine]}) if made else (mine, {})
+    other = {"name": "x", "resourceClaimName": "other"}
+    asked = pod(status=status, containers=containers, resourceClaims=[own, other])
+    [held] = read_pod(asked, view, [claim([{"driver": DRIVER, "device": "gpu-0"}])]).held
+    assert (held.uuid, held.container) == (A, container)
+
+
 def test_a_claim_holds_until_it_is_deallocated() -> None:
     """Even when its pod has ended, or no pod has it."""
     view = read(resource_slice([card(0, A)]))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from seaway.adapters.kubernetes.dialects.nodes import read_node
-from seaway.adapters.kubernetes.dialects.pods import node_of, read_pod
+from seaway.adapters.kubernetes.dialects.pods import MOST_COUNTED, node_of, read_pod
 from seaway.adapters.kubernetes.dialects.settle import settle
 from seaway.adapters.kubernetes.dialects.views import Held, Options, TroubleKind
 from seaway.domain.placement import DeviceSlice
@@ -240,12 +240,41 @@ def test_nvidias_plugin_tells_numbers_only() -> None:
     labels = {"nvidia.com/gpu.product": "NVIDIA-A10", "nvidia.com/gpu.memory": "24000", "nvidia.com/gpu.count": "2"}
     whole = read_node("alpha", node(allocatable={"nvidia.com/gpu": "2"}, labels=labels))
     asked = pod(limits={"nvidia.com/gpu": "2"})
-    assert read_pod(asked, whole).held == (Held(-1, "", 24000, 1000, resource="nvidia.com/gpu"),) * 2
+    assert read_pod(asked, whole).held == (Held(0, "", 24000, 1000, resource="nvidia.com/gpu"),) * 2
     sliced = read_node(
         "alpha", node(allocatable={"nvidia.com/gpu": "8"}, labels={**labels, "nvidia.com/gpu.replicas": "4"})
     )
-    assert read_pod(asked, sliced).held == (Held(-1, "", 6000, 250, resource="nvidia.com/gpu"),) * 2
+    assert read_pod(asked, sliced).held == (Held(0, "", 6000, 250, resource="nvidia.com/gpu"),) * 2
     assert read_pod(pod(limits={"nvidia.com/gpu": "2"}, nodeName=""), whole).held == ()
+
+
+@pytest.mark.parametrize(
+    ("init", "sidecars", "apps", "holders"),
+    [
+        (0, 0, (1, 0), [2]),
+        (0, 0, (0, 1), [3]),
+        (0, 0, (1, 2), [2, 3, 3]),
+        (1, 0, (1, 0), [2]),
+        (2, 0, (1, 0), [2, 0]),
+        (1, 0, (0, 0), [0]),
+        (1, 1, (1, 0), [2, 1]),
+    ],
+)
+def test_counted_devices_are_held_by_the_containers_that_ask_for_them(
+    init: int, sidecars: int, apps: tuple[int, int], holders: list[int]
+) -> None:
+    """As many as each asks for; what an init container takes more than the others is its own."""
+    asked = [{"resources": {"limits": {"nvidia.com/gpu": number}}} for number in (init, sidecars, *apps)]
+    first, sidecar, *others = ({"name": f"c{at}", **each} for at, each in enumerate(asked))
+    view = read_node("alpha", node(allocatable={"nvidia.com/gpu": "4"}))
+    held = read_pod(pod(init=[first, {**sidecar, "restartPolicy": "Always"}], containers=others), view).held
+    assert [each.container for each in held] == holders
+
+
+def test_a_container_that_asks_for_more_than_there_can_be_fills_no_memory() -> None:
+    """Nor does it take time; the number is bounded."""
+    view = read_node("alpha", node(allocatable={"nvidia.com/gpu": "4"}))
+    assert len(read_pod(pod(limits={"nvidia.com/gpu": "2000000000"}), view).held) == MOST_COUNTED
 
 
 def test_shares_of_unknown_cards_are_spread_and_stay() -> None:
