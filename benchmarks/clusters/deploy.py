@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.api.server import Served, cpu_s
+from benchmarks.clusters.landed import Seats, astray, decided, on_nodes, seats_of
 from benchmarks.clusters.real import RealWorld, real_world, ways
-from benchmarks.clusters.world import plane, world
+from benchmarks.clusters.world import World, plane, world
 from benchmarks.record import ROOT, Result
 
 CONNECTIONS = 20
@@ -111,7 +112,11 @@ def _measure(how: str, seed: int, options: tuple[str, ...]) -> list[dict[str, An
                     rows.append(
                         {"way": how, "what": f"{whose} CPU for each of them, ms", "figure": figure, "asked": ""}
                     )
-                return rows + _delays(how, STAGES + RUNNING, _times(served, "stream"))
+                times = _times(served, "stream")
+                rows += _delays(how, STAGES + RUNNING, times)
+                jobs = [*_times(served, "burst"), *times]
+                wrong = astray(decided(served, jobs), _seats(servers))
+                return [*rows, _astray(how, wrong, "node or card")]
 
 
 def _measure_real(how: str, seed: int) -> list[dict[str, Any]]:
@@ -128,7 +133,10 @@ def _measure_real(how: str, seed: int) -> list[dict[str, Any]]:
             rows += _rates(how, burst, "seated")
             stream = _seated(served, servers, "stream", REAL_JOBS.one_by_one, 1, REAL_JOBS.pause_s)
             rows.append(_in_time(how, "stream", len(stream), REAL_JOBS.one_by_one))
-            return rows + _delays(how, STAGES + SEATED, stream)
+            rows += _delays(how, STAGES + SEATED, stream)
+            meant = on_nodes(decided(served, [*burst, *stream]))
+            found: Seats = {job: [(node, ())] for job, node in servers.seats.items()}
+            return [*rows, _astray(how, astray(meant, found), "node")]
 
 
 def _seated(
@@ -144,6 +152,16 @@ def _seated(
         for job, states in _times(served, name).items()
         if job in servers.bound and "deploying" in states
     }
+
+
+def _seats(servers: World) -> Seats:
+    """Return where the pods of all members are."""
+    pods = (servers.order(f"member{number}", "list", kind="pods", namespace="seaway") for number in (1, 2))
+    return seats_of(pod for each in pods for pod in each)
+
+
+def _astray(how: str, wrong: int, what: str) -> dict[str, Any]:
+    return {"way": how, "what": f"jobs with pods on another {what} than decided", "figure": wrong, "asked": 0}
 
 
 def _in_time(how: str, name: str, count: int, asked: int) -> dict[str, Any]:

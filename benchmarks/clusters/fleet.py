@@ -35,6 +35,7 @@ def fleet(seed: int) -> Result:
         ):
             _first_view(servers, served, began_s, rows)
             _changes(servers, served, rows)
+            _pods(servers, served, rows)
             _metrics(served, rows)
             rows.append({"what": "memory at its peak, MiB", "figure": served.peak_memory_mib(), "asked": "< 1,536"})
             rows.append({"what": "memory at the end, MiB", "figure": served.memory_mib(), "asked": ""})
@@ -45,6 +46,7 @@ def fleet(seed: int) -> Result:
         "First full view: from the start of the control plane's process until its API has every node, and shows all as "
         "held that all pods together hold.",
         f"A change: a node is cordoned, or no more, at its API server; until Seaway's API shows it; {CHANGES} times.",
+        "A pod: one that holds a share of a card is gone, or bound again; until Seaway shows what is held; as often.",
         "Metrics: all of them, some 600,000 series, as Prometheus reads them, once.",
     ]
     return Result("fleet", rows, notes)
@@ -85,8 +87,43 @@ def _changes(servers: World, served: Served, rows: list[dict[str, Any]]) -> None
                 raise RuntimeError(f"a change in {cluster} was never seen")
             time.sleep(0.01)
         seen_s.append(time.monotonic() - began_s)
-    rows.append({"what": "a change until it is seen, p50 s", "figure": round(median(seen_s), 2), "asked": ""})
-    rows.append({"what": "a change until it is seen, most s", "figure": round(max(seen_s), 2), "asked": "< 1"})
+    _tell("a change", seen_s, rows)
+
+
+def _pods(servers: World, served: Served, rows: list[dict[str, Any]]) -> None:
+    """Have a pod of each cluster go and come back, one after the other, and see how long each takes to be seen."""
+    crowd, name = Crowd(NODES, PODS), "worker-000000"
+    share, seen_s = crowd.cores * MILLI_PER_CORE, []
+    kept: dict[str, Any] = {}
+    for number in range(CHANGES):
+        cluster = f"member{number % CLUSTERS + 1}"
+        held = _held(served, cluster)
+        if back := kept.pop(cluster, None):
+            began_s = time.monotonic()
+            servers.order(cluster, "put", body=back)
+        else:
+            where = {"kind": "pods", "namespace": crowd.namespace}
+            (kept[cluster],) = servers.order(cluster, "list", **where, fields=f"metadata.name={name}")
+            began_s = time.monotonic()
+            servers.order(cluster, "delete", **where, name=name, grace_s=0)
+        expected = held + (share if back else -share)
+        while _held(served, cluster) != expected:
+            if time.monotonic() - began_s > GIVE_UP_S:
+                raise RuntimeError(f"a pod in {cluster} was never seen")
+            time.sleep(0.01)
+        seen_s.append(time.monotonic() - began_s)
+    _tell("a pod bound or gone", seen_s, rows)
+
+
+def _held(served: Served, cluster: str) -> int:
+    """Return what a cluster's pods hold of its cards, thousandths."""
+    clusters = served.get("/api/v1/fleet/clusters").json()["clusters"]
+    return next(int(each["gpu_milli"]["used"]) for each in clusters if each["name"] == cluster)
+
+
+def _tell(what: str, seen_s: list[float], rows: list[dict[str, Any]]) -> None:
+    rows.append({"what": f"{what} until it is seen, p50 s", "figure": round(median(seen_s), 2), "asked": ""})
+    rows.append({"what": f"{what} until it is seen, most s", "figure": round(max(seen_s), 2), "asked": "< 1"})
 
 
 def _metrics(served: Served, rows: list[dict[str, Any]]) -> None:

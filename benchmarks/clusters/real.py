@@ -18,8 +18,8 @@ from typing import Any
 
 import httpx
 
+from seaway.testing.kubernetes.real import KARMADA, MEMBERS, connect, kubeconfigs, new_name
 from seaway.testing.kubernetes.seeding import MODELS, Crowd, node_body
-from tests.conformance.real_servers import KARMADA, MEMBERS, connect, kubeconfigs, new_name
 
 CARDS = 8
 MERGE = {"content-type": "application/merge-patch+json"}
@@ -38,11 +38,14 @@ class RealWorld:
         How many nodes they have at the least.
     bound
         When the pod of each job was seen bound, seconds since the epoch.
+    seats
+        To which node.
     """
 
     settings: dict[str, str]
     nodes: int
     bound: dict[str, float]
+    seats: dict[str, str]
 
 
 def ways() -> list[str]:
@@ -67,6 +70,7 @@ def real_world(folder: Path, way: str, nodes: int, seed: int) -> Iterator[RealWo
         commanded = kubeconfigs(KARMADA)[:1]
         settings["SEAWAY_CLUSTERS_KARMADA_KUBECONFIG"] = str(commanded[0])
     bound: dict[str, float] = {}
+    seats: dict[str, str] = {}
     over = threading.Event()
     with ExitStack() as stack:
         for number, member in enumerate(kubeconfigs(MEMBERS)):
@@ -76,14 +80,14 @@ def real_world(folder: Path, way: str, nodes: int, seed: int) -> Iterator[RealWo
             random = Random(f"{seed} {number}")
             for name in made:
                 _make_node(client, name, random)
-            watching = threading.Thread(target=_follow, args=(member, namespace, bound, over))
+            watching = threading.Thread(target=_follow, args=(member, namespace, bound, seats, over))
             watching.start()
             stack.callback(watching.join)
         for each in commanded:
             client = stack.enter_context(connect(each))
             stack.callback(_remove, client, [f"/api/v1/namespaces/{namespace}"])
         stack.callback(over.set)
-        yield RealWorld(settings, nodes * len(kubeconfigs(MEMBERS)), bound)
+        yield RealWorld(settings, nodes * len(kubeconfigs(MEMBERS)), bound, seats)
 
 
 def _make_node(client: httpx.Client, name: str, random: Random) -> None:
@@ -106,14 +110,18 @@ def _remove(client: httpx.Client, paths: list[str]) -> None:
         client.delete(path)
 
 
-def _follow(member: Path, namespace: str, bound: dict[str, float], over: threading.Event) -> None:
-    """Note when pods are bound, until it is over."""
+def _follow(
+    member: Path, namespace: str, bound: dict[str, float], seats: dict[str, str], over: threading.Event
+) -> None:
+    """Note when pods are bound, and to which nodes, until it is over."""
     path, version = f"/api/v1/namespaces/{namespace}/pods", ""
     with connect(member) as client:
         while not over.is_set():
             query: dict[str, Any] = {"watch": "1", "fieldSelector": "spec.nodeName!=", "timeoutSeconds": WATCH_S}
             with client.stream("GET", path, params=query | {"resourceVersion": version}) as answer:
                 for line in answer.iter_lines():
-                    meta = json.loads(line)["object"]["metadata"]
+                    pod = json.loads(line)["object"]
+                    meta = pod["metadata"]
                     version = meta["resourceVersion"]
+                    seats[meta["labels"]["seaway.io/job"]] = pod["spec"]["nodeName"]
                     bound.setdefault(meta["labels"]["seaway.io/job"], time.time())

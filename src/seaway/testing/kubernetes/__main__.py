@@ -5,7 +5,7 @@ desk. The desk takes commands while the servers run: POST {"server": "member1", 
 has what the command returned. It ends when its standard input does, or on SIGTERM.
 
 Commands: stop, start, forget_history, hang, slow, error, throttle, drop, cut_watches, clear, fail_node, heal_node,
-create, put, patch, delete, write_log, stats; further members of the body are their arguments by name.
+create, put, patch, delete, list, write_log, stats; further members of the body are their arguments by name.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ _OF_SERVER = (
     "put",
     "patch",
     "delete",
+    "list",
     "write_log",
 )
 _OF_FAULTS = ("hang", "slow", "error", "throttle", "drop", "cut_watches", "clear")
