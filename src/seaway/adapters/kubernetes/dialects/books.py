@@ -26,7 +26,7 @@ def held_by_records(
 
     Where the records tell containers apart, init containers and the others share: of each device the larger of the
     largest init container and the sum of the others counts, and nothing of init containers that have all ended.
-    Otherwise all is added up.
+    Otherwise, and of devices of which a version of HAMi gives out that does not let them share, all is added up.
     """
     held: list[Held] = []
     instances, broken = mig_allocations(pod.metadata.annotations)
@@ -37,7 +37,7 @@ def held_by_records(
         shares = [_held(taken, first, record, view) for taken in record.taken]
         if record.key != VOLCANO_RECORD:
             shares = _with_instances(record.taken, shares, instances)
-        held += shares if first is None else _collapsed(pod, shares)
+        held += shares if first is None else _collapsed(pod, shares, view)
     held += _alone(instances, view, troubles)
     return held
 
@@ -109,17 +109,18 @@ def _profile(instance: MigAllocation, view: NodeView | None) -> MigProfile | Non
     return next((profile for profile in profiles if profile.name == instance.profile), None)
 
 
-def _collapsed(pod: PodObject, shares: Sequence[Held]) -> list[Held]:
-    """Let init containers share with the others; MIG instances are never shared."""
+def _collapsed(pod: PodObject, shares: Sequence[Held], view: NodeView | None) -> list[Held]:
+    """Let init containers share with the others, but for MIG instances and devices of which all is added up."""
     if not pod.spec.init_containers:
         return list(shares)
     passing = {at for at, container in enumerate(pod.spec.init_containers) if not container.sidecar}
-    staying = [share for share in shares if share.container not in passing or share.mig_profile]
+    adding = {access.uuid for access in view.accesses if access.init_adds} if view else frozenset()
+    staying = [each for each in shares if each.container not in passing or each.mig_profile or each.uuid in adding]
     if _init_over(pod):
         return staying
     peaks: dict[str, Held] = {}
     for share in shares:
-        if share.container in passing and not share.mig_profile:
+        if share.container in passing and not share.mig_profile and share.uuid not in adding:
             peak = peaks.get(share.uuid, share)
             peaks[share.uuid] = replace(
                 peak,

@@ -111,7 +111,17 @@ def _add(vendor: Vendor, entry: Entry, unserved: str, cordoned: bool, findings: 
         memory_step_mib=terms.memory_unit_mib,
         reason=reason,
     )
-    findings.add(where, device, Access(device.uuid, entry.id, terms, cores, vendor.core_unit))
+    adds = _init_adds(vendor, entry)
+    findings.add(where, device, Access(device.uuid, entry.id, terms, cores, vendor.core_unit, init_adds=adds))
+
+
+def _init_adds(vendor: Vendor, entry: Entry) -> bool:
+    """Tell whether HAMi may add up what all containers of a pod hold of a card, as v2.9 does.
+
+    v2.10 takes of init containers and the others the larger; earlier versions give init containers nothing. Of
+    NVIDIA's cards the register tells the version. Other vendors' does not: the sum is enough for both.
+    """
+    return not vendor.nvidia or entry.pair_scores is not None
 
 
 def _mode(

@@ -130,7 +130,7 @@ def _add_one(card: _Card, index: int, reason: str, numa: int, findings: Findings
         memory_step_mib=card.terms.memory_unit_mib,
         reason=reason,
     )
-    findings.add(card.terms.count, device, Access(uuid, native, card.terms, card.cores, card.core_unit))
+    findings.add(card.terms.count, device, Access(uuid, native, card.terms, card.cores, card.core_unit, init_adds=True))
 
 
 def _enflame(text: str, findings: Findings) -> None:

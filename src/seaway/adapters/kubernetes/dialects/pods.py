@@ -92,9 +92,11 @@ def _final(pod: PodObject, found: Sequence[Record]) -> bool:
     """Tell whether what was read stands whatever else is heard of the pod's node and claims.
 
     So do records of NVIDIA's cards under HAMi, which have the same ids and units as their node's register, but for
-    MIG instances; and so does a pod that asks for nothing but what every node has.
+    MIG instances and init containers; and so does a pod that asks for nothing but what every node has.
     """
     if pod.spec.resource_claims or pod.metadata.annotations.get(MIG_RECORD):
+        return False
+    if found and pod.spec.init_containers:
         return False
     if found or not pod.spec.node_name:
         return all(each.key == NVIDIA_RECORD for each in found)

@@ -36,6 +36,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
         How it is shared out; empty where that is not said.
     profiles
         MIG profiles as they stand in the JSON.
+    pair_scores
+        How well pairs of cards are connected, which only v2.8 and v2.9 write here, and always: empty as a rule.
     """
 
     id: PlainId
@@ -48,6 +50,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     healthy: bool = msgspec.field(default=False, name="health")
     mode: str = ""
     profiles: tuple[object, ...] = msgspec.field(default=(), name="migProfiles")
+    pair_scores: object = msgspec.field(default=None, name="devicepairscore")
 
 
 _CARDS = msgspec.json.Decoder(tuple[Entry, ...])
@@ -136,6 +139,7 @@ def _json_entry(_: int, fields: object) -> Entry:
         healthy,
         mode,
         tuple(profiles),
+        fields.get("devicepairscore"),
     )
 
 

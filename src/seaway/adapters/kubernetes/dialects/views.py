@@ -152,6 +152,8 @@ class Access:
         Of DRA: the pool, and what each device name in it stands for.
     shared
         Of DRA: whether several claims may hold it.
+    init_adds
+        Whether what init containers hold of it is added to what the others hold, for as long as their pod lives.
     """
 
     uuid: str
@@ -162,6 +164,7 @@ class Access:
     pool: str = ""
     parts: Mapping[str, Part] = field(default_factory=dict)
     shared: bool = False
+    init_adds: bool = False
 
     def core_milli(self, figure: int) -> int:
         """Turn the dialect's figure for cores into thousandths of the device."""

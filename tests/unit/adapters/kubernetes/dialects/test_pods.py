@@ -13,7 +13,7 @@ from seaway.adapters.kubernetes.dialects.pods import MOST_COUNTED, node_of, read
 from seaway.adapters.kubernetes.dialects.settle import settle
 from seaway.adapters.kubernetes.dialects.views import Held, Options, TroubleKind
 from seaway.domain.placement import DeviceSlice
-from tests.unit.adapters.kubernetes.dialects.samples import MIG_CARD, RECORD, A, B, C, hami, node, pod, recorded
+from tests.unit.adapters.kubernetes.dialects.samples import CARDS, MIG_CARD, RECORD, A, B, C, hami, node, pod, recorded
 
 MIG_RECORD = "hami.io/vgpu-mig-allocations"
 INIT = {"name": "i0"}
@@ -49,6 +49,43 @@ def test_init_containers_share_with_the_others(
     """They run before: of each card the larger counts, memory and cores apart, and as one share."""
     text = f"{A},NVIDIA,{init[0]},{init[1]}:;{A},NVIDIA,{app[0]},{app[1]}:;"
     assert short(read_pod(pod(recorded(text), init=[INIT]), hami()).held) == [(1, A, *held)]
+
+
+ENDED = {"initContainerStatuses": [{"name": "i0", "state": {"terminated": {"exitCode": 0}}}]}
+
+
+@pytest.mark.parametrize("status", [{}, ENDED], ids=["running", "ended"])
+def test_under_hami_2_9_init_containers_add_to_the_others(status: dict[str, Any]) -> None:
+    """Its scheduler keeps what they hold as long as their pod lives; its register has scores of pairs in every card."""
+    text = f"{A},NVIDIA,8000,30:;{A},NVIDIA,4000,50:;"
+    older: list[dict[str, Any]] = [{**card, "devicepairscore": {}} for card in CARDS]
+    view = read_pod(pod(recorded(text), init=[INIT], status=status), hami(older))
+    assert short(view.held) == [(0, A, 8000, 300), (1, A, 4000, 500)]
+
+
+def test_a_register_with_a_broken_card_tells_its_version_too() -> None:
+    """Cards that have to be read one by one are read alike."""
+    text = f"{A},NVIDIA,8000,30:;{A},NVIDIA,4000,50:;"
+    cards = [{**CARDS[0], "devicepairscore": {"uuid": A, "score": {B: 1}}}, {**CARDS[1], "id": 7}]
+    assert short(read_pod(pod(recorded(text), init=[INIT]), hami(cards)).held) == [(0, A, 8000, 300), (1, A, 4000, 500)]
+
+
+def test_where_nobody_tells_the_version_init_containers_add_too() -> None:
+    """Other vendors' registers are alike under v2.9 and v2.10: what is free by the sum is free for both."""
+    register = {
+        "hami.io/node-register-Ascend910B3": json.dumps([{**CARDS[0], "id": "n1-Ascend910B3-0", "devcore": 20}])
+    }
+    view = read_node("alpha", node(register, {"huawei.com/Ascend910B3": "10"}))
+    text = "n1-Ascend910B3-0,Ascend910B3,8000,5:;n1-Ascend910B3-0,Ascend910B3,4000,5:;"
+    held = read_pod(pod(recorded(text, "hami.io/Ascend910B3-devices-allocated"), init=[INIT], status=ENDED), view).held
+    assert [each.memory_mib for each in held] == [8000, 4000]
+
+
+def test_what_a_pod_with_init_containers_holds_depends_on_its_node() -> None:
+    """It is read again when its node is heard of, as that tells how they count; others' records stand."""
+    text = f"{A},NVIDIA,8000,30:;{A},NVIDIA,4000,50:;"
+    assert not read_pod(pod(recorded(text), init=[INIT]), None).final
+    assert read_pod(pod(recorded(text), apps=2), None).final
 
 
 def test_of_several_init_containers_the_largest_counts() -> None:
