@@ -106,16 +106,16 @@ def _measure(how: str, seed: int, options: tuple[str, ...]) -> list[dict[str, An
                 after = served.cpu_s(), cpu_s(servers.process.pid)
                 began_s = _submit(served, "stream", JOBS.one_by_one, 1, JOBS.pause_s)
                 _until(lambda: served.jobs()["running"] >= JOBS.at_once + JOBS.one_by_one, began_s)
-                rows = _rates(how, _times(served, "burst"), "running")
+                burst = _times(served, "burst")
+                rows = _rates(how, burst, "running")
                 for whose, began, ended in zip(("Seaway's", "the servers' own"), before, after, strict=True):
                     figure = round((ended - began) / JOBS.at_once * 1000, 1)
                     rows.append(
                         {"way": how, "what": f"{whose} CPU for each of them, ms", "figure": figure, "asked": ""}
                     )
-                times = _times(served, "stream")
-                rows += _delays(how, STAGES + RUNNING, times)
-                jobs = [*_times(served, "burst"), *times]
-                wrong = astray(decided(served, jobs), _seats(servers))
+                stream = _times(served, "stream")
+                rows += _delays(how, STAGES + RUNNING, stream)
+                wrong = astray(decided(served, [*burst, *stream]), _seats(servers))
                 return [*rows, _astray(how, wrong, "node or card")]
 
 

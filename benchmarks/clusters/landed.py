@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import httpx
+
 from benchmarks.api.server import Served
 from seaway.testing.kubernetes.controllers import hami
 
@@ -21,11 +23,11 @@ JOB = "seaway.io/job"
 def decided(served: Served, jobs: Iterable[str]) -> Seats:
     """Return where the latest attempt of each job is to run."""
     seats: Seats = {}
-    for job in jobs:
-        attempts = served.get(f"/api/v1/jobs/{job}/attempts").json()["attempts"]
-        latest = max(attempts, key=lambda each: int(each["number"]))
-        placed = latest["placements"]
-        seats[job] = sorted((each["node"], tuple(sorted(one["uuid"] for one in each["slices"]))) for each in placed)
+    with httpx.Client(base_url=served.url, headers={"authorization": f"Bearer {served.token}"}, timeout=60) as client:
+        for job in jobs:
+            attempts = client.get(f"/api/v1/jobs/{job}/attempts").json()["attempts"]
+            placed = max(attempts, key=lambda each: int(each["number"]))["placements"]
+            seats[job] = sorted((each["node"], tuple(sorted(one["uuid"] for one in each["slices"]))) for each in placed)
     return seats
 
 
