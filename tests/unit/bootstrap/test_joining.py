@@ -141,7 +141,7 @@ def test_what_a_control_plane_of_karmada_is_for_is_said(tmp_path: Path) -> None:
         ({"tokenFile": "none"}, "does not say how to reach it: No such file or directory: '{folder}/none'"),
         (
             {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "nothing-of-that-name"}},
-            "gives no credentials: No such file or directory: 'nothing-of-that-name'",
+            "gives no credentials: exec: 'nothing-of-that-name' cannot be run: No such file or directory",
         ),
     ],
     ids=["token", "file", "program"],

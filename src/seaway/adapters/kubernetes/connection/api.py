@@ -33,6 +33,9 @@ CALL_S = 10.0
 CREDENTIALS_S = 30.0
 """How long it may take to find out who Seaway is: a program of somebody's cloud may have to ask around."""
 
+LINGERS_S = 1.0
+"""How long a program is waited for that is ended because it took longer."""
+
 HEADER_S = 10.0
 """How long a token is used before it is looked at whether it expired."""
 
@@ -94,8 +97,13 @@ class Api:
         return Api(name, self._credentials, self._prefix + prefix, self.call_s)
 
     async def close(self) -> None:
-        """Let go of all connections, and make no other: who still asks for something is told that it is unavailable."""
+        """Let go of all connections, and make no other: who still asks for something is told that it is unavailable.
+
+        What a kubeconfig runs to find out who Seaway is ends, too.
+        """
         self._closed = True
+        if self._reading is not None and not self._reading.done():
+            self._credentials.end()
         lines, self._line, self._retired = [self._line, *self._retired], None, []
         for line in lines:
             if line:
@@ -268,17 +276,41 @@ class Api:
         if clock() >= self._header_until_s:
             async with self._connecting:
                 if clock() >= self._header_until_s:  # else somebody else was quicker
-                    header = await self._patiently(self._credentials.authorization)
+                    header = await self._found_out(self._credentials.authorization)
                     if not (header.isascii() and header.isprintable()):
                         raise UnavailableError(f"the token for {self.name} has characters that no token has")
                     self._header = {"authorization": header} if header else {}
                     self._header_until_s = clock() + HEADER_S
         return self._header
 
+    async def _found_out(self, read: Callable[[], Read], *, now: bool = False) -> Read:
+        """Read credentials. Where that failed it is not done for whoever asks next, who is told what went wrong.
+
+        Parameters
+        ----------
+        now
+            Whether it is known to be time for it.
+
+        Raises
+        ------
+        UnavailableError
+            When it fails, or did before; somebody may mend the file, or log in.
+        """
+        if self._unknown and not (now or self._renewing.may()):
+            raise UnavailableError(self._unknown)
+        try:
+            found = await self._patiently(read)
+        except (RejectedError, UnavailableError) as error:
+            self._unknown = str(error)
+            self._renewing.failed()
+            raise UnavailableError(self._unknown) from None
+        self._unknown = ""
+        return found
+
     async def _patiently(self, read: Callable[[], Read]) -> Read:
         """Read credentials in a thread of their own: a program that a kubeconfig names may take as long as it likes.
 
-        One that hangs is not begun again before it ends, and keeps nobody else from reading theirs.
+        One that hangs is ended, keeps nobody else from reading theirs, and is not begun again before it ended.
         """
         if self._reading is not None and not self._reading.done():
             raise UnavailableError(f"who Seaway is to {self.name} is not known: what its kubeconfig runs does not end")
@@ -287,6 +319,8 @@ class Api:
         reading.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # too late, nobody hears it
         done, _ = await asyncio.wait([reading], timeout=CREDENTIALS_S)
         if not done:
+            self._credentials.end()
+            await asyncio.wait([reading], timeout=LINGERS_S)
             raise UnavailableError(f"who Seaway is to {self.name} was not found out in {CREDENTIALS_S:g} s")
         return reading.result()
 
@@ -302,17 +336,11 @@ class Api:
             if before and before is not refused and not before.ended:
                 return before  # somebody else was quicker
             self._not_closed()
-            if (before or self._unknown) and not self._renewing.may():
-                if before:
-                    return before
-                raise UnavailableError(self._unknown)
-            try:
-                who = await self._patiently(self._credentials.load)
-            except RejectedError as error:
-                self._unknown = error.message
-                raise UnavailableError(error.message) from None  # somebody may mend the file
+            if before and not self._renewing.may():
+                return before
+            who = await self._found_out(self._credentials.load, now=before is not None)
             self._not_closed()
-            self._line, self._header_until_s, self._unknown = Line(who, self.call_s), 0.0, ""
+            self._line, self._header_until_s = Line(who, self.call_s), 0.0
         if before is not None:
             log.debug("%s: credentials were read anew", self.name)
             self._retired.append(before)

@@ -111,6 +111,11 @@ def cluster_of(written: dict[str, Any], context: str) -> dict[str, Any]:
     return _meant(written, named(written, "contexts", "context").get(context), "clusters", "cluster")
 
 
+def user_of(written: dict[str, Any], context: str) -> dict[str, Any]:
+    """Return what a kubeconfig says of the user of a context; nothing where there is none."""
+    return _meant(written, named(written, "contexts", "context").get(context), "users", "user")
+
+
 def _contexts(file: Path, written: dict[str, Any]) -> dict[str, Any]:
     """Return what a kubeconfig says of each of its contexts, by name."""
     found = named(written, "contexts", "context")

@@ -1,5 +1,7 @@
 """Who Seaway is to an API server: read from a kubeconfig by Kubernetes' own client, and anew when it expires.
 
+Programs that it names are run here, and the client sees what they said as if it stood in the kubeconfig.
+
 References
 ----------
 https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
@@ -14,13 +16,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from seaway.adapters.kubernetes.connection.contexts import cluster_of, read_kubeconfig
+from seaway.adapters.kubernetes.connection.contexts import cluster_of, read_kubeconfig, user_of
+from seaway.adapters.kubernetes.connection.programs import Given, Programs
 from seaway.adapters.kubernetes.connection.proxies import is_spared, proxy_address
 from seaway.domain.errors import RejectedError, UnavailableError
 
@@ -31,6 +34,10 @@ NUMBER = re.compile(r"\[Errno \d+\] ")
 
 KEY = "BearerToken"
 """What the client calls the header with the token."""
+
+
+EARLY = timedelta(minutes=1)
+"""How long before a program's token ends another is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,10 @@ class Identity:
     ends: datetime | None
 
 
+class _NoneGivenError(Exception):
+    """A program gave no credentials."""
+
+
 class Credentials:
     """What a context of a kubeconfig says, kept up to date.
 
@@ -77,6 +88,8 @@ class Credentials:
         self._context = context
         self._reading = threading.Lock()
         self._read: Any = None
+        self._programs = Programs()
+        self._given: Given | None = None
 
     def load(self) -> Identity:
         """Read everything anew.
@@ -94,15 +107,20 @@ class Credentials:
                     library.config.load_incluster_config(client_configuration=found)
                 else:  # read here, as the client would write out in full what aliases of aliases stand for
                     written = read_kubeconfig(self._file)
+                    self._given = given = self._run(written)
+                    if given:
+                        user_of(written, self._context).update(given.user)
+                        ends = given.ends if given.certificate else None
                     loader = library.config.kube_config.KubeConfigLoader(
                         written, self._context, config_base_path=str(self._file.parent.absolute())
                     )
                     loader.load_and_set(found)
-                    ends = None if KEY in found.api_key else getattr(loader, "expiry", None)  # tokens the client renews
                     own_proxy = "proxy-url" in cluster_of(written, self._context)
+            except _NoneGivenError as error:
+                raise RejectedError(f"{self._where} gives no credentials: {_short(error)}") from None
             except Exception as error:  # noqa: BLE001  # whatever is wrong in somebody's file
                 raise RejectedError(f"{self._where} does not say how to reach it: {_short(error)}") from None
-            if said:  # the client goes on without credentials when a program of the kubeconfig fails
+            if said:  # the client goes on without credentials when what it asks for them fails
                 raise RejectedError(f"{self._where} gives no credentials: {_short(said[0])}")
             self._read = found
         try:
@@ -120,10 +138,37 @@ class Credentials:
             When a program that gives tokens failed.
         """
         with self._reading, _complaints() as said:
+            if (given := self._given) and given.token:
+                return f"Bearer {self._renewed(given).token}"
             header = self._read.get_api_key_with_prefix(KEY) if self._read else ""
             if said:
                 raise UnavailableError(f"{self._where} gives no credentials: {_short(said[0])}")
         return str(header or "")
+
+    def end(self) -> None:
+        """End what a program of the kubeconfig does right now; for any thread."""
+        self._programs.end()
+
+    def _run(self, written: dict[str, Any]) -> Given | None:
+        """Have the program say who Seaway is that a kubeconfig names; None where it says that itself."""
+        user = user_of(written, self._context)
+        wanted = user.pop("exec", None)
+        if self._file is None or not isinstance(wanted, dict) or user.get("token") or user.get("tokenFile"):
+            return None
+        try:
+            return self._programs.run(wanted, cluster_of(written, self._context), self._file.parent.absolute())
+        except RejectedError as error:
+            raise _NoneGivenError(error.message) from None
+
+    def _renewed(self, given: Given) -> Given:
+        """Return what a program gave, or what it gives now if that ends."""
+        if self._file is None or given.ends is None or datetime.now(UTC) < given.ends - EARLY:
+            return given
+        try:
+            self._given = self._run(read_kubeconfig(self._file)) or given
+        except (RejectedError, _NoneGivenError) as error:
+            raise UnavailableError(f"{self._where} gives no credentials: {_short(error)}") from None
+        return self._given
 
     @property
     def _where(self) -> str:

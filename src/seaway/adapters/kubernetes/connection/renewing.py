@@ -33,6 +33,10 @@ class Renewing:
         if since_s < self._pause_s:
             return False
         again = since_s < 2 * self._most_s
-        self._pause_s = min(2 * self._pause_s, self._most_s) if again else self._least_s
+        self._pause_s = max(min(2 * self._pause_s, self._most_s) if again else 0.0, self._least_s)
         self._last_s = self._clock()
         return True
+
+    def failed(self) -> None:
+        """Count the pause from now: one that took long failed, and is not to be begun at once for everybody."""
+        self._last_s = self._clock()

@@ -24,6 +24,7 @@ from seaway.adapters.kubernetes.connection.errors import ApiError
 from seaway.adapters.kubernetes.connection.reactor import Reactor
 from seaway.adapters.kubernetes.connection.renewing import Renewing
 from seaway.domain.errors import RejectedError, UnavailableError
+from tests.unit.adapters.kubernetes.connection.processes import runs
 
 Answering = Callable[[BaseHTTPRequestHandler], None]
 Connect = Callable[..., Api]
@@ -132,12 +133,19 @@ def program(folder: Path, text: str) -> dict[str, Any]:
     return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(file), "interactiveMode": "Never"}}
 
 
-def say_token(text: str) -> str:
-    """Return a shell command that prints a token as plugins do."""
-    status = json.dumps(
-        {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "TOKEN"}}
-    )
-    return f"echo '{status}' | sed s/TOKEN/{text}/"
+def say_token(text: str, ends: str = "") -> str:
+    """Return a shell command that prints a token, and until when it holds, as plugins do."""
+    status = {"token": text} | ({"expirationTimestamp": ends} if ends else {})
+    said = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
+    return f"echo '{json.dumps(said)}'"
+
+
+def wait(what: Callable[[], bool], why: str) -> None:
+    """Wait until something is so."""
+    until_s = time.monotonic() + 10
+    while not what():
+        assert time.monotonic() < until_s, why
+        time.sleep(0.02)
 
 
 def test_a_token_is_shown_and_json_is_sent(server: Server, reactor: Reactor, connect: Connect, tmp_path: Path) -> None:
@@ -222,22 +230,58 @@ def test_a_program_that_fails_is_told_in_its_own_words(
     assert server.asked == []
 
 
-def test_a_program_that_hangs_holds_up_no_other_cluster_and_is_begun_once(
+@pytest.mark.usefixtures("standing")
+def test_a_program_that_hangs_is_ended_and_holds_up_no_other_cluster(
     server: Server, reactor: Reactor, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However often the one cluster is tried, its program runs once, and others are read and answered meanwhile."""
+    """It ends with all that it began, and however often its cluster is tried, it is begun once more before a pause."""
     monkeypatch.setattr(api_module, "CREDENTIALS_S", 1.0)
     began, hangs, good = tmp_path / "began", tmp_path / "hangs", tmp_path / "good"
     hangs.mkdir()
     good.mkdir()
-    bad = connect(kubeconfig(hangs, server.url, program(hangs, f"echo x >> {began}; exec sleep 20")))
-    with pytest.raises(UnavailableError, match="was not found out in"):
-        reactor.run(bad.get("/a"), 10)
+    bad = connect(kubeconfig(hangs, server.url, program(hangs, f"sleep 60 & echo $! >> {began}; wait")))
     for _ in range(12):
-        with pytest.raises(UnavailableError, match="does not end"):
+        with pytest.raises(UnavailableError, match="was not found out in"):
             reactor.run(bad.get("/a"), 10)
     reactor.run(connect(kubeconfig(good, server.url, {"token": "t"})).get("/b"), 10)
-    assert began.read_text(encoding="utf-8").split() == ["x"]
+    pids = [int(each) for each in began.read_text(encoding="utf-8").split()]
+    assert len(pids) == 2
+    wait(lambda: not any(map(runs, pids)), "they ended")
+
+
+def test_a_program_ends_when_its_cluster_is_left(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path
+) -> None:
+    """Nobody waits for what it says any more."""
+    began = tmp_path / "began"
+    api = connect(kubeconfig(tmp_path, server.url, program(tmp_path, f"sleep 60 & echo $! > {began}; wait")))
+    asking = reactor.begin(api.get("/a"))
+    wait(lambda: began.exists() and began.read_text(encoding="utf-8").endswith("\n"), "it runs")
+    reactor.run(api.close(), 10)
+    with pytest.raises(UnavailableError):
+        asking.result(10)
+    wait(lambda: not runs(int(began.read_text(encoding="utf-8"))), "it ended")
+
+
+@pytest.mark.usefixtures("standing")
+def test_a_program_that_fails_later_is_not_run_for_every_call_either(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a token ends and somebody has to log in again, all are told so, and it is run once more at once."""
+    monkeypatch.setattr(api_module, "HEADER_S", 0.0)
+    times, failing = tmp_path / "times", tmp_path / "failing"
+    text = f"echo x >> {times}\n[ ! -e {failing} ] || {{ echo log in >&2; exit 3; }}\n"
+    api = connect(
+        kubeconfig(tmp_path, server.url, program(tmp_path, text + say_token("short", "2001-01-01T00:00:00Z")))
+    )
+    assert reactor.run(api.get("/a"), 10) == b"{}"
+    failing.touch()
+    before, asked = len(times.read_text(encoding="utf-8").split()), len(server.asked)
+    for _ in range(8):
+        with pytest.raises(UnavailableError, match="log in"):
+            reactor.run(api.get("/a"), 10)
+    assert len(times.read_text(encoding="utf-8").split()) == before + 2
+    assert len(server.asked) == asked, "nobody asks with a token that ended"
 
 
 @pytest.mark.usefixtures("standing")

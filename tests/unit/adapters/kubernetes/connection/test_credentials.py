@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ MANY = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 )
 
 
-def kubeconfig(file: Path, server: str = "https://a:6443", user: dict[str, str] | None = None, proxy: str = "") -> Path:
+def kubeconfig(file: Path, server: str = "https://a:6443", user: dict[str, Any] | None = None, proxy: str = "") -> Path:
     """Write a kubeconfig with one context, ``x``."""
     cluster = {"server": server} | ({"proxy-url": proxy} if proxy else {})
     written: dict[str, Any] = {
@@ -48,6 +50,42 @@ def test_what_a_kubeconfig_names_is_beside_it(tmp_path: Path) -> None:
     who = Credentials(kubeconfig(tmp_path / "arn:aws:eks:eu:1234:gpu", user={"tokenFile": "token"}), "x")
     assert who.load().server == "https://a:6443"
     assert who.authorization() == "Bearer from-a-file"
+
+
+def runs(folder: Path) -> int:
+    """Return how often the program of `exec_user` ran."""
+    return len((folder / "times").read_bytes())
+
+
+def exec_user(folder: Path, **status: str) -> dict[str, Any]:
+    """Return a user for whom a program says this, and counts how often it does."""
+    version = "client.authentication.k8s.io/v1"
+    said = json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": status})
+    text = f"printf x >> {folder / 'times'}; echo '{said}'"
+    return {"exec": {"apiVersion": version, "command": "sh", "args": ["-c", text], "interactiveMode": "Never"}}
+
+
+@pytest.mark.parametrize(
+    ("ends", "times"), [("", 1), ("2999-01-01T00:00:00Z", 1), ("2001-01-01T00:00:00Z", 3), ("30 s from now", 3)]
+)
+def test_a_token_of_a_program_is_asked_for_anew_before_it_ends(tmp_path: Path, ends: str, times: int) -> None:
+    """Neither before that nor when it is too late: what is on its way has to arrive with it."""
+    if ends.startswith("30"):
+        ends = (datetime.now(UTC) + timedelta(seconds=30)).isoformat()
+    status = {"token": "t"} | ({"expirationTimestamp": ends} if ends else {})
+    who = Credentials(kubeconfig(tmp_path / "k", user=exec_user(tmp_path, **status)), "x")
+    assert who.load().ends is None
+    assert [who.authorization(), who.authorization()] == ["Bearer t"] * 2
+    assert runs(tmp_path) == times
+
+
+def test_a_token_in_the_kubeconfig_goes_before_its_program(tmp_path: Path) -> None:
+    """As Kubernetes' own client has it."""
+    user = exec_user(tmp_path, token="other") | {"token": "own"}
+    who = Credentials(kubeconfig(tmp_path / "k", user=user), "x")
+    who.load()
+    assert who.authorization() == "Bearer own"
+    assert not (tmp_path / "times").exists()
 
 
 @pytest.fixture

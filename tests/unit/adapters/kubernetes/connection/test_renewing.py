@@ -18,3 +18,18 @@ def test_the_first_is_at_once_and_more_come_after_pauses_that_double() -> None:
     assert renewing.may()
     now_s += 1
     assert renewing.may(), "the pause is the shortest again"
+
+
+def test_the_pause_begins_when_what_took_long_failed() -> None:
+    """What fails after half a minute is not begun again at once for everybody who waits, and never without a pause."""
+    now_s = 0.0
+    renewing = Renewing(lambda: now_s, least_s=1, most_s=4)
+    renewing.failed()
+    begun = []
+    for _ in range(5):
+        while not renewing.may():
+            now_s += 0.5
+        begun.append(now_s)
+        now_s += 30
+        renewing.failed()
+    assert begun == [0, 31, 63, 97, 131]
