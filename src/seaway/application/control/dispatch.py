@@ -42,6 +42,9 @@ class Dispatcher(Protocol):
     def delays(self) -> dict[tuple[str, int, str], str]:
         """Return what has been tried in vain so far, by job, attempt and cluster, with the last reason."""
 
+    def awaits(self, outgoing: Outgoing) -> bool:
+        """Tell whether a cluster has not answered something for the first time yet, be it that others come first."""
+
     def stop(self) -> None:
         """Talk to no cluster any more, whatever comes."""
 
@@ -86,6 +89,10 @@ class InPlace:
     def delays(self) -> dict[tuple[str, int, str], str]:
         """See `Dispatcher`."""
         return {key: reason for box in self._outboxes.values() for key, (_, reason) in box.tries.items()}
+
+    def awaits(self, outgoing: Outgoing) -> bool:
+        """See `Dispatcher`."""
+        return outgoing.cluster in self._outboxes and self._outboxes[outgoing.cluster].awaits(outgoing)
 
     def collect(self) -> list[Report]:
         """See `Dispatcher`."""

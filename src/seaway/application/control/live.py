@@ -91,7 +91,7 @@ class Live:
     told_ns
         When a cluster confirmed that it took an attempt over, by the monotonic clock.
     underway_ns
-        When a cluster said first and last that it took an attempt, and is not done with it, by the monotonic clock.
+        When a cluster said last that it took an attempt, and is not done with it, by the monotonic clock.
     waiting
         Jobs to place.
     refusals
@@ -149,7 +149,7 @@ class Live:
         self.made_again: Counter[Key] = Counter()
         self.gone: set[tuple[str, int, str]] = set()
         self.partial: set[tuple[str, int, str]] = set()
-        self.underway_ns: dict[Key, tuple[int, int]] = {}
+        self.underway_ns: dict[tuple[str, int, str], int] = {}
         self.bookings: dict[Key, Booking] = {}
         self.seen_version = -1
         self.fleet.empty()
@@ -285,8 +285,8 @@ class Live:
             self.told_ns.pop((*key, cluster), None)
             self.gone.discard((*key, cluster))
             self.partial.discard((*key, cluster))
+            self.underway_ns.pop((*key, cluster), None)
         self.seen.pop(key, None)
-        self.underway_ns.pop(key, None)
         self.made_again.pop(key, None)
         self.done.discard(key)
         self.fleet.let_go(key)

@@ -101,9 +101,7 @@ class Observer:
         if self._live.outgoing.get((*key, outgoing.cluster)) != outgoing:
             return  # a late answer: meanwhile something else is to be told; or a stray, of which nothing is stored
         if report.answer.underway:
-            now_ns = self._live.clock.monotonic_ns()
-            first_ns, _ = self._live.underway_ns.get(key, (now_ns, now_ns))
-            self._live.underway_ns[key] = first_ns, now_ns
+            self._live.underway_ns[*key, outgoing.cluster] = self._live.clock.monotonic_ns()
             return
         if outgoing.verb is Verb.DELETE:
             removed.setdefault(key, {})[outgoing.cluster] = outgoing

@@ -101,6 +101,12 @@ class Outbox:
             self._wanted[key] = outgoing
         return due
 
+    def awaits(self, outgoing: Outgoing) -> bool:
+        """Tell whether nothing was answered yet to what is to be told, be it that others come first."""
+        key = (outgoing.job_id, outgoing.attempt)
+        found = self._waiting[key][0] if key in self._waiting else self._wanted.get(key)
+        return found == outgoing and (*key, outgoing.cluster) not in self.tries
+
     def next_due_ns(self) -> int | None:
         """Return when something is due; None when nothing may be told before something is settled or given."""
         if len(self._under_way) >= TOGETHER:

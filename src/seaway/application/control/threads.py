@@ -106,6 +106,10 @@ class Threads:
         """See `Dispatcher`."""
         return {key: reason for line in list(self._lines.values()) for key, (_, reason) in line.delays().items()}
 
+    def awaits(self, outgoing: Outgoing) -> bool:
+        """See `Dispatcher`."""
+        return outgoing.cluster in self._lines and self._lines[outgoing.cluster].awaits(outgoing)
+
     def stop(self) -> None:
         """End all threads; what was not told yet stays in the store.
 
@@ -180,6 +184,10 @@ class _Line:
     def delays(self) -> dict[tuple[str, int, str], tuple[int, str]]:
         with self._some:
             return dict(self._outbox.tries)
+
+    def awaits(self, outgoing: Outgoing) -> bool:
+        with self._some:
+            return self._outbox.awaits(outgoing)
 
     def stop(self) -> None:
         self._stopping.set()

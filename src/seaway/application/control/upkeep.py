@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 NS = 1_000_000_000
 MINUTE_NS = 60 * NS
 
-MOST_UNDERWAY = 9
-"""How many times its time to confirm a cluster gets in addition while it says that it is not done yet."""
+MOST_HELD = 10
+"""How many times its time to confirm a cluster gets at most, while it says that it is not done yet."""
 
 AGAIN_S = 1
 """Delay before a deadline that was met is looked at again."""
@@ -217,17 +217,31 @@ class Upkeep:
         found = self._live.current(key[:2])
         if found is None or found[1].state is not AttemptState.ASSUMED:
             return
-        held_s = self._live.settings.confirm_s(len(found[1].placements))
-        first_ns, last_ns = self._live.underway_ns.get(key[:2], (0, 0))
-        since_ns = max(self._read_ns, min(last_ns, first_ns + int(MOST_UNDERWAY * held_s * NS)))
-        left_s = held_s - (self._live.clock.monotonic_ns() - since_ns) / NS
+        attempt = found[1]
+        held_s, now_ns = self._live.settings.confirm_s(len(attempt.placements)), self._live.clock.monotonic_ns()
+        placed_ns = max(self._read_ns, now_ns - max(0, self._live.clock.now_ns() - attempt.created_ns))
+        in_all_s = (now_ns - placed_ns) / NS
+        silent_s = (now_ns - max(placed_ns, self._last_sign_ns(attempt, now_ns))) / NS
+        left_s = min(held_s - silent_s, MOST_HELD * held_s - in_all_s)
         if left_s > 0:
             self._live.deadlines.in_seconds(left_s, Due.EXPIRY, key)
             return
         self._look_again(Due.EXPIRY, key)
-        silent = ", ".join(self._live.unsent(found[1]))
-        in_all_s = (self._live.clock.monotonic_ns() - first_ns) / NS if first_ns else held_s
+        silent = ", ".join(self._live.unsent(attempt))
         yield self._sent_back(*found, f"{silent} did not confirm it within {in_all_s:.0f} s")
+
+    def _last_sign_ns(self, attempt: Attempt, now_ns: int) -> int:
+        """Return since when one of those that are to confirm an attempt says nothing of it, by the monotonic clock.
+
+        Whoever was not asked yet, because others come first, need not have said anything.
+        """
+        signs = [now_ns]
+        for cluster in self._live.unsent(attempt):
+            key = (attempt.job_id, attempt.number, cluster)
+            outgoing = self._live.outgoing.get(key)
+            if outgoing is None or not self._live.dispatcher.awaits(outgoing):
+                signs.append(self._live.underway_ns.get(key, 0))
+        return min(signs)
 
     def _limit(self, key: DueKey) -> Iterator[Change]:
         found = self._live.current(key[:2])

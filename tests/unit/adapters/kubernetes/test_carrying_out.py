@@ -12,6 +12,8 @@ import pytest
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.cluster import LINGERS, KubernetesCluster
 from seaway.adapters.kubernetes.deploy import deployer, writing
+from seaway.adapters.kubernetes.deploy.deployer import name_of
+from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.application.ports.backend import Answer, Command
 from seaway.domain.errors import UnavailableError
 from seaway.domain.job_spec import Run
@@ -152,6 +154,15 @@ def test_what_is_another_ones_is_not_taken_for_written(under: BackendUnderTest, 
     said = answer(under.backend, changed)
     assert said.refused
     assert "immutable" in said.reason
+
+
+def test_objects_of_one_name_in_two_groups_are_two() -> None:
+    """A Service is not that of another group which is called alike: that one is written does not pass over the other."""
+    plain, other = (
+        Manifest({"apiVersion": version, "kind": "Service", "metadata": {"name": "same"}})
+        for version in ("v1", "serving.example.com/v1")
+    )
+    assert name_of(plain) != name_of(other)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seaway.application.control.dispatch import InPlace
 from seaway.application.ports.backend import Answer
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import CopyPhase
@@ -73,6 +74,16 @@ def test_a_cluster_that_is_not_done_yet_gets_more_time_but_not_for_ever(monkeypa
     assert made.state(job_id) != "scheduled"
     told = [event.reason for event in made.plane.store.events(0, 1000, job_id=job_id)]
     assert any(each.startswith("alpha did not confirm it within 30") for each in told)  # ten times as long
+
+
+def test_a_cluster_that_was_not_told_yet_need_not_have_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a burst others come first; what waits for its turn to be told is not sent back for that."""
+    monkeypatch.setattr(InPlace, "awaits", lambda _, outgoing: outgoing.cluster == "alpha")
+    made = scene(assume_s=30, grace_s=10_000)
+    made.cluster("alpha").disconnect()
+    job_id = made.submit()
+    made.plane.run(200)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("scheduled", 1)
 
 
 def test_a_confirmed_placement_does_not_expire() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from seaway.adapters.kubernetes.collect.kinds import kinds_of
-from seaway.adapters.kubernetes.collect.owned import Key
+from seaway.adapters.kubernetes.collect.owned import Key, Place
 from seaway.adapters.kubernetes.connection.errors import ApiError
-from seaway.adapters.kubernetes.deploy.writing import Objects
-from seaway.adapters.kubernetes.deploy.written import Written
+from seaway.adapters.kubernetes.deploy.together import together
+from seaway.adapters.kubernetes.deploy.writing import OF_ONE, Objects
+from seaway.adapters.kubernetes.deploy.written import Name, Written
 from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.adapters.kubernetes.templates.options import Options
 from seaway.adapters.kubernetes.templates.pinning import NotThereError
@@ -19,11 +21,8 @@ from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
 
-AT_ONCE = 32
-"""Commands whose objects are written at the same time."""
-
-CARRY_OUT_S = 60.0
-"""How long a command may take in all; each call in it has a limit of its own. The next try goes on where it ended."""
+CARRY_OUT_S = 20.0
+"""How long a command may take in all, its calls waiting for their turns. The next try goes on where this one ended."""
 
 
 class Deployer(ABC):
@@ -42,7 +41,6 @@ class Deployer(ABC):
         self._options = options
         self._templates = templates
         self._written = Written()
-        self._free = asyncio.Semaphore(AT_ONCE)
 
     @property
     def kinds(self) -> tuple[KindName, ...]:
@@ -61,6 +59,10 @@ class Deployer(ABC):
     async def remove(self, removal: Removal) -> None:
         """Delete all objects of an attempt."""
 
+    @abstractmethod
+    def there(self, key: Key) -> Collection[Place]:
+        """Return what is known to be there of an attempt, where its objects are written."""
+
     def not_seen(self) -> Collection[str]:
         """Return the kinds that cannot be listed where objects are written, though not in the cluster itself."""
         return ()
@@ -76,12 +78,12 @@ class Deployer(ABC):
         UnavailableError
             When it is not known whether it was, or it may be a little later.
         """
-        before = self._written.count(key_of(command))
+        before = self._objects.answered
         try:
             async with asyncio.timeout(CARRY_OUT_S):
                 return await self._carry_out(command)
         except TimeoutError:
-            if self._written.count(key_of(command)) > before:
+            if self._objects.answered > before:  # of this one, or of others that came first
                 return Answer(done=False, reason="not all of it is written yet", underway=True)
             raise UnavailableError(f"it was not carried out within {CARRY_OUT_S:g} s") from None
         except NotThereError as error:  # another node may do
@@ -94,29 +96,27 @@ class Deployer(ABC):
             return Answer(done=False, refused=True, reason=str(error), everywhere=True)
 
     async def _carry_out(self, command: Command) -> Answer:
-        async with self._free:
-            if isinstance(command, Removal):
-                await self.remove(command)
-                self._written.forget(key_of(command))
-                return Answer(done=True)
-            awaited = await self.create(command)
+        key = key_of(command)
+        if isinstance(command, Removal):
+            await self.remove(command)
+            self._written.forget(key)
+            return Answer(done=True)
+        awaited = await self.create(command)
         try:
             await self.settled(awaited)
         except UnavailableError as error:
+            self._written.lose(key, self.there(key))
             return Answer(done=False, reason=str(error), underway=True)
-        self._written.complete(key_of(command))
+        self._written.complete(key)
         return Answer(done=True)
 
     async def write(self, key: Key, manifests: Sequence[Manifest]) -> None:
-        """Write objects of an attempt at the same time; all are tried, whatever becomes of one.
+        """Write objects of an attempt at the same time.
 
         Those that an earlier try wrote are passed over until all are written: an attempt may have thousands.
         """
-        left = [each for each in manifests if not self._written.is_answered(key, (each.kind, each.name))]
-        outcomes = await asyncio.gather(*(self._write(key, each) for each in left), return_exceptions=True)
-        for error in outcomes:
-            if error is not None:
-                raise error
+        left = [each for each in manifests if not self._written.is_answered(key, name_of(each))]
+        await together((partial(self._write, key, each) for each in left), OF_ONE)
 
     async def write_in_order(self, key: Key, manifests: Sequence[Manifest]) -> None:
         """Write what runs after what it needs: services, claims and whatever else runs nothing itself."""
@@ -125,12 +125,20 @@ class Deployer(ABC):
 
     async def _write(self, key: Key, manifest: Manifest) -> None:
         full_name = f"{self._options.namespace}/{manifest.name}"
+        place = ("", full_name)
 
         def begun(kind: str) -> None:
-            self._written.begun(key, (kind, full_name))
+            nonlocal place
+            place = (kind, full_name)
+            self._written.begun(key, place)
 
         await self._objects.write(manifest.pinned(), begun, create_only=manifest.create_only)
-        self._written.answered(key, (manifest.kind, manifest.name))
+        self._written.answered(key, name_of(manifest), place)
+
+
+def name_of(manifest: Manifest) -> Name:
+    """Return what tells an object of an attempt from all others of it."""
+    return str(manifest.body["apiVersion"]), manifest.kind, manifest.name
 
 
 def key_of(command: Command) -> Key:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from seaway.adapters.kubernetes.collect.owned import Key, Place
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.deploy.deployer import Deployer, key_of
 from seaway.adapters.kubernetes.deploy.writing import Objects
@@ -36,7 +37,11 @@ class Direct(Deployer):
         await self.write_in_order(key_of(deployment), self.manifests(deployment))
         return ()
 
+    def there(self, key: Key) -> Collection[Place]:
+        """Return what the view has of an attempt."""
+        return self._view.objects_of(key[:2])
+
     async def remove(self, removal: Removal) -> None:
         """Delete what the view has of it, and what was written that the view may not have yet."""
-        there = self._view.objects_of((removal.job_id, removal.attempt))
-        await self._objects.delete(there | self._written.places(key_of(removal)))
+        key = key_of(removal)
+        await self._objects.delete({*self.there(key), *self._written.places(key)})

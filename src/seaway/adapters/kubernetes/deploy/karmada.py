@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from seaway.adapters.kubernetes.collect.health import Health
-from seaway.adapters.kubernetes.collect.owned import Owned
+from seaway.adapters.kubernetes.collect.owned import Key, Owned, Place
 from seaway.adapters.kubernetes.deploy.bindings import Bindings
 from seaway.adapters.kubernetes.deploy.deployer import Deployer, key_of
 from seaway.adapters.kubernetes.deploy.writing import Objects
@@ -80,6 +80,10 @@ class Karmada(Deployer):
             return isinstance(command, Deployment) and bool(self.manifests(command))
         except RejectedError:
             return False
+
+    def there(self, key: Key) -> Collection[Place]:
+        """Return what Karmada's control plane has of an attempt."""
+        return self._owned.of(key)
 
     def not_seen(self) -> Collection[str]:
         """Return the kinds that cannot be listed in Karmada's control plane."""

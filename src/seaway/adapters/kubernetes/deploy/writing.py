@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.discovery import Discovery, Kind
 from seaway.adapters.kubernetes.connection.errors import ApiError
+from seaway.adapters.kubernetes.deploy.together import together
 from seaway.adapters.kubernetes.objects.decode import read_body
 from seaway.adapters.kubernetes.objects.meta import Item
 from seaway.adapters.kubernetes.templates.labels import ATTEMPT, JOB
@@ -19,6 +22,9 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 32
 """Calls that change something under way at the same time; others wait, which is none of their own time."""
+
+OF_ONE = 8
+"""Of those at most so many for one attempt: where its calls hang, others have their turns."""
 
 BELIEVED_S = 1.0
 """How long until it is asked once more whether something is not allowed: a server that just began may not know yet."""
@@ -33,6 +39,11 @@ class Objects:
         The server.
     namespace
         Where Seaway's objects go; made when it is missing.
+
+    Attributes
+    ----------
+    answered
+        How many calls that change something the server has answered, whatever it said.
     """
 
     def __init__(self, api: Api, namespace: str) -> None:
@@ -41,6 +52,7 @@ class Objects:
         self._discovery = Discovery(api)
         self._making = asyncio.Lock()
         self._free = asyncio.Semaphore(AT_ONCE)
+        self.answered = 0
 
     async def write(self, body: Mapping[str, Any], begun: Callable[[str], None], *, create_only: bool = False) -> None:
         """Have an object be as `body` says.
@@ -87,13 +99,13 @@ class Objects:
         ApiError, UnavailableError
             As `write` does.
         """
-        await asyncio.gather(*(self._delete(kind, full_name) for kind, full_name in places))
+        await together((partial(self._delete, *each) for each in places), OF_ONE)
 
     async def _delete(self, kind: str, full_name: str) -> None:
         namespace, _, name = full_name.partition("/")
         prefix, _, plural = kind.rpartition("/")
         try:
-            async with self._free:
+            async with self._turn():
                 await self._api.delete(f"{prefix}/namespaces/{namespace}/{plural}/{name}")
         except ApiError as error:
             if not error.missing:
@@ -120,7 +132,7 @@ class Objects:
             await self._apply(f"{collection}/{body['metadata']['name']}", body)
             return
         try:
-            async with self._free:
+            async with self._turn():
                 await self._api.create(collection, body)
         except ApiError as error:
             if error.reason != "AlreadyExists":
@@ -132,7 +144,7 @@ class Objects:
         What runs was changed then by somebody in the cluster who may, as Kueue does while a Job is suspended, or it was
         written by another version of Seaway. It is the same attempt's.
         """
-        async with self._free:
+        async with self._turn():
             try:
                 await self._api.apply(path, body)
             except ApiError as error:
@@ -143,6 +155,17 @@ class Objects:
                 if JOB not in wanted or any(there.get(each) != wanted.get(each) for each in (JOB, ATTEMPT)):
                     raise
                 log.info("%s: %s stays as it is: %s", self._api.name, path, error)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Wait for a turn to call the server, and note that it answered."""
+        async with self._free:
+            try:
+                yield
+            except ApiError:
+                self.answered += 1
+                raise
+            self.answered += 1
 
     async def _make_namespace(self) -> None:
         """Make the namespace, unless somebody else just did."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from seaway.adapters.kubernetes.collect.owned import Key, Place
 
 MOST = 10_000
 
-Name = tuple[str, str]
-"""Kind and name of an object."""
+Name = tuple[str, str, str]
+"""Version, kind and name of an object."""
 
 
 @dataclass(slots=True)
@@ -22,11 +23,11 @@ class _Creation:
     places
         Where something was written, or may have been: whoever was not answered does not know.
     answered
-        What need not be written again before all of it is.
+        What need not be written again before all of it is, and where it stands.
     """
 
     places: set[Place] = field(default_factory=set)
-    answered: set[Name] = field(default_factory=set)
+    answered: dict[Name, Place] = field(default_factory=dict)
 
 
 class Written:
@@ -44,19 +45,19 @@ class Written:
         """Note that an object is about to be written."""
         self._of(key).places.add(place)
 
-    def answered(self, key: Key, name: Name) -> None:
+    def answered(self, key: Key, name: Name, place: Place) -> None:
         """Note that an object was written."""
-        self._of(key).answered.add(name)
+        self._of(key).answered[name] = place
 
     def is_answered(self, key: Key, name: Name) -> bool:
         """Tell whether an object was written by an earlier try, which was not able to write all of them."""
         found = self._creations.get(key)
         return found is not None and name in found.answered
 
-    def count(self, key: Key) -> int:
-        """Return how many objects of an attempt tries that did not write all of them have written."""
-        found = self._creations.get(key)
-        return len(found.answered) if found else 0
+    def lose(self, key: Key, there: Collection[Place]) -> None:
+        """Note that of what was written only this is there: the rest is written again by the next try."""
+        if found := self._creations.get(key):
+            found.answered = {name: place for name, place in found.answered.items() if place in there}
 
     def complete(self, key: Key) -> None:
         """Note that all of an attempt was written: when it is asked for again, something of it was lost."""

@@ -1,0 +1,56 @@
+"""What one cluster is still to be told."""
+
+from __future__ import annotations
+
+import pytest
+
+from seaway.application.control import outbox as told
+from seaway.application.control.outbox import Outbox
+from seaway.application.ports.backend import Answer, Removal
+from seaway.application.records import Outgoing, Verb
+
+
+def outgoing(number: int) -> Outgoing:
+    """Return something that is to be told of an attempt."""
+    return Outgoing("job", number, "alpha", Verb.CREATE, 0)
+
+
+def given(box: Outbox, number: int) -> Outgoing:
+    """Have something told of an attempt."""
+    made = outgoing(number)
+    box.give(made, Removal("job", number, "alpha"))
+    return made
+
+
+def test_a_first_answer_is_awaited_while_others_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither what waits for its turn nor what is on its way was answered; what was tried in vain was."""
+    monkeypatch.setattr(told, "TOGETHER", 1)
+    box = Outbox()
+    first, second = given(box, 1), given(box, 2)
+    under_way = box.take(0)
+    assert [each for each, _ in under_way] == [first]
+    assert box.awaits(first)
+    assert box.awaits(second)
+    box.settle(under_way, [Answer(done=False, reason="it does not answer")], 0)
+    assert not box.awaits(first)
+    assert box.awaits(second)
+
+
+def test_what_is_told_no_more_is_not_awaited() -> None:
+    """Nor is what was never to be told, and what was answered for good."""
+    box = Outbox()
+    first, second = given(box, 1), given(box, 2)
+    box.drop(first)
+    box.settle(box.take(0), [Answer(done=True)], 0)
+    assert not any(box.awaits(each) for each in (first, second, outgoing(3)))
+
+
+def test_that_a_cluster_is_not_done_yet_is_told_and_asked_again() -> None:
+    """It is news, unlike that something was in vain, and the command stays to be told."""
+    box = Outbox()
+    first = given(box, 1)
+    (report,) = box.settle(box.take(0), [Answer(done=False, underway=True)], 0)
+    assert (report.outgoing, report.answer.underway) == (first, True)
+    assert len(box) == 1
+    assert not box.settle(box.take(told.RETRY_NS), [Answer(done=False)], told.RETRY_NS)
+    assert len(box) == 1
