@@ -234,7 +234,7 @@ class Overview:
                 changes=self._writer.stored,
                 transactions=self._writer.groups,
                 collecting={
-                    name: replace(state, troubles={**state.troubles, DOUBLED: nodes[name]})
+                    name: replace(state, troubles={**state.troubles, DOUBLED: nodes.get(name, 0)})
                     for name, state in collecting.items()
                 },
             )

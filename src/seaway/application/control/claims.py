@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from seaway.domain.cluster import Cluster
 from seaway.domain.node import Node
@@ -14,6 +14,25 @@ log = logging.getLogger(__name__)
 
 Place = tuple[str, str]
 """A cluster and a node of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubles:
+    """What of a cluster several nodes list.
+
+    Attributes
+    ----------
+    lacking
+        By its nodes that list devices which other nodes have: those devices.
+    elsewhere
+        Devices that its nodes list, and nodes of other clusters have.
+    listed
+        By nodes of other clusters that list devices which its nodes have: those devices, and which node has each.
+    """
+
+    lacking: Mapping[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    elsewhere: set[str] = field(default_factory=set)
+    listed: Mapping[Place, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
 
 
 class Claims:
@@ -30,6 +49,8 @@ class Claims:
         """Whose was last what no node lists."""
         self._contested: set[str] = set()
         self._down: set[Place] = set()
+        self._doubles: Mapping[str, Doubles] | None = None
+        """Gathered when they are asked for; None from when who lists what changed."""
 
     def take(self, name: str, before: Cluster | None, now: Cluster | None) -> bool:
         """Take a cluster as it is now; tell whether a device became another node's than it was.
@@ -51,12 +72,19 @@ class Claims:
             self._note((name, node.name), node, None, owners)
         return self._settle(owners)
 
-    def doubles(self) -> Iterator[tuple[str, Place, Place]]:
-        """Yield each device that several nodes list: its uuid, the node that has it, and another one."""
-        for uuid in sorted(self._contested):
-            owner, *others = self._places[uuid]
-            for other in others:
-                yield uuid, owner, other
+    def doubles(self) -> Mapping[str, Doubles]:
+        """Return what several nodes list, by cluster; the same again until who lists what, or has it, changes."""
+        if self._doubles is None:
+            found: defaultdict[str, Doubles] = defaultdict(Doubles)
+            for uuid in self._contested:
+                owner, *others = self._places[uuid]
+                for other in others:
+                    found[other[0]].lacking[other[1]].add(uuid)
+                    if owner[0] != other[0]:
+                        found[other[0]].elsewhere.add(uuid)
+                        found[owner[0]].listed[other][uuid] = owner[1]
+            self._doubles = dict(found)
+        return self._doubles
 
     def offered(self, cluster: str, node: Node) -> Node:
         """Return a node with the devices that are its own alone."""
@@ -72,7 +100,10 @@ class Claims:
         self._down.discard(place)
         if now and not now.ready:
             self._down.add(place)
-        for uuid in (had ^ has) | (has & self._contested):
+        changed = had ^ has
+        if changed:
+            self._doubles = None
+        for uuid in changed | (has & self._contested):
             places = self._places.get(uuid, ())
             owners.setdefault(uuid, places[0] if places else self._last.pop(uuid, None))
             if uuid not in has:
@@ -94,6 +125,8 @@ class Claims:
             if places[0] in self._down:
                 ready = [each for each in places if each not in self._down]
                 places = tuple(dict.fromkeys((*ready[:1], *places)))
+            if places != self._places[uuid]:
+                self._doubles = None
             self._places[uuid] = places
             moved |= before not in {None, places[0]}
             if len(places) == 1:

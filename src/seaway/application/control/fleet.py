@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from seaway.application.control.claims import Claims, Place
+from seaway.application.control.claims import Claims, Doubles
 from seaway.application.control.occupied import Occupied
 from seaway.application.records import Attempt, Cordon
 from seaway.application.views import ClusterState
@@ -219,13 +219,9 @@ class LiveFleet:
         """Return all cordons."""
         return self._cordons.values()
 
-    def doubles(self) -> Iterator[tuple[str, Place, Place]]:
-        """Yield each device that several nodes list: its uuid, the node that has it, and another one."""
+    def doubles(self) -> Mapping[str, Doubles]:
+        """Return what several nodes list, by cluster; see `Claims`."""
         return self._claims.doubles()
-
-    def with_its_own(self, cluster: str, node: Node) -> Node:
-        """Return a node with the devices that are its own alone."""
-        return self._claims.offered(cluster, node)
 
     @property
     def gateways(self) -> tuple[Gateway, ...]:

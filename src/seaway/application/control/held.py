@@ -1,15 +1,17 @@
 """What is held where: every cluster that matters, who holds something there, and how much that is.
 
-Everything here is asked for under the controller's lock.
+Everything here is asked for under the controller's lock; what `own` returns is worked out when it is looked at, which
+may be after that.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from seaway.application.control.claims import Place
+from seaway.application.control.claims import Doubles
 from seaway.application.control.fleet import LiveCluster
 from seaway.application.control.live import Live
 from seaway.application.records import Attempt
@@ -20,23 +22,80 @@ from seaway.domain.node import Node
 
 
 @dataclass(frozen=True, slots=True)
+class _Lists:
+    """Nodes of another cluster that list devices which they do not have.
+
+    Attributes
+    ----------
+    cluster
+        Theirs.
+    homes
+        By such a node: the devices, and which node has each.
+    pods
+        What is on these nodes.
+    attempts
+        Who holds something in that cluster.
+    """
+
+    cluster: str
+    homes: Mapping[str, Mapping[str, str]]
+    pods: Sequence[Occupant]
+    attempts: Sequence[Attempt]
+
+    def guests(self) -> Iterator[Occupant]:
+        """Yield what is held of these devices there."""
+        for pod in sorted(self.pods, key=lambda pod: pod.node):
+            containers = pod.containers or ("",) * len(pod.slices)
+            for taken, container in zip(pod.slices, containers, strict=False):
+                if home := self.homes[pod.node].get(taken.uuid):
+                    yield Occupant(f"{pod.name} ({self.cluster})", home, (taken,), containers=(container,), pods=0)
+        for attempt in self.attempts:
+            copy = deployment_name(attempt.job_id, attempt.number)
+            for placement in attempt.placements:
+                if placement.cluster != self.cluster or placement.node not in self.homes:
+                    continue
+                replica = f"{copy}-{placement.replica} ({self.cluster})"
+                for taken in placement.slices:
+                    if home := self.homes[placement.node].get(taken.uuid):
+                        yield Occupant(replica, home, (taken,), pods=0)
+
+
+@dataclass(frozen=True)  # without slots, as what is worked out is kept
 class Own:
     """What of a cluster is its own: a device that nodes of several clusters list is with one of them.
 
     Attributes
     ----------
-    nodes
-        Its nodes, with the devices that are theirs alone.
-    elsewhere
-        Devices that its nodes list, and nodes of other clusters have.
-    guests
-        What pods of other clusters hold of its devices, by their nodes that list them, too: a share each, with the
-        node that has the device, and under a name that says whence it is.
+    told
+        Its nodes, with all that they list.
+    doubles
+        What of that several nodes list.
+    others
+        Nodes of other clusters that list its devices, too.
     """
 
-    nodes: tuple[Node, ...]
-    elsewhere: frozenset[str] = frozenset()
-    guests: tuple[Occupant, ...] = ()
+    told: tuple[Node, ...]
+    doubles: Doubles
+    others: Sequence[_Lists] = ()
+
+    @property
+    def elsewhere(self) -> Set[str]:
+        """Devices that its nodes list, and nodes of other clusters have."""
+        return self.doubles.elsewhere
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """Its nodes, with the devices that are theirs alone."""
+        lacking = self.doubles.lacking
+        return tuple(_without(node, lacking[node.name]) if node.name in lacking else node for node in self.told)
+
+    @cached_property
+    def guests(self) -> tuple[Occupant, ...]:
+        """What pods of other clusters hold of its devices, by their nodes that list them, too.
+
+        A share each, with the node that has the device, and under a name that says whence it is.
+        """
+        return tuple(guest for each in self.others for guest in each.guests())
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,50 +137,28 @@ def holders(live: Live, cluster: LiveCluster) -> list[Attempt]:
 
 def own(live: Live, cluster: LiveCluster) -> Own:
     """Return what of a cluster is its own."""
-    nodes, name = cluster.cluster.nodes if cluster.cluster else (), cluster.name
-    lacking: set[str] = set()
-    elsewhere: set[str] = set()
-    listed: defaultdict[Place, dict[str, str]] = defaultdict(dict)
-    for uuid, owner, other in live.fleet.doubles():
-        if other[0] == name:
-            lacking.add(other[1])
-        if owner[0] != other[0] == name:
-            elsewhere.add(uuid)
-        elif name == owner[0] != other[0]:
-            listed[other][uuid] = owner[1]
-    if lacking:
-        nodes = tuple(live.fleet.with_its_own(name, node) if node.name in lacking else node for node in nodes)
-    return Own(nodes, frozenset(elsewhere), tuple(_guests(live, listed)))
+    nodes = cluster.cluster.nodes if cluster.cluster else ()
+    doubles = live.fleet.doubles().get(cluster.name)
+    return Own(nodes, doubles, tuple(_others(live, doubles))) if doubles else Own(nodes, Doubles())
 
 
-def doubled(live: Live) -> Counter[str]:
+def doubled(live: Live) -> dict[str, int]:
     """Count the nodes of each cluster that list devices which other nodes have."""
-    return Counter(cluster for cluster, _ in {other for _, _, other in live.fleet.doubles()})
+    return {name: len(each.lacking) for name, each in live.fleet.doubles().items() if each.lacking}
 
 
-def _guests(live: Live, listed: Mapping[Place, Mapping[str, str]]) -> Iterator[Occupant]:
-    """Yield what is held of some devices on nodes that list them and do not have them.
+def _others(live: Live, doubles: Doubles) -> Iterator[_Lists]:
+    """Yield, by cluster, the nodes of others that list devices which are not theirs, and what is there."""
+    homes: defaultdict[str, dict[str, Mapping[str, str]]] = defaultdict(dict)
+    for (name, node), devices in doubles.listed.items():
+        homes[name][node] = devices
+    for name, nodes in sorted(homes.items()):
+        other = live.fleet.clusters[name]
+        yield _Lists(name, nodes, [pod for node in nodes for pod in other.occupied.on(node)], holders(live, other))
 
-    Parameters
-    ----------
-    listed
-        By such a node: the devices, and which node has each.
-    """
-    for (name, node), homes in listed.items():
-        for pod in live.fleet.clusters[name].occupied.on(node):
-            containers = pod.containers or ("",) * len(pod.slices)
-            for taken, container in zip(pod.slices, containers, strict=False):
-                if home := homes.get(taken.uuid):
-                    yield Occupant(f"{pod.name} ({name})", home, (taken,), containers=(container,), pods=0)
-    for name in dict.fromkeys(name for name, _ in listed):
-        for attempt in holders(live, live.fleet.clusters[name]):
-            copy = deployment_name(attempt.job_id, attempt.number)
-            for placement in attempt.placements:
-                homes = listed.get((placement.cluster, placement.node), {})
-                replica = f"{copy}-{placement.replica} ({name})"
-                for taken in placement.slices:
-                    if home := homes.get(taken.uuid):
-                        yield Occupant(replica, home, (taken,), pods=0)
+
+def _without(node: Node, devices: Set[str]) -> Node:
+    return replace(node, devices=tuple(each for each in node.devices if each.uuid not in devices))
 
 
 def sum_up(cluster: LiveCluster, attempts: Sequence[Attempt], mine: Own) -> Sums:
