@@ -64,6 +64,8 @@ class Health:
         self._failing: dict[str, _Failure] = {}
         self._asked_s: float | None = None
         """Since when it is waited for the server to say whether it answers."""
+        self._heard_s = now_s()
+        """When anything was heard last."""
         self._faltering: dict[str, float] = {}
         """Since when those fail that can be spared, while the server answers."""
         self._forbidden: dict[str, str] = {}
@@ -71,11 +73,12 @@ class Health:
         self.on_complete: Callable[[], None] = lambda: None
 
     def asked(self) -> None:
-        """Note that the server is asked whether it answers: where it does not, it has been silent from now on."""
+        """Note that the server is asked whether it answers: where nothing comes, it has been silent from now on."""
         self._asked_s = self._now_s()
 
     def heard(self, source: str) -> None:
         """Note that a source answered; also that it said there is nothing of its kind."""
+        self._heard_s = self._now_s()
         if source == ANSWERS:
             self._asked_s = None
         if source in self._failing or source in self._missing or source in self._forbidden:
@@ -122,7 +125,7 @@ class Health:
         with self._lock:
             before, since_s = self._failing.get(source), now_s
             if source == ANSWERS:
-                since_s = now_s if self._asked_s is None else self._asked_s
+                since_s = now_s if self._asked_s is None else max(self._asked_s, self._heard_s)
                 self._asked_s = None
                 self._faltering.clear()
             elif spared and ANSWERS not in self._failing and ANSWERS not in self._missing:
@@ -184,13 +187,13 @@ class Health:
     def age_s(self) -> float:
         """How old what is known of the cluster may be, seconds: its silence begins where something failed first.
 
-        What a view can be relied on without makes nothing older.
+        What a view can be relied on without makes nothing older, and a question does only once nothing else comes.
         """
         with self._lock:
             began_s = [each.since_s for each in self._failing.values() if not each.spared]
             asked_s = self._asked_s
         if asked_s is not None:
-            began_s.append(asked_s)
+            began_s.append(max(asked_s, self._heard_s))
         return max(0.0, self._now_s() - min(began_s)) if began_s else 0.0
 
     def failing(self) -> dict[str, float]:

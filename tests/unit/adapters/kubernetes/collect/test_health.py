@@ -118,6 +118,20 @@ def test_how_old_a_view_is_counts_from_the_first_failure(health: Health, clock: 
     assert health.age_s == 0
 
 
+def test_a_question_ages_no_view_while_watches_tell(health: Health, clock: Clock) -> None:
+    """Its answer may wait for a program of the kubeconfig; the silence begins with what was heard last."""
+    health.asked()
+    for _ in range(4):
+        clock.now_s += 5
+        health.heard("nodes")
+        assert health.age_s == 0
+    clock.now_s += 3
+    assert health.age_s == 3
+    health.failed(ANSWERS, "no answer within 10 s")
+    clock.now_s += 1
+    assert (health.age_s, health.failing()[ANSWERS]) == (4, 4)
+
+
 @pytest.mark.parametrize(("stale_s", "patience_s"), [(1.5, 1), (15, 10), (600, 10)])
 def test_patience_ends_before_a_silent_cluster_gets_no_new_work(stale_s: float, patience_s: float) -> None:
     """So that it is said by then why it is silent; a longer time until then makes nobody more patient."""
