@@ -157,7 +157,7 @@ def test_what_is_another_ones_is_not_taken_for_written(under: BackendUnderTest, 
 
 
 def test_objects_of_one_name_in_two_groups_are_two() -> None:
-    """A Service is not that of another group which is called alike: that one is written does not pass over the other."""
+    """A Service is not that of another group which is called alike: one that is written leaves the other to be."""
     plain, other = (
         Manifest({"apiVersion": version, "kind": "Service", "metadata": {"name": "same"}})
         for version in ("v1", "serving.example.com/v1")
