@@ -153,8 +153,12 @@ def _alike(one: Hold, other: Hold) -> bool:
 
 async def follow_kueue(api: Api, view: ClusterView, tried: Callable[[], Backoff]) -> None:
     """Keep a view told what Kueue says, where a cluster has it and Seaway may see it, until cancelled."""
-    source = Source(await _path(api, tried()), KueueWorkload, optional=True, namespace=view.namespace)
-    await reflect(api, source, Queued(view), Aside(f"{view.name}: Kueue's Workloads"), tried())
+    sink, health, looks = Queued(view), Aside(f"{view.name}: Kueue's Workloads"), tried()
+    while True:  # a Kueue that is upgraded may serve them in another version only
+        path = await _path(api, looks)
+        source = Source(path, KueueWorkload, optional=True, namespace=view.namespace, moves=True)
+        await reflect(api, source, sink, health, tried())
+        await looks.pause()
 
 
 async def _path(api: Api, backoff: Backoff) -> str:

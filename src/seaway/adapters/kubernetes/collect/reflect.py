@@ -66,6 +66,8 @@ class Source(Generic[T]):
         What a cluster's health calls them; their path when empty.
     spared
         Whether Seaway can do without seeing them, where it has no right to that, or where they fail for long.
+    moves
+        Whether they may be at another path once they are not at this one: then they are followed no more.
     """
 
     path: str
@@ -76,6 +78,7 @@ class Source(Generic[T]):
     fields: str = ""
     label: str = ""
     spared: bool = False
+    moves: bool = False
 
     def within(self, namespace: str) -> Source[T]:
         """Return the same, looked for in one namespace only."""
@@ -127,7 +130,7 @@ class _Told:
 
 
 async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, backoff: Backoff) -> None:
-    """Keep `sink` told, until cancelled.
+    """Keep `sink` told, until cancelled, or until what moves is not there.
 
     Whatever fails is noted in `health` and tried again, later every time; what was heard before stands meanwhile.
     """
@@ -146,11 +149,8 @@ async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, ba
             await backoff.pause()
         except ApiError as error:
             told.version = ""
-            if await _does_without(error, api, source, sink, health):
-                await asyncio.sleep(ABSENT_S)
-            else:
-                health.failed(source.name, f"{api.name}: {error}", spared=source.spared)
-                await backoff.pause()
+            if await _is_over(error, api, source, sink, health, backoff):
+                return
         except UnavailableError as error:
             health.failed(source.name, str(error), spared=source.spared)
             await backoff.pause(error.retry_after_s if error.retry_after_s > SOON_S else 0)
@@ -163,6 +163,20 @@ async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, ba
             log.exception("%s: following %s failed", api.name, source.path)
             health.failed(source.name, str(error) or type(error).__name__, spared=source.spared)
             await backoff.pause()
+
+
+async def _is_over(
+    error: ApiError, api: Api, source: Source[T], sink: Sink[T], health: Health, backoff: Backoff
+) -> bool:
+    """Take a refusal, and wait until it makes sense to ask again; tell whether that never does."""
+    if not await _does_without(error, api, source, sink, health):
+        health.failed(source.name, f"{api.name}: {error}", spared=source.spared)
+        await backoff.pause()
+        return False
+    if source.moves and error.missing:
+        return True
+    await asyncio.sleep(ABSENT_S)
+    return False
 
 
 async def _does_without(error: ApiError, api: Api, source: Source[T], sink: Sink[T], health: Health) -> bool:

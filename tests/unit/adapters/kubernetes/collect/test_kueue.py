@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from msgspec import structs
 
 from seaway.adapters.kubernetes.collect.holds import Hold
-from seaway.adapters.kubernetes.collect.kueue import KueueWorkload, Queued, read_hold
+from seaway.adapters.kubernetes.collect.kueue import GROUP, KueueWorkload, Queued, follow_kueue, read_hold
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
+from seaway.adapters.kubernetes.connection.api import Api
+from seaway.adapters.kubernetes.connection.backoff import Backoff
+from seaway.adapters.kubernetes.connection.credentials import Credentials
+from seaway.adapters.kubernetes.connection.errors import ApiError
 from seaway.domain.deployment import Cause, CopyPhase
 from tests.unit.adapters.kubernetes.collect.test_events import JOBS, NAME, said
 from tests.unit.adapters.kubernetes.collect.test_view import JOB, Timers, copy, decoded, timers, view
@@ -180,3 +189,59 @@ def test_a_workload_that_is_gone_says_nothing(view: ClusterView) -> None:
     assert said(view)[0][1]
     asyncio.run(kueue.replace([]))
     assert said(view) == [(CopyPhase.STARTING, "")]
+
+
+async def nothing(for_s: float) -> AsyncIterator[bytes]:
+    """Say nothing, then end."""
+    await asyncio.sleep(for_s)
+    for line in list[bytes]():
+        yield line
+
+
+class Upgraded(Api):
+    """A server with a Workload of Kueue's, which is upgraded once it is watched: it serves another version then."""
+
+    def __init__(self) -> None:
+        super().__init__("alpha", Credentials(Path("none"), "alpha"))
+        self.version = "v1beta1"
+
+    async def get(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
+        """Say which version there is, what is in it, and what Kueue says."""
+        if path == f"/apis/{GROUP}":
+            return json.dumps({"preferredVersion": {"groupVersion": f"{GROUP}/{self.version}"}}).encode()
+        self._served(path)
+        if path == f"/apis/{GROUP}/{self.version}":
+            return json.dumps({"resources": [{"name": "workloads", "kind": "Workload", "namespaced": True}]}).encode()
+        owners = [{"kind": "Job", "name": NAME, "uid": "u", "controller": True}]
+        item = {
+            "metadata": {"name": "job-sw", "namespace": "seaway", "ownerReferences": owners},
+            "status": {"conditions": [quota("Pending", f"by {self.version}")]},
+        }
+        return json.dumps({"metadata": {"resourceVersion": "1"}, "items": [item]}).encode()
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, params: Mapping[str, str], silence_s: float
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Be upgraded; then say nothing."""
+        self.version = "v1beta2"
+        self._served(path)
+        yield nothing(silence_s)
+
+    def _served(self, path: str) -> None:
+        if f"/{self.version}" not in path:
+            raise ApiError(404, "NotFound", "the server could not find the requested resource")
+
+
+def test_a_kueue_that_is_upgraded_is_looked_for_again(view: ClusterView) -> None:
+    """A version that is served no more is followed no more: what Kueue says is read where it is from then on."""
+    view.put_workload(JOBS, suspended())
+
+    async def follow() -> None:
+        following = asyncio.create_task(follow_kueue(Upgraded(), view, lambda: Backoff(Random(1), 0.01, 0.01)))
+        async with asyncio.timeout(10):
+            while said(view)[0][1] != f"{LET_IN}: by v1beta2":
+                await asyncio.sleep(0.01)
+        following.cancel()
+
+    asyncio.run(follow())
