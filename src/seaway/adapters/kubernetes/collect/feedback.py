@@ -50,11 +50,14 @@ STOPS = frozenset({9, 15})
 
 
 MADE_FIRST = re.compile(
-    r"persistentvolumeclaim|binding volumes|waiting for dynamic resource controller|"
+    r"persistentvolumeclaim(?!.*readwriteoncepod)|binding volumes|waiting for dynamic resource controller|"
     r"resourceclaim.* (not (created|found)|is being deleted)",
     re.IGNORECASE,
 )
-"""What a scheduler says of a pod that it does not look at nodes for, as something has to be made for it before."""
+"""What a scheduler says of a pod that it does not look at nodes for, as something has to be made for it before.
+
+Of a claim for one pod at a time (``ReadWriteOncePod``) that another has, it speaks node by node.
+"""
 
 
 class Wait(Enum):

@@ -185,6 +185,8 @@ def test_what_has_to_be_made_first_is_no_nodes_decision(message: str) -> None:
         "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind.",
         "0/1 nodes are available: 1 cannot allocate all claims.",
         "0/2 nodes are available: 1 CardInsufficientMemory, 1 NodeUnfitPod.",
+        "0/1 nodes are available: 1 node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod "
+        "access mode.",
     ],
 )
 def test_what_a_node_lacks_is_its_refusal(message: str) -> None:
