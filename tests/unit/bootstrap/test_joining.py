@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from seaway.adapters.kubernetes.connection import api
-from seaway.adapters.kubernetes.connection.contexts import contexts_of
+from seaway.adapters.kubernetes.connection.contexts import find
 from seaway.bootstrap import joining
 from seaway.bootstrap.data import DataFolder
 from seaway.bootstrap.joining import join, joined, leave
@@ -66,7 +66,7 @@ def test_a_cluster_has_one_name_for_ever(kubeconfig: Path, tmp_path: Path) -> No
         "first.yaml",
         "first",
     )
-    assert contexts_of(found.file) == ("first",)
+    assert [each.context for each in find(found.file.parent).contexts] == ["first"]
 
 
 def test_a_name_is_one_clusters_for_ever(kubeconfig: Path, tmp_path: Path) -> None:

@@ -57,17 +57,6 @@ class Found:
     broken: dict[Path, str]
 
 
-def contexts_of(file: Path) -> tuple[str, ...]:
-    """Return the names of the contexts in a kubeconfig.
-
-    Raises
-    ------
-    RejectedError
-        When the file is none, or has no context; says why.
-    """
-    return tuple(_contexts(file, read_kubeconfig(file)))
-
-
 def read_kubeconfig(file: Path) -> dict[str, Any]:
     """Read a kubeconfig: plain values, and not many more than the file shows, as by aliases of aliases.
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from seaway.adapters.kubernetes.connection.contexts import cluster_name, contexts_of, current_context, find
+from seaway.adapters.kubernetes.connection.contexts import cluster_name, current_context, find
 from seaway.domain.errors import RejectedError
 
 
@@ -122,7 +122,7 @@ def test_the_current_context_is_taken_unless_the_choice_is_open(tmp_path: Path) 
 def test_a_file_that_is_not_there_is_rejected(tmp_path: Path) -> None:
     """A file that is not there is rejected."""
     with pytest.raises(RejectedError, match="cannot be read"):
-        contexts_of(tmp_path / "none")
+        current_context(tmp_path / "none")
 
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
