@@ -115,7 +115,7 @@ class Leadership:
         if stand.why != self.waiting:
             log.info("%s", stand.why or f"{self.identity} leads")
         self.waiting, self.can_follow = stand.why, stand.waits
-        if stand.leads:
+        if stand.leads and not self._led:
             self._led = True
             self._told()
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from seaway.application.control.reports import Answered
 from seaway.application.ports.backend import Answer, Changes, Command, Removal
 from seaway.application.records import Outgoing, Verb
 from seaway.application.system_clock import SystemClock
-from seaway.bootstrap.leading import FencedThreads
+from seaway.bootstrap.leading import FencedThreads, Leadership
+from seaway.bootstrap.settings import LeaderSettings
 from seaway.domain.deployment import Deployment
+from seaway.testing.kubernetes import ApiServer
 
 PATIENCE_S = 10
 
@@ -71,3 +77,51 @@ def test_clusters_are_told_nothing_while_this_process_does_not_lead() -> None:
     finally:
         threads.stop()
         cluster.silence.set()
+
+
+class _Heard(logging.Handler):
+    """Calls whoever waits for something in the log."""
+
+    def __init__(self, what: str, then: threading.Event) -> None:
+        super().__init__()
+        self._what, self._then = what, then
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Look whether it is that."""
+        if self._what in record.getMessage():
+            self._then.set()
+
+
+def test_what_keeps_the_pod_of_who_leads_from_being_marked_is_said_until_it_is_over(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once each, whatever the tries are; and that it leads is told once."""
+    told: list[bool] = []
+    begins, ends = threading.Event(), threading.Event()
+    logger = logging.getLogger("seaway.bootstrap.leading")
+    handlers = [_Heard("the pod cannot be marked", begins), _Heard("the pod is marked now", ends)]
+    with ApiServer("alpha", controllers=()) as server, caplog.at_level(logging.WARNING, logger.name):
+        spec = {"containers": [{"name": "seaway", "image": "seaway"}]}
+        server.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "me"}, "spec": spec})
+        fault = server.faults.error(403, "*/pods/*", "PATCH")
+        file = str(server.kubeconfig(tmp_path / "alpha"))
+        settings = LeaderSettings("seaway", "default", file, "me", lease_s=60, renew_s=50, retry_s=0.02)
+        for each in handlers:
+            logger.addHandler(each)
+        leadership = Leadership(settings, lambda: told.append(True))
+        leadership.start()
+        try:
+            assert begins.wait(PATIENCE_S)
+            while fault.hits < 3:
+                threading.Event().wait(0.01)
+            server.faults.end(fault)
+            assert ends.wait(PATIENCE_S)
+            assert told == [True]
+        finally:
+            leadership.close()
+            for each in handlers:
+                logger.removeHandler(each)
+    assert [record.getMessage()[:25] for record in caplog.records] == [
+        "the pod cannot be marked:",
+        "the pod is marked now",
+    ]

@@ -250,7 +250,8 @@ async def lead(candidate: Candidate, terms: Terms, random: Random, sign: Sign, t
     Parameters
     ----------
     told
-        Called after each try to get it, and when it is held.
+        Called after each try to get it, when it is held, and then when what keeps it from being shown begins, changes
+        or ends.
     """
     while (stand := await _tried(candidate)).why:
         if stand.waits and (trouble := await sign.show(leads=False)):
@@ -258,11 +259,12 @@ async def lead(candidate: Candidate, terms: Terms, random: Random, sign: Sign, t
         told(stand)
         await asyncio.sleep(terms.retry_s * random.uniform(1, 1 + JITTER))
     told(stand)
-    why = ""
+    why = trouble = ""
     while True:
         with suppress(TimeoutError):  # a pause, in which it is shown
             async with asyncio.timeout(terms.retry_s):
-                if trouble := await sign.show(leads=True):
+                before, trouble = trouble, await sign.show(leads=True)
+                if trouble != before:
                     told(Stand(trouble=trouble))
                 await asyncio.sleep(terms.retry_s)
         left_s = candidate.left_s
