@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import replace
@@ -12,6 +13,9 @@ import pytest
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.connection.errors import refusal
 from seaway.adapters.kubernetes.deploy import writing
+from seaway.adapters.kubernetes.templates.registry import BUILT_IN
+from seaway.adapters.kubernetes.templates.safety import Rules
+from seaway.adapters.kubernetes.templates.user import read_template
 from seaway.application.ports.backend import Answer, Command
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import UnavailableError
@@ -22,6 +26,26 @@ from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish
 
 WAIT_S = 10.0
 WRITES = "/apis/batch/*"
+OWN = """\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: ${{name}}
+spec:
+  parallelism: ${{replicas}}
+  completions: ${{replicas}}
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{{name: main, image: 'main:1', {field}}}]
+"""
+WRONG = {
+    "misspelt": ("imagePullPolice: Always", ".spec.template.spec.containers[0].imagePullPolice: field not declared"),
+    "unreadable": ("resources: {limits: {ephemeral-storage: much}}", "quantities must match"),
+}
+"""Templates of people with something in them that no server takes, and what it says to that."""
+
+OWN_ONES = {name: read_template(name, OWN.format(field=field), Rules()) for name, (field, _) in WRONG.items()}
 
 
 @pytest.fixture
@@ -37,7 +61,7 @@ def under(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Join it; what is not allowed is asked for again at once."""
     monkeypatch.setattr(writing, "BELIEVED_S", 0.0)
     server.kubeconfig(tmp_path / "alpha")
-    backends = KubernetesBackends(tmp_path, WISHES, seed=1)
+    backends = KubernetesBackends(tmp_path, replace(WISHES, templates={**BUILT_IN, **OWN_ONES}), seed=1)
     yield Under(server, backends.clusters()[0], backends.close, server).made()
     backends.close()
 
@@ -80,6 +104,28 @@ def test_a_namespace_that_goes_is_waited_for(under: BackendUnderTest, server: Ap
     server.delete(NAMESPACES, "", "seaway")
     with pytest.raises(UnavailableError, match="being terminated"):
         answer(under, deploy(under))
+
+
+@pytest.mark.parametrize(("template", "says"), [(name, says) for name, (_, says) in WRONG.items()])
+def test_what_no_server_can_read_is_refused_in_its_words(template: str, says: str, under: BackendUnderTest) -> None:
+    """It answers 500 to that, as if it had failed itself; to ask again will not help."""
+    said = answer(under, of(under, template))
+    assert said.refused
+    assert said.everywhere
+    assert says in said.reason
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("etcdserver: request timed out", ""),
+        ('failed calling webhook "a": field not declared in schema', "InternalError"),
+        ("failed to convert new object (a/b; c) to proper version: conversion webhook for c failed: EOF", ""),
+    ],
+)
+def test_a_server_that_failed_itself_may_do_better_later(said: str, reason: str) -> None:
+    """So may those whom it asks, whatever they say."""
+    assert refusal(500, json.dumps({"message": said, "reason": reason}).encode()).status == 500
 
 
 @pytest.mark.parametrize("said", ["status unknown for quota: team", "not yet ready to handle request"])

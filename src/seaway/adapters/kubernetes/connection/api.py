@@ -251,7 +251,7 @@ class Api:
 
     def _error(self, answer: aiohttp.ClientResponse, said: bytes) -> Exception:
         error = refusal(answer.status, said)
-        if answer.status in BUSY:
+        if error.status in BUSY:
             wait = answer.headers.get("retry-after", "")
             return UnavailableError(f"{self.name}: {error}", retry_after_s=_wait_s(wait))
         return error

@@ -19,6 +19,16 @@ PASSING = (
 )
 """What servers say along with 403 that nobody decided: soon it is otherwise."""
 
+DECIDED = (
+    "failed to create typed patch object",
+    "field not declared in schema",
+    "failed to convert new object",
+)
+"""What servers say of what they cannot read in an object that is applied: with 500, and without a reason."""
+
+CONVERTED = "conversion webhook"
+"""Who may have failed to convert an object instead, and may do better later."""
+
 
 class _Status(msgspec.Struct):
     """The part of a Kubernetes ``Status`` that Seaway reads."""
@@ -90,4 +100,21 @@ def refusal(status: int, body: bytes) -> ApiError:
         message = f"it answers {status} with a web page; is that the address of a Kubernetes API server?"
     if status == HTTPStatus.UNAUTHORIZED:
         message = f"Seaway's credentials are not accepted there ({message}): they are wrong, or have expired"
+    if _is_unreadable(status, said.reason, message):
+        return ApiError(HTTPStatus.BAD_REQUEST, "BadRequest", message[:LONGEST])
     return ApiError(status, said.reason, message[:LONGEST])
+
+
+def _is_unreadable(status: int, reason: str, message: str) -> bool:
+    """Tell whether a server failed because of what it was given, in which case it always will.
+
+    References
+    ----------
+    https://github.com/kubernetes/apimachinery ``pkg/util/managedfields/internal/structuredmerge.go``
+    """
+    return (
+        status == HTTPStatus.INTERNAL_SERVER_ERROR
+        and not reason
+        and any(each in message for each in DECIDED)
+        and CONVERTED not in message
+    )
