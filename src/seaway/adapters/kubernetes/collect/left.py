@@ -34,8 +34,9 @@ class Left:
         views
             The members, by name.
         """
-        there = {name: view.known() for name, view in views.items()}
-        lacking = {key for key in self._owned.idle() if key[2] in there and key[:2] not in there[key[2]]}
+        idle = self._owned.idle()
+        there = {name: views[name].known() for name in {key[2] for key in idle} & views.keys()}
+        lacking = {key for key in idle if key[2] in there and key[:2] not in there[key[2]]}
         lasting = lacking & self._before
         for name, view in views.items():
             view.keep_left(frozenset(key[:2] for key in lasting if key[2] == name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
 from seaway.adapters.kubernetes.collect.ours import attempt_of
 from seaway.adapters.kubernetes.objects.meta import Item, Meta
@@ -39,14 +39,15 @@ class Owned:
         self.workloads: set[str] = set()
         self._places: defaultdict[Key, set[Place]] = defaultdict(set)
         self._keys: dict[Place, Key] = {}
+        self._idle: set[Key] = set()
 
     def of(self, key: Key) -> set[Place]:
         """Return the objects of an attempt for a cluster."""
         return set(self._places[key]) if key in self._places else set()
 
-    def idle(self) -> set[Key]:
-        """Return the attempts of which there are objects, but no workload."""
-        return {key for key, places in self._places.items() if self.workloads.isdisjoint(kind for kind, _ in places)}
+    def idle(self) -> Set[Key]:
+        """Return the attempts of which there are objects, but no workload, as it is kept up to date."""
+        return self._idle
 
     def put(self, kind: str, meta: Meta) -> None:
         """Note that an object is there."""
@@ -55,6 +56,7 @@ class Owned:
             place = (kind, f"{meta.namespace}/{meta.name}")
             self._keys[place] = key = (*owner, meta.annotations.get(CLUSTER, ""))
             self._places[key].add(place)
+            self._sort(key)
 
     def drop(self, kind: str, full_name: str) -> None:
         """Note that an object is gone."""
@@ -64,8 +66,17 @@ class Owned:
             self._places[key].discard(place)
             if not self._places[key]:
                 del self._places[key]
+            self._sort(key)
             if kind in self.workloads:
                 self._missed(key)
+
+    def _sort(self, key: Key) -> None:
+        """Note whether an attempt has objects, but no workload."""
+        places = self._places.get(key)
+        if places and self.workloads.isdisjoint(kind for kind, _ in places):
+            self._idle.add(key)
+        else:
+            self._idle.discard(key)
 
 
 class OwnedSink:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from seaway.adapters.kubernetes.collect.owned import Key, Owned, OwnedSink
 from seaway.adapters.kubernetes.objects.meta import Item
@@ -33,3 +34,24 @@ def test_a_workload_that_goes_is_missed_once() -> None:
     policies.drop(item("sw"))
     assert missed == [KEY, KEY]
     assert not owned.of(KEY)
+
+
+def test_idle_is_what_has_objects_and_no_workload() -> None:
+    """Whatever comes first and goes last; it is known at any time, as looking through all attempts takes long."""
+    owned = Owned("seaway", lambda _: None)
+    jobs, policies = OwnedSink(owned, JOBS, runs=True), OwnedSink(owned, POLICIES)
+    changes: list[Callable[[], None]] = [
+        lambda: policies.put(item("sw")),
+        lambda: jobs.put(item("sw-a")),
+        lambda: jobs.put(item("sw-b")),
+        lambda: jobs.drop(item("sw-a")),
+        lambda: jobs.drop(item("sw-b")),
+        lambda: policies.drop(item("sw")),
+        lambda: jobs.put(item("sw-a")),
+        lambda: jobs.drop(item("sw-a")),
+    ]
+    seen = []
+    for change in changes:
+        change()
+        seen.append(set(owned.idle()))
+    assert seen == [{KEY}, set(), set(), set(), {KEY}, set(), set(), set()]
