@@ -14,10 +14,8 @@ import base64
 import json
 import os
 import signal
-import subprocess
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +23,7 @@ from typing import Any
 from weakref import WeakSet
 
 from seaway.adapters.kubernetes.connection.contexts import content
+from seaway.adapters.kubernetes.connection.program import Program, Said
 from seaway.domain.errors import RejectedError
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -69,7 +68,7 @@ class Programs:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[str]] = set()
+        self._running: set[Program] = set()
         _known.add(self)
 
     def run(self, wanted: Mapping[str, Any], cluster: Mapping[str, Any], folder: Path) -> Given:
@@ -93,46 +92,36 @@ class Programs:
         environment = (
             os.environ | _variables(wanted) | {"KUBERNETES_EXEC_INFO": _info(wanted, version, cluster, folder)}
         )
-        code, out, err = self._output([command, *_arguments(wanted)], environment, folder, _hint(wanted))
+        said = self._said([command, *_arguments(wanted)], environment, folder, _hint(wanted))
+        code, err = said.code, said.err.strip()
         if code < 0:
             raise RejectedError(f"exec: {command!r} was ended: {signal.strsignal(-code) or -code}")
         if code:
             raise RejectedError(f"exec: {command!r} ended with {code}{': ' if err else ''}{err}")
-        return _given(out, version, command)
+        return _given(said.out, version, command)
 
     def end(self) -> None:
-        """End what runs, and whatever it began."""
+        """End what runs, and whatever it began; what is left of it is not listened to any more."""
         with self._lock:
             for each in self._running:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(each.pid, signal.SIGKILL)
+                each.end()
 
-    def _output(
-        self, command: list[str], environment: Mapping[str, str], folder: Path, hint: str
-    ) -> tuple[int, str, str]:
+    def _said(self, command: list[str], environment: Mapping[str, str], folder: Path, hint: str) -> Said:
         with self._lock:
             try:
-                process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    cwd=folder,
-                    env=environment,
-                    text=True,
-                    errors="replace",
-                    start_new_session=True,  # a group of its own, to be ended as a whole
-                )
+                program = Program(command, environment, folder)
             except (OSError, ValueError) as error:
                 why = getattr(error, "strerror", None) or str(error)
                 raise RejectedError(f"exec: {command[0]!r} cannot be run: {why}{'; ' if hint else ''}{hint}") from None
-            self._running.add(process)
+            self._running.add(program)
         try:
-            out, err = process.communicate()
+            return program.said()
+        except RejectedError as error:
+            raise RejectedError(f"exec: {command[0]!r} {error.message}") from None
         finally:
             with self._lock:
-                self._running.discard(process)
-        return process.returncode, out, err.strip()
+                self._running.discard(program)
+                program.close()
 
 
 _known: WeakSet[Programs] = WeakSet()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import signal
 import stat
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -140,6 +143,36 @@ def test_what_is_ended_leaves_nothing_behind(tmp_path: Path) -> None:
     waiting.join(10)
     assert len(said) == 1
     assert is_over(child)
+
+
+@pytest.mark.parametrize("where", ["", ">&2"])
+def test_a_program_that_prints_without_end_is_ended(where: str, tmp_path: Path) -> None:
+    """What it says is not kept for as long as somebody waits for it; what it began goes with it."""
+    text = f"sleep 60 & echo $! > began; while :; do echo more and more and more {where}; done"
+    with pytest.raises(RejectedError, match=r"'\./plugin' prints more than 1 MiB"):
+        Programs().run(program(tmp_path, text), {}, tmp_path)
+    assert is_over(begun(tmp_path / "began"))
+
+
+def test_a_program_may_print_much_to_both_ends(tmp_path: Path) -> None:
+    """One that warns at length is read like any other: neither of its pipes fills up while the other is read."""
+    text = f"head -c 900000 /dev/zero >&2; head -c 900000 /dev/zero | tr '\\0' ' '; {say(token='t')}"
+    assert Programs().run(program(tmp_path, text), {}, tmp_path).token == "t"
+
+
+def test_who_left_a_programs_group_is_not_listened_to_when_that_is_ended(tmp_path: Path) -> None:
+    """Nobody waits for a process that cannot be ended with it, though it could still print."""
+    leaves = "import os, time; os.setsid(); print(os.getpid(), file=open('began', 'w'), flush=True); time.sleep(60)"
+    programs = Programs()
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(programs.run, program(tmp_path, f'"{sys.executable}" -c "{leaves}" & wait'), {}, tmp_path)
+        child = begun(tmp_path / "began")
+        programs.end()
+        try:
+            with pytest.raises(RejectedError, match="was ended"):
+                waiting.result(10)
+        finally:
+            os.kill(child, signal.SIGKILL)
 
 
 def test_a_program_that_hangs_does_not_outlive_seaway(tmp_path: Path) -> None:
