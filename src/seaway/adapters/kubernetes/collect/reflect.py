@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
+from seaway.adapters.kubernetes.collect.at_once import read_at_once
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.connection.api import SOON_S, Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff
@@ -209,12 +210,11 @@ async def read_all(api: Api, source: Source[T]) -> tuple[list[T], list[Broken], 
         try:
             page = read_page(await api.get(source.address, params), source.kind)
         except ApiError as error:
-            if error.gone and "continue" in params:  # it took too long: from the start, and all of it at once
-                params = dict(source.selectors)
-                items.clear()
-                broken.clear()
-                continue
-            raise
+            if not error.gone or "continue" not in params:
+                raise
+            items.clear()  # it took too long: from the start, and all of it at once
+            broken.clear()
+            page = await read_at_once(api, source.address, source.selectors, source.kind)
         items += page.items
         broken += page.broken
         if not page.metadata.next_page:

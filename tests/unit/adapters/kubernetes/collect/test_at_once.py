@@ -1,0 +1,88 @@
+"""A list that comes in one answer may be long: it gets time, and takes none from others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from seaway.adapters.kubernetes.collect import at_once
+from seaway.adapters.kubernetes.collect.at_once import read_at_once
+from seaway.adapters.kubernetes.connection.api import Api
+from seaway.adapters.kubernetes.connection.credentials import Credentials
+from seaway.adapters.kubernetes.objects.meta import Item
+from seaway.adapters.kubernetes.objects.page import Page
+from seaway.domain.errors import UnavailableError
+
+CALL_S = 0.2
+ITEMS = 40
+
+
+class Slow(Api):
+    """A server that lists some objects, the second of them a broken one, in small pieces."""
+
+    def __init__(self, pause_s: float = 0.0) -> None:
+        super().__init__("alpha", Credentials(Path("none"), "alpha"), call_s=CALL_S)
+        self._pause_s = pause_s
+        items = [{"metadata": {"name": f"thing-{at}"} if at != 1 else 1} for at in range(ITEMS)]
+        self.body = json.dumps({"metadata": {"resourceVersion": "7"}, "items": items}).encode()
+
+    @asynccontextmanager
+    async def pieces(
+        self, path: str, params: Mapping[str, str], silence_s: float
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Answer."""
+        assert (path, params, silence_s) == ("/things", {}, CALL_S)
+        yield self._pieces()
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        step = len(self.body) // 8
+        for first in range(0, len(self.body), step):
+            await asyncio.sleep(self._pause_s)
+            yield self.body[first : first + step]
+
+
+def read(api: Api) -> Page[Item]:
+    """Read its list."""
+    return asyncio.run(read_at_once(api, "/things", {}, Item))
+
+
+def test_it_may_take_longer_than_a_call() -> None:
+    """For as long as something comes; what cannot be read spoils nothing else."""
+    page = read(Slow(CALL_S / 4))
+    assert [each.metadata.name for each in page.items] == [f"thing-{at}" for at in range(ITEMS) if at != 1]
+    assert len(page.broken) == 1
+    assert page.metadata.resource_version == "7"
+
+
+def test_it_ends_however_long_something_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that never comes to an end is given up, and so is one whose list nobody could keep."""
+    monkeypatch.setattr(at_once, "CALLS", 1)
+    with pytest.raises(TimeoutError):
+        read(Slow(CALL_S / 2))
+    monkeypatch.setattr(at_once, "MOST_BYTES", 100)
+    with pytest.raises(UnavailableError, match="more than 100 bytes at once to /things"):
+        read(Slow())
+
+
+def test_others_have_their_turns_while_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other clusters' watches are on the same event loop."""
+    monkeypatch.setattr(at_once, "TURN_S", 0.0)
+    turns: list[int] = []
+
+    async def count() -> None:
+        while True:
+            turns.append(1)
+            await asyncio.sleep(0)
+
+    async def both() -> None:
+        counting = asyncio.create_task(count())
+        await read_at_once(Slow(), "/things", {}, Item)
+        counting.cancel()
+
+    asyncio.run(both())
+    assert len(turns) >= ITEMS
