@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
-from seaway.adapters.kubernetes.collect.follow import PINGS
 from seaway.adapters.kubernetes.collect.health import ANSWERS, Health
 from seaway.adapters.kubernetes.collect.limits import PATIENCE_S, Limits
 from seaway.adapters.kubernetes.collect.view import ClusterView
@@ -229,13 +228,10 @@ def test_a_pause_of_seaway_itself_is_not_held_against_a_cluster() -> None:
     assert (made.state(), made.silent_s()) == (ClusterState.UP, 0)
 
 
-# Real time.
+# Real time: that it comes to that, and not too soon. When it does to the second is told above, by another clock.
 
 QUICK = ControlSettings(assume_s=30, stale_s=1.5, grace_s=4.0, poll_s=0.1)
 WITHIN = Limits.within(QUICK.stale_s, stuck_s=300)
-LATE_S = 1.0
-"""How late what follows may be: until the loop looks, on a busy machine."""
-
 EARLY_S = 0.1
 """How much earlier than the first failure a cluster may have been heard last."""
 
@@ -286,18 +282,17 @@ def test_a_server_that_stops_is_silent_from_then_on(
         lost_s = reached(plane, ClusterState.LOST) - began_s
         servers["alpha"].start()
         reached(plane, ClusterState.UP)
-    assert QUICK.stale_s - EARLY_S <= stale_s <= QUICK.stale_s + LATE_S
-    assert QUICK.grace_s - EARLY_S <= lost_s <= QUICK.grace_s + LATE_S
+    assert stale_s >= QUICK.stale_s - EARLY_S
+    assert lost_s >= QUICK.grace_s - EARLY_S
 
 
 @pytest.mark.slow
 def test_a_server_that_hangs_is_silent_from_the_next_question_on(servers: dict[str, ApiServer], tmp_path: Path) -> None:
     """Though its connections stay open, and no call was given up yet."""
-    asked_s = 1.25 * WITHIN.patience_s / PINGS
     with joined(tmp_path, WITHIN.patience_s) as plane:
         began_s = time.monotonic()
         servers["alpha"].faults.hang()
         stale_s = reached(plane, ClusterState.STALE) - began_s
         lost_s = reached(plane, ClusterState.LOST) - began_s
-    assert QUICK.stale_s - EARLY_S <= stale_s <= QUICK.stale_s + asked_s + LATE_S
-    assert QUICK.grace_s - EARLY_S <= lost_s <= QUICK.grace_s + asked_s + LATE_S
+    assert stale_s >= QUICK.stale_s - EARLY_S
+    assert lost_s >= QUICK.grace_s - EARLY_S
