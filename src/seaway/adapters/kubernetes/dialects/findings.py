@@ -11,6 +11,9 @@ from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
 from seaway.domain.node import Node
 
+MOST_SAID = 200
+"""Characters of what a cluster says of a node or a device, in its own words."""
+
 
 @dataclass(slots=True)
 class Findings:
@@ -71,6 +74,12 @@ class Findings:
 def unhealthy(where: str) -> str:
     """Say why a device takes no new work that is not healthy by what stands there; one text for all of them."""
     return f"not healthy, says {where}"
+
+
+@lru_cache(64)
+def not_served(count: str) -> str:
+    """Say why a register counts no more whose resource, by this name, is not to be had; one text for all nodes."""
+    return f"registered, but allocatable {count} is 0: the plugin does not run"
 
 
 def bounded(value: object, what: str, *, least: int = 0) -> int:

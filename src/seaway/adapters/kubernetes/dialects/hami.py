@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from seaway.adapters.kubernetes.dialects import metax
-from seaway.adapters.kubernetes.dialects.findings import Findings, unhealthy
+from seaway.adapters.kubernetes.dialects.findings import Findings, not_served, unhealthy
 from seaway.adapters.kubernetes.dialects.mig import read_profiles
 from seaway.adapters.kubernetes.dialects.models import nvidia_model
 from seaway.adapters.kubernetes.dialects.registers import HAMI_CORE, Entry, read_register
@@ -76,7 +76,7 @@ def _unserved(vendor: Vendor, node: NodeObject, entries: list[Entry], findings: 
         return ""
     if amounts.allocatable(name) <= 0:
         otherwise = ", or counts by another name, which clusters.hami.resource_name has to say" if vendor.nvidia else ""
-        text = f"registered, but allocatable {name} is 0: the plugin does not run{otherwise}"
+        text = f"{not_served(name)}{otherwise}"
         findings.unusable(vendor.key, text)
         return text
     shares = sum(entry.count for entry in entries)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from sys import intern
 
 from seaway.adapters.kubernetes.dialects import dra, hami, hami_status, nvidia_plugin, volcano
-from seaway.adapters.kubernetes.dialects.findings import Findings
+from seaway.adapters.kubernetes.dialects.findings import MOST_SAID, Findings
 from seaway.adapters.kubernetes.dialects.status import Amounts
 from seaway.adapters.kubernetes.dialects.vendors import NVIDIA_KEY
 from seaway.adapters.kubernetes.dialects.views import Dialect, NodeView, Options
@@ -18,9 +18,6 @@ _EFFECTS = {effect.value: effect for effect in TaintEffect}
 DEFAULTS = Options()
 
 CORDONED = "cordoned in its cluster"
-
-MOST_SAID = 200
-"""Characters of what a kubelet says of itself."""
 
 
 def read_node(

@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from sys import intern
 
 from seaway.adapters.kubernetes import quantities
-from seaway.adapters.kubernetes.dialects.findings import Findings
+from seaway.adapters.kubernetes.dialects.findings import MOST_SAID, Findings
 from seaway.adapters.kubernetes.objects.slice import ResourceSlice, SliceDevice
 from seaway.domain.errors import RejectedError
-
-MOST_SAID = 200
-"""Characters of what taints say."""
 
 
 @dataclass(frozen=True, slots=True)

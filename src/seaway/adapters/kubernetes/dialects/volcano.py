@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from seaway.adapters.kubernetes.dialects.findings import Findings, bounded_text, named, unhealthy
+from seaway.adapters.kubernetes.dialects.findings import Findings, bounded_text, named, not_served, unhealthy
 from seaway.adapters.kubernetes.dialects.models import nvidia_model
 from seaway.adapters.kubernetes.dialects.registers import HAMI_CORE, Entry, truth
 from seaway.adapters.kubernetes.dialects.status import Amounts
@@ -16,8 +16,6 @@ from seaway.domain.errors import RejectedError
 REGISTER_KEY = "volcano.sh/node-vgpu-register"
 HANDSHAKE_KEY = "volcano.sh/node-vgpu-handshake"
 COUNT = "volcano.sh/vgpu-number"
-
-UNSERVED = f"registered, but allocatable {COUNT} is 0: the plugin does not run"
 
 LEAST_PLAUSIBLE_MIB = 1024
 """No card has less memory; a smaller figure means that the memory factor is not what Seaway was told."""
@@ -45,9 +43,9 @@ def speaks(node: NodeObject) -> bool:
 def read(node: NodeObject, findings: Findings) -> None:
     """Find the cards of Volcano's register."""
     entries = list(read_register(node.metadata.annotations[REGISTER_KEY]))
-    unserved = "" if Amounts(node, findings).allocatable(COUNT) > 0 else UNSERVED
+    unserved = "" if Amounts(node, findings).allocatable(COUNT) > 0 else not_served(COUNT)
     if unserved and any(isinstance(entry, Entry) for entry in entries):
-        findings.unusable(REGISTER_KEY, UNSERVED)
+        findings.unusable(REGISTER_KEY, unserved)
     for entry in entries:
         if isinstance(entry, RejectedError):
             findings.broken(REGISTER_KEY, str(entry))
