@@ -321,6 +321,7 @@ class Api:
         if not done:
             self._credentials.end()
             await asyncio.wait([reading], timeout=LINGERS_S)
+        if not done and (not reading.done() or reading.exception()):  # else what was given before still holds
             raise UnavailableError(f"who Seaway is to {self.name} was not found out in {CREDENTIALS_S:g} s")
         return reading.result()
 

@@ -13,6 +13,7 @@ import logging
 import re
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from urllib.parse import urlsplit
 from seaway.adapters.kubernetes.connection.contexts import cluster_of, read_kubeconfig, user_of
 from seaway.adapters.kubernetes.connection.programs import Given, Programs
 from seaway.adapters.kubernetes.connection.proxies import is_spared, proxy_address
+from seaway.adapters.kubernetes.connection.renewing import Renewing
 from seaway.domain.errors import RejectedError, UnavailableError
 
 log = logging.getLogger(__name__)
@@ -90,6 +92,7 @@ class Credentials:
         self._read: Any = None
         self._programs = Programs()
         self._given: Given | None = None
+        self._renewing = Renewing(time.monotonic)
 
     def load(self) -> Identity:
         """Read everything anew.
@@ -161,13 +164,24 @@ class Credentials:
             raise _NoneGivenError(error.message) from None
 
     def _renewed(self, given: Given) -> Given:
-        """Return what a program gave, or what it gives now if that ends."""
+        """Return what a program gave, or what it gives now if that ends soon.
+
+        One that fails then is asked again after pauses: what it gave holds until its end.
+        """
         if self._file is None or given.ends is None or datetime.now(UTC) < given.ends - EARLY:
+            return given
+        if datetime.now(UTC) < given.ends and not self._renewing.may():
             return given
         try:
             self._given = self._run(read_kubeconfig(self._file)) or given
         except (RejectedError, _NoneGivenError) as error:
-            raise UnavailableError(f"{self._where} gives no credentials: {_short(error)}") from None
+            self._renewing.failed()
+            why = f"{self._where} gives no credentials: {_short(error)}"
+            if datetime.now(UTC) >= given.ends:
+                raise UnavailableError(why) from None
+            log.warning("%s; those that it gave hold until %s", why, given.ends.isoformat(timespec="seconds"))
+            return given
+        self._renewing = Renewing(time.monotonic)
         return self._given
 
     @property

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -247,6 +248,21 @@ def test_a_program_that_hangs_is_ended_and_holds_up_no_other_cluster(
     pids = [int(each) for each in began.read_text(encoding="utf-8").split()]
     assert len(pids) == 2
     wait(lambda: not any(map(runs, pids)), "they ended")
+
+
+@pytest.mark.usefixtures("standing")
+def test_a_program_that_hangs_before_its_token_ends_makes_no_cluster_silent(
+    server: Server, reactor: Reactor, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is ended, and what it gave holds until its end."""
+    monkeypatch.setattr(api_module, "CREDENTIALS_S", 1.0)
+    ends = (datetime.now(UTC) + timedelta(seconds=50)).isoformat()
+    text = f"[ -e hangs ] && {{ echo x >> hangs; sleep 60; }}; {say_token('good', ends)}; touch hangs"
+    api = connect(kubeconfig(tmp_path, server.url, program(tmp_path, text)))
+    for path in ("/a", "/b"):
+        reactor.run(api.get(path), 10)
+    assert [headers["authorization"] for _, _, headers, _ in server.asked] == ["Bearer good"] * 2
+    assert (tmp_path / "hangs").read_bytes() == b"x\n"
 
 
 def test_a_program_ends_when_its_cluster_is_left(

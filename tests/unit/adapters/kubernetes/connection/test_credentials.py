@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from seaway.adapters.kubernetes.connection import credentials
 from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.minify import alone
-from seaway.domain.errors import RejectedError
+from seaway.adapters.kubernetes.connection.renewing import LEAST_S, Renewing
+from seaway.domain.errors import RejectedError, UnavailableError
 
 PROXY = "http://proxy.example:3128"
 MANY = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -57,12 +59,18 @@ def runs(folder: Path) -> int:
     return len((folder / "times").read_bytes())
 
 
-def exec_user(folder: Path, **status: str) -> dict[str, Any]:
-    """Return a user for whom a program says this, and counts how often it does."""
+def exec_user(folder: Path, then: str = "", **status: str) -> dict[str, Any]:
+    """Return a user for whom a program does or says this, and counts how often it does."""
     version = "client.authentication.k8s.io/v1"
     said = json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": status})
-    text = f"printf x >> {folder / 'times'}; echo '{said}'"
+    does = then or f"echo '{said}'"
+    text = f"printf x >> {folder / 'times'}; {does}"
     return {"exec": {"apiVersion": version, "command": "sh", "args": ["-c", text], "interactiveMode": "Never"}}
+
+
+def in_s(seconds: float) -> str:
+    """Return the time so many seconds from now as programs write it."""
+    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
 
 
 @pytest.mark.parametrize(
@@ -70,13 +78,56 @@ def exec_user(folder: Path, **status: str) -> dict[str, Any]:
 )
 def test_a_token_of_a_program_is_asked_for_anew_before_it_ends(tmp_path: Path, ends: str, times: int) -> None:
     """Neither before that nor when it is too late: what is on its way has to arrive with it."""
-    if ends.startswith("30"):
-        ends = (datetime.now(UTC) + timedelta(seconds=30)).isoformat()
+    ends = in_s(30) if ends.startswith("30") else ends
     status = {"token": "t"} | ({"expirationTimestamp": ends} if ends else {})
     who = Credentials(kubeconfig(tmp_path / "k", user=exec_user(tmp_path, **status)), "x")
     assert who.load().ends is None
     assert [who.authorization(), who.authorization()] == ["Bearer t"] * 2
     assert runs(tmp_path) == times
+
+
+class Later(datetime):
+    """A clock that is ahead of the others."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Later:
+        """Return the time a minute from now."""
+        return super().now(tz) + timedelta(minutes=1)
+
+
+def test_a_token_holds_until_its_end_though_its_program_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The program is not asked for it every time, and the log says why; a token that ended is given to nobody."""
+    monkeypatch.setattr(credentials, "Renewing", lambda _: Renewing(lambda: 0.0))
+    file = kubeconfig(tmp_path / "k", user=exec_user(tmp_path, token="old", expirationTimestamp=in_s(50)))
+    who = Credentials(file, "x")
+    who.load()
+    kubeconfig(file, user=exec_user(tmp_path, then="echo no network >&2; exit 1"))
+    assert [who.authorization() for _ in range(4)] == ["Bearer old"] * 4
+    assert runs(tmp_path) == 2
+    (said,) = caplog.messages
+    assert "gives no credentials: exec: 'sh' ended with 1: no network; those that it gave hold until" in said
+    monkeypatch.setattr(credentials, "datetime", Later)
+    with pytest.raises(UnavailableError, match="no network"):
+        who.authorization()
+
+
+def test_a_token_is_replaced_before_it_ends_once_its_program_does_better(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pause after it failed is all that is waited."""
+    now_s = 0.0
+    monkeypatch.setattr(credentials, "Renewing", lambda _: Renewing(lambda: now_s))
+    file = kubeconfig(tmp_path / "k", user=exec_user(tmp_path, token="old", expirationTimestamp=in_s(50)))
+    who = Credentials(file, "x")
+    who.load()
+    kubeconfig(file, user=exec_user(tmp_path, then="exit 1"))
+    assert who.authorization() == "Bearer old"
+    kubeconfig(file, user=exec_user(tmp_path, token="new"))
+    assert who.authorization() == "Bearer old"
+    now_s += LEAST_S
+    assert who.authorization() == "Bearer new"
 
 
 def test_a_token_in_the_kubeconfig_goes_before_its_program(tmp_path: Path) -> None:
