@@ -30,8 +30,9 @@ async def ping(api: Api, health: Health, random: Random, every_s: float, bell: B
     """
     silent = False
     while True:
-        health.asked()
         try:
+            await api.ready()  # a program that says who Seaway is may take long, which is no silence of the server
+            health.asked()
             why = await _why_silent(api)
         except UnavailableError as error:
             why = str(error)

@@ -109,6 +109,18 @@ class Api:
             if line:
                 await line.close()
 
+    async def ready(self) -> None:
+        """Find out who Seaway is, where that is not known, so that the next call asks the server at once.
+
+        Raises
+        ------
+        UnavailableError
+            When that fails.
+        """
+        async with self._answering("GET", "/"):
+            await self._connected()
+            await self._who()
+
     async def get(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
         """Read something; raises as `call`."""
         return await self.call("GET", path, params)
@@ -263,12 +275,12 @@ class Api:
             yield
         except TimeoutError:
             raise UnavailableError(
-                f"{self.name} did not answer {method} {path} in time", retry_after_s=SOON_S
+                f"{self.name}: did not answer {method} {path} in time", retry_after_s=SOON_S
             ) from None
         except (aiohttp.ClientError, OSError) as error:
             why = _why(error)
             where = f" at {self._line.address}" if self._line else ""
-            raise UnavailableError(f"{self.name} cannot be reached{where}: {why}", retry_after_s=SOON_S) from None
+            raise UnavailableError(f"{self.name}: cannot be reached{where}: {why}", retry_after_s=SOON_S) from None
 
     async def _who(self) -> dict[str, str]:
         """Return the headers that say who asks."""
@@ -313,7 +325,9 @@ class Api:
         One that hangs is ended, keeps nobody else from reading theirs, and is not begun again before it ended.
         """
         if self._reading is not None and not self._reading.done():
-            raise UnavailableError(f"who Seaway is to {self.name} is not known: what its kubeconfig runs does not end")
+            raise UnavailableError(
+                f"{self.name}: who Seaway is there is not known: what its kubeconfig runs does not end"
+            )
         self._reading = begun = in_thread(read)
         reading: asyncio.Future[Read] = asyncio.wrap_future(begun)
         reading.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # too late, nobody hears it
@@ -322,7 +336,7 @@ class Api:
             self._credentials.end()
             await asyncio.wait([reading], timeout=LINGERS_S)
         if not done and (not reading.done() or reading.exception()):  # else what was given before still holds
-            raise UnavailableError(f"who Seaway is to {self.name} was not found out in {CREDENTIALS_S:g} s")
+            raise UnavailableError(f"{self.name}: who Seaway is there was not found out in {CREDENTIALS_S:g} s")
         return reading.result()
 
     async def _connected(self, refused: Line | None = None) -> Line:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -14,7 +15,7 @@ from seaway.adapters.kubernetes.collect.ping import SOURCE, ping
 from seaway.adapters.kubernetes.collect.reflect import reflect
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff, Bell
-from seaway.adapters.kubernetes.connection.credentials import Credentials
+from seaway.adapters.kubernetes.connection.credentials import Credentials, Identity
 from seaway.testing.kubernetes import ApiServer
 from tests.unit.adapters.kubernetes.collect.test_reflect import THINGS, WAIT_S, Sink
 
@@ -92,6 +93,47 @@ def test_a_server_that_does_not_know_who_asks_is_silent(tmp_path: Path) -> None:
                 await asyncio.to_thread(server.kubeconfig, tmp_path / "alpha")
                 await rung.wait()
             assert not health.failing_s
+            asking.cancel()
+            await api.close()
+
+        asyncio.run(ask())
+
+
+class Gated(Credentials):
+    """Credentials that take as long to find as a test likes."""
+
+    def __init__(self, file: Path, context: str) -> None:
+        super().__init__(file, context)
+        self.begun, self.gate = threading.Event(), threading.Event()
+
+    def load(self) -> Identity:
+        """Wait, then find them."""
+        self.begun.set()
+        assert self.gate.wait(WAIT_S)
+        return super().load()
+
+
+def test_a_server_is_silent_from_when_it_was_asked_and_not_before_it_is_known_as_whom(tmp_path: Path) -> None:
+    """A slow program of a kubeconfig says nothing of the servers that it is for."""
+    now_s = [100.0]
+    with ApiServer("alpha", controllers=()) as server:
+        server.kubeconfig(tmp_path / "alpha")
+        hung = server.faults.hang(SOURCE)
+        health = Health([SOURCE], lambda: now_s[0])
+        credentials = Gated(tmp_path / "alpha", "alpha")
+
+        async def ask() -> None:
+            api = Api("alpha", credentials)
+            asking = asyncio.create_task(ping(api, health, Random(1), 0.02, Bell()))
+            assert await asyncio.to_thread(credentials.begun.wait, WAIT_S)
+            now_s[0] += 20
+            assert health.age_s == 0
+            credentials.gate.set()
+            async with asyncio.timeout(WAIT_S):
+                while not hung.hits:
+                    await asyncio.sleep(0.01)
+            now_s[0] += 2
+            assert health.age_s == 2
             asking.cancel()
             await api.close()
 
