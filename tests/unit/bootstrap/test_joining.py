@@ -201,11 +201,11 @@ def test_what_hangs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         kubeconfig = server.kubeconfig(tmp_path / "config")
         with (
             server.faults.during(server.faults.hang()),
-            pytest.raises(UnavailableError, match=r"alpha did not answer GET /apis/cluster\.karmada\.io in time"),
+            pytest.raises(UnavailableError, match=r"alpha: did not answer GET /apis/cluster\.karmada\.io in time"),
         ):
             join(kubeconfig, "", "", tmp_path)
         monkeypatch.setattr(api, "CREDENTIALS_S", 0.3)
         plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["5"]}
         changed(kubeconfig, "user", exec=plugin | {"interactiveMode": "Never"})
-        with pytest.raises(UnavailableError, match=r"who Seaway is to alpha was not found out in 0\.3 s"):
+        with pytest.raises(UnavailableError, match=r"alpha: who Seaway is there was not found out in 0\.3 s"):
             join(kubeconfig, "", "", tmp_path)

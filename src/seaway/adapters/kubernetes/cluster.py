@@ -98,7 +98,8 @@ class KubernetesCluster:
         Before that nobody knows which labels and devices its nodes have, nor what is there of an attempt.
         """
         if not self._health.complete:
-            raise UnavailableError(f"{self.cluster}: {self._health.silence(0)}")
+            why = self._health.silence(0).removeprefix(f"{self.cluster}: ")
+            raise UnavailableError(f"{self.cluster}: {why}")
         answer = await self._deployer.carry_out(command)
         if not (answer.done and isinstance(command, Removal)):
             return answer

@@ -95,7 +95,8 @@ class KarmadaBackends:
         give_up_s = monotonic() + FIRST_S
         while not self._health.has(MEMBERS.path):
             if monotonic() > give_up_s:
-                raise UnavailableError(f"Karmada: {self._health.silence(0)}")
+                why = self._health.silence(0).removeprefix("Karmada: ")
+                raise UnavailableError(f"Karmada: {why}")
             sleep(LOOK_S)
         regions = self._members.regions()
         with self._looking:

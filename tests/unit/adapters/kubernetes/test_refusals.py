@@ -16,13 +16,13 @@ from seaway.adapters.kubernetes.deploy import writing
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN
 from seaway.adapters.kubernetes.templates.safety import Rules
 from seaway.adapters.kubernetes.templates.user import read_template
-from seaway.application.ports.backend import Answer, Command
+from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendUnderTest, deploy, removal
 from seaway.testing.kubernetes import ApiServer
 from seaway.testing.kubernetes.kinds import JOBS, NAMESPACES
-from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish
+from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
 
 WAIT_S = 10.0
 WRITES = "/apis/batch/*"
@@ -87,6 +87,26 @@ def test_what_may_pass_is_tried_again(code: int, under: BackendUnderTest, server
         answer(under, deploy(under))
     server.faults.end(refused)
     assert answer(under, deploy(under)).done
+
+
+def test_a_cluster_that_was_not_heard_yet_is_named_once(server: ApiServer, tmp_path: Path) -> None:
+    """Who is to carry something out there says whose fault it is, as does what went wrong."""
+    server.faults.error(503)
+    server.kubeconfig(tmp_path / "alpha")
+    backends = KubernetesBackends(tmp_path, WISHES, seed=1)
+
+    def why() -> str:
+        (sent,) = backends.clusters()[0].send([Removal("job", 1, "alpha")])
+        with pytest.raises(UnavailableError) as caught:
+            sent.result(WAIT_S)
+        return str(caught.value)
+
+    try:
+        wait(lambda: "is being listed" not in why(), "what went wrong")
+        assert why().startswith("alpha: ")
+        assert why().count("alpha") == 1
+    finally:
+        backends.close()
 
 
 def test_a_removal_that_meets_another_write_is_tried_again(under: BackendUnderTest, server: ApiServer) -> None:

@@ -102,7 +102,8 @@ class Karmada(Deployer):
             When Karmada was not listed yet: who started a moment ago knows of nothing there.
         """
         if not self._health.complete:
-            raise UnavailableError(f"Karmada: {self._health.silence(0)}")
+            why = self._health.silence(0).removeprefix("Karmada: ")
+            raise UnavailableError(f"Karmada: {why}")
         key = key_of(removal)
         places = self._owned.of(key) | self._written.places(key)
         policies = {each for each in places if each[0].startswith("/apis/policy.karmada.io/")}

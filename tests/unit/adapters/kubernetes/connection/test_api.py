@@ -325,7 +325,7 @@ def test_the_password_of_a_proxy_is_told_nobody(
     server.answering = lambda request: reply(request, 407, {})
     proxy = server.url.replace("http://", "http://ada:geheim@")
     api = connect(kubeconfig(tmp_path, "https://kubernetes.invalid:6443", {"token": "t"}, **{"proxy-url": proxy}))
-    with pytest.raises(UnavailableError, match="east cannot be reached") as caught:
+    with pytest.raises(UnavailableError, match="east: cannot be reached") as caught:
         reactor.run(api.get("/a"), 10)
     assert "geheim" not in str(caught.value)
 
@@ -375,7 +375,7 @@ def test_a_server_that_hangs_is_given_up(server: Server, reactor: Reactor, conne
     server.answering = lambda _: time.sleep(3)
     api = connect(kubeconfig(tmp_path, server.url, {"token": "t"}), call_s=0.3)
     began = time.monotonic()
-    with pytest.raises(UnavailableError, match="east did not answer"):
+    with pytest.raises(UnavailableError, match="east: did not answer"):
         reactor.run(api.get("/a"), 10)
     assert time.monotonic() - began < 2.5
 
@@ -418,7 +418,7 @@ def test_a_refusal_has_kubernetes_own_words(server: Server, reactor: Reactor, co
 def test_nobody_there_is_unavailable(reactor: Reactor, connect: Connect, tmp_path: Path) -> None:
     """Nobody there is unavailable."""
     api = connect(kubeconfig(tmp_path, "http://127.0.0.1:1", {"token": "t"}))
-    with pytest.raises(UnavailableError, match="east cannot be reached"):
+    with pytest.raises(UnavailableError, match="east: cannot be reached"):
         reactor.run(api.get("/a"), 10)
 
 
@@ -566,5 +566,5 @@ def test_a_server_that_hung_up_is_asked_once_more(
     assert (hung_up, [path.partition("?")[0] for _, path, _, _ in server.asked]) == ([hung_up[0]], ["/a", "/a"])
     hung_up.clear()
     server.answering = lambda request: setattr(request, "close_connection", True)
-    with pytest.raises(UnavailableError, match="east cannot be reached"):
+    with pytest.raises(UnavailableError, match="east: cannot be reached"):
         reactor.run(api.patch("/b", {}), 10)

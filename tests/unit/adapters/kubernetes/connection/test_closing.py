@@ -65,7 +65,7 @@ def test_who_was_about_to_ask_is_told_that_nobody_answers(reactor: Reactor, cred
     assert credentials.asked.wait(WAIT_S)
     reactor.run(api.close(), WAIT_S)
     credentials.told.set()
-    with pytest.raises(UnavailableError, match=r"alpha cannot be reached"):
+    with pytest.raises(UnavailableError, match=r"alpha: cannot be reached"):
         call.result(WAIT_S)
 
 
@@ -96,7 +96,7 @@ def test_who_reads_on_is_told_that_nothing_comes_any_more(reactor: Reactor, cred
         reading = asyncio.create_task(follow(opened))
         await opened.wait()
         await api.close()
-        with pytest.raises(UnavailableError, match=r"alpha cannot be reached.*its connections are closed"):
+        with pytest.raises(UnavailableError, match=r"alpha: cannot be reached.*its connections are closed"):
             await asyncio.wait_for(reading, WAIT_S)
 
     reactor.run(close_meanwhile(), 2 * WAIT_S)

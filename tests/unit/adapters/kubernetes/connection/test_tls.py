@@ -64,7 +64,7 @@ def test_the_name_in_the_certificate_is_the_one_that_the_kubeconfig_expects(
     """With ``tls-server-name`` the address does not count, and another name is not trusted."""
     kubeconfig = server.kubeconfig(tmp_path / "k")
     assert b"NodeList" in read_nodes(reactor, change(kubeconfig, tls_server_name="localhost"))
-    with pytest.raises(UnavailableError, match=r"east cannot be reached at https://127\.0\.0\.1.*certificate"):
+    with pytest.raises(UnavailableError, match=r"east: cannot be reached at https://127\.0\.0\.1.*certificate"):
         read_nodes(reactor, change(kubeconfig, tls_server_name="elsewhere.example"))
 
 
