@@ -104,14 +104,18 @@ def _text(body: Json, path: tuple[str, ...]) -> str:
 
 
 class Event:
-    """One change: ``ADDED``, ``MODIFIED`` or ``DELETED``, what is now (or was last) and what was before."""
+    """One change: ``ADDED``, ``MODIFIED`` or ``DELETED``, what is now (or was last) and what was before.
 
-    __slots__ = ("_frames", "before", "now", "type")
+    Whoever works at a server says of what he found out that nothing but the `status` changed: he need not look again.
+    """
 
-    def __init__(self, kind: str, now: Stored, before: Stored | None) -> None:
+    __slots__ = ("_frames", "before", "now", "status", "type")
+
+    def __init__(self, kind: str, now: Stored, before: Stored | None, *, status: bool = False) -> None:
         self.type = kind
         self.now = now
         self.before = before
+        self.status = status
         self._frames: dict[str, bytes] = {}
 
     def frame(self, kind: str) -> bytes:
@@ -228,8 +232,8 @@ class Store:
         shelf = self.shelves[kind]
         return (shelf.items[key] for key in list(shelf.within(namespace)))
 
-    def put(self, kind: Kind, body: Json) -> Stored:
-        """Store an object at the next version and tell everybody."""
+    def put(self, kind: Kind, body: Json, *, status: bool = False) -> Stored:
+        """Store an object at the next version and tell everybody; `status` says that nothing else changed."""
         self.version += 1
         body["metadata"]["resourceVersion"] = str(self.version)
         now = Stored(kind, body)
@@ -239,7 +243,7 @@ class Store:
             insort(shelf.keys, now.key)
         shelf.items[now.key] = now
         self._index(now, before)
-        self._tell(shelf, Event("MODIFIED" if before else "ADDED", now, before))
+        self._tell(shelf, Event("MODIFIED" if before else "ADDED", now, before, status=status))
         return now
 
     def remove(self, kind: Kind, body: Json) -> Stored:

@@ -164,7 +164,7 @@ class Controller(ABC, Generic[K]):
         status: Json = orjson.loads(orjson.dumps(body.get("status") or {}))
         change(status)
         if status != body.get("status"):
-            self.store.put(one.kind, {**body, "metadata": dict(body["metadata"]), "status": status})
+            self.store.put(one.kind, {**body, "metadata": dict(body["metadata"]), "status": status}, status=True)
 
     def report(self, about: Stored, reason: str, message: str, *, kind: str = "Normal", source: str = "") -> None:
         """Write an event about an object; the same again only counts."""

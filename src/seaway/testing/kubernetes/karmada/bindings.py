@@ -60,7 +60,8 @@ class Bindings(Controller[Key]):
                 self._of.pop(place, None)
             else:
                 self._bindings[mark] = self._of[place] = (now.namespace, now.name)
-                yield now.namespace, now.name
+                if not event.status:
+                    yield now.namespace, now.name
         elif now.kind is WORKS:
             mark = now.labels.get(BINDING_ID, "")
             works = self._works.setdefault(mark, {})

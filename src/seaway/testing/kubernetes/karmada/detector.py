@@ -169,8 +169,8 @@ class Detector(Controller[Key]):
 
 def _rewritten(event: Event) -> bool:
     """Tell whether more than the status of an object changed."""
-    if event.before is None:
-        return True
+    if event.before is None or event.status:
+        return not event.status
 
     def rest(one: Stored) -> Json:
         body = {key: value for key, value in one.view().items() if key != "status"}

@@ -45,7 +45,8 @@ class Execution(Controller[Key]):
             self._written.pop(mark, None)
         else:
             self._works[mark] = (now.namespace, now.name)
-            yield now.namespace, now.name
+            if not event.status:
+                yield now.namespace, now.name
 
     def follow(self, member: Member) -> None:
         """Hear of what happens in a member to what is managed from here."""
