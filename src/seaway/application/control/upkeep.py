@@ -13,7 +13,7 @@ from seaway.application.control.deadlines import Key as DueKey
 from seaway.application.control.fleet import Key, LiveCluster
 from seaway.application.control.held import away, everyone, holders, own, sum_up
 from seaway.application.control.live import Live
-from seaway.application.control.observe import ACTOR, WHOLE_S, Observer
+from seaway.application.control.observe import ACTOR, NS, WHOLE_S, Observer
 from seaway.application.control.parts import lacking, what_is_gone
 from seaway.application.records import Attempt, ClusterSample, Event, JobRecord, LinkSample, Outgoing, Verb
 from seaway.application.transitions import ELSEWHERE, ended, ending, moved, sent_back, stepped, told
@@ -22,7 +22,6 @@ from seaway.domain.lifecycle import AttemptState, JobState
 
 log = logging.getLogger(__name__)
 
-NS = 1_000_000_000
 MINUTE_NS = 60 * NS
 
 MOST_HELD = 10

@@ -10,7 +10,7 @@ from typing import TypeVar
 from seaway.adapters.kubernetes.collect.news import TURN_S
 from seaway.adapters.kubernetes.connection.answers import MOST_BYTES
 from seaway.adapters.kubernetes.connection.api import Api
-from seaway.adapters.kubernetes.objects.decode import read_body, read_item
+from seaway.adapters.kubernetes.objects.decode import page_of, read_body, read_item
 from seaway.adapters.kubernetes.objects.page import Broken, Page, RawPage
 from seaway.adapters.kubernetes.objects.part import Part
 from seaway.domain.errors import UnavailableError
@@ -34,19 +34,14 @@ async def read_at_once(api: Api, path: str, params: Mapping[str, str], kind: typ
         It is no list.
     """
     page = read_body(await _whole(api, path, params), RawPage)
-    items: list[T] = []
-    broken: list[Broken] = []
+    read: list[T | Broken] = []
     end_s = perf_counter() + TURN_S
     for raw in page.items or ():
-        item = read_item(raw, kind)
-        if isinstance(item, Broken):
-            broken.append(item)
-        else:
-            items.append(item)
+        read.append(read_item(raw, kind))
         if perf_counter() >= end_s:
             await asyncio.sleep(0)
             end_s = perf_counter() + TURN_S
-    return Page(metadata=page.metadata, items=tuple(items), broken=tuple(broken))
+    return page_of(page, read)
 
 
 async def _whole(api: Api, path: str, params: Mapping[str, str]) -> bytes:

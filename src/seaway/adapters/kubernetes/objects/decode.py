@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TypeVar, cast
 
@@ -41,15 +41,14 @@ def read_page(data: bytes, kind: type[T]) -> Page[T]:
 
 
 def _read_items(page: RawPage, kind: type[T]) -> Page[T]:
-    items: list[T] = []
-    broken: list[Broken] = []
-    for raw in page.items or ():
-        item = read_item(raw, kind)
-        if isinstance(item, Broken):
-            broken.append(item)
-        else:
-            items.append(item)
-    return Page(metadata=page.metadata, items=tuple(items), broken=tuple(broken))
+    return page_of(page, [read_item(raw, kind) for raw in page.items or ()])
+
+
+def page_of(page: RawPage, read: Sequence[T | Broken]) -> Page[T]:
+    """Return a page whose items were read by `read_item`, those that are broken apart."""
+    broken = tuple(each for each in read if isinstance(each, Broken))
+    items = tuple(each for each in read if not isinstance(each, Broken))
+    return Page(metadata=page.metadata, items=items, broken=broken)
 
 
 def read_event(line: bytes) -> WatchEvent:
