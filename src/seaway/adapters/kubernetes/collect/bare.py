@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
+from seaway.adapters.kubernetes.collect.denials import Attempt
 from seaway.adapters.kubernetes.collect.lasting import Lasting
 from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.adapters.kubernetes.collect.workloads import Workload
 from seaway.domain.deployment import Cause, Copy, CopyPhase
-
-Attempt = tuple[str, int]
 
 NO_POD_YET = "no pod of it is made yet, and nobody says why"
 NO_POD = "no pod of it was made, and nobody says why: what runs workloads of its kind may not be at work there"

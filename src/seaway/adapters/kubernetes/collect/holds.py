@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from seaway.adapters.kubernetes.collect.denials import Attempt
 from seaway.adapters.kubernetes.collect.lasting import Lasting
 from seaway.domain.deployment import Cause, Copy, CopyPhase
-
-Attempt = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
