@@ -1,0 +1,63 @@
+"""From a round of probes to what it says of a link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from seaway.domain.network import PPM
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What came of one round of probes to one target.
+
+    Attributes
+    ----------
+    sent
+        How many probes were sent.
+    rtts_ns
+        Round-trip time of each that was answered, nanoseconds, in the order in which they were sent.
+    discarded
+        Answers with an impossible time, as after the clock was set; they count neither as sent nor as answered.
+    """
+
+    sent: int
+    rtts_ns: tuple[int, ...]
+    discarded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a round says of a link.
+
+    Attributes
+    ----------
+    latency_ns
+        Mean round-trip time of what was answered, nanoseconds; None when nothing was.
+    jitter_ns
+        The largest distance of one from the mean, nanoseconds; 0 without answers.
+    loss_ppm
+        Share of what was sent and not answered, parts per million.
+    """
+
+    latency_ns: int | None
+    jitter_ns: int
+    loss_ppm: int
+
+
+def figures(measured: Round) -> Figures:
+    """Work out latency, jitter and loss of a round that sent something.
+
+    Raises
+    ------
+    ValueError
+        When nothing was sent, or more was answered than sent.
+    """
+    rtts, sent = measured.rtts_ns, measured.sent
+    if sent < 1 or len(rtts) > sent:
+        raise ValueError(f"{len(rtts)} answers to {sent} probes")
+    loss_ppm = (sent - len(rtts)) * PPM // sent
+    if not rtts:
+        return Figures(None, 0, loss_ppm)
+    mean = round(sum(rtts) / len(rtts))
+    return Figures(mean, max(max(rtts) - mean, mean - min(rtts)), loss_ppm)
