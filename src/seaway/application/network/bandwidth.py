@@ -1,0 +1,121 @@
+"""What was measured of gateways' interfaces last."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.traffic import Missed, Outcome, Reading, Traffic, TrafficMeter
+from seaway.domain.gateways import GatewayConfig
+from seaway.probing.counters import NS_PER_S, Rates
+
+log = logging.getLogger(__name__)
+
+LONGEST = 300
+"""Of what others wrote, in a line of the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    at_ns: int
+    rates: Rates
+    speed_mbps: int | None
+
+
+_Place = tuple[str, str, str, str]
+"""A gateway's name and where it is looked at, so that figures of another interface are not taken for its own."""
+
+
+class Bandwidths:
+    """Keeps what gateways' interfaces carry: told by one thread, asked by any.
+
+    Parameters
+    ----------
+    meter
+        Who looks at them; None for nobody.
+    stale_s
+        After how many seconds a figure counts no more.
+    """
+
+    def __init__(self, meter: TrafficMeter | None, stale_s: float, clock: Clock) -> None:
+        self._meter = meter
+        self._stale_ns = int(stale_s * NS_PER_S)
+        self._clock = clock
+        self._lock = Lock()
+        self._kept: dict[_Place, _Kept] = {}
+        self._missed: dict[_Place, Missed] = {}
+        self._counts: Counter[Outcome] = Counter()
+
+    def covers(self, gateway: GatewayConfig) -> bool:
+        """Tell whether a gateway's interface is looked at."""
+        return self._meter is not None and self._meter.covers(gateway)
+
+    def of(self, gateway: GatewayConfig) -> Traffic | None:
+        """Return what can be said of a gateway's interface.
+
+        None when that is nothing: what looks at it has been silent for too long or sees no such interface, or nothing
+        looks at it and its speed is not configured either. Where something looks, a configured speed stands in for one
+        that is not told, but not for a look that fails: how much is in use is not known then.
+        """
+        configured = gateway.speed_mbps or None
+        if not self.covers(gateway):
+            return Traffic(0, 0, configured, None) if configured else None
+        with self._lock:
+            kept = self._kept.get(_place(gateway))
+        age_ns = self._clock.monotonic_ns() - kept.at_ns if kept else 0
+        if kept is None or age_ns > self._stale_ns:
+            return None
+        speed_mbps = kept.speed_mbps or configured
+        return Traffic(round(kept.rates.in_mbps), round(kept.rates.out_mbps), speed_mbps, max(age_ns, 0) / NS_PER_S)
+
+    def trouble(self, gateway: GatewayConfig) -> str:
+        """Say why the latest look at a gateway's interface saw nothing; empty when it did, or when nothing looks."""
+        with self._lock:
+            missed = self._missed.get(_place(gateway))
+        return missed.why if missed else ""
+
+    def counts(self) -> dict[str, int]:
+        """Return how many looks there were, by what became of them; every outcome is there."""
+        with self._lock:
+            return {each.value: self._counts[each] for each in Outcome}
+
+    def take(self, gateways: Sequence[GatewayConfig], found: Mapping[str, Reading | Missed]) -> None:
+        """Take what was found when some gateways were looked at; a look that saw nothing leaves the last figures."""
+        now_ns = self._clock.monotonic_ns()
+        for gateway in gateways:
+            seen = found[gateway.name]
+            self._note(gateway, seen)
+            if isinstance(seen, Reading) and seen.rates:
+                kept = _Kept(now_ns - int(seen.age_s * NS_PER_S), seen.rates, seen.speed_mbps)
+                with self._lock:
+                    self._kept[_place(gateway)] = kept
+
+    def forget_others(self, gateways: Sequence[GatewayConfig]) -> None:
+        """Forget those that are not among these, or are looked at elsewhere now."""
+        places = {_place(each) for each in gateways}
+        with self._lock:
+            self._kept = {place: kept for place, kept in self._kept.items() if place in places}
+            self._missed = {place: missed for place, missed in self._missed.items() if place in places}
+
+    def _note(self, gateway: GatewayConfig, seen: Reading | Missed) -> None:
+        """Count a look; say what is wrong when it begins, and when it is over."""
+        place = _place(gateway)
+        missed = seen if isinstance(seen, Missed) else None
+        with self._lock:
+            self._counts[missed.outcome if missed else Outcome.READ] += 1
+            before = self._missed.pop(place, None)
+            if missed:
+                self._missed[place] = missed
+        if missed and (before is None or before.outcome is not missed.outcome):
+            why = " ".join(missed.why.split())[:LONGEST]
+            log.warning("%s: it is not known what its interface %s carries: %s", gateway.name, gateway.interface, why)
+        elif before and not missed:
+            log.warning("%s: it is known again what its interface %s carries", gateway.name, gateway.interface)
+
+
+def _place(gateway: GatewayConfig) -> _Place:
+    return gateway.name, str(gateway.address), gateway.exporter, gateway.interface
