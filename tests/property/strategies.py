@@ -67,7 +67,7 @@ def fleets(draw: st.DrawFn) -> Fleet:
         Link(
             source,
             target,
-            latency_ns=draw(st.sampled_from((1_000_000, 5_000_000, 30_000_000))),
+            latency_ns=draw(st.sampled_from((1_000_000, 1_000_000, 5_000_000, 5_000_000, 30_000_000, None))),
             loss_ppm=draw(st.sampled_from((0, 20_000))),
             bandwidth_mbps=draw(st.sampled_from((100, 1_000))),
         )

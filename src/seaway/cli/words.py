@@ -108,8 +108,10 @@ def cores(milli: int) -> str:
     return f"{milli / 1000:.1f}".removesuffix(".0")
 
 
-def rtt(ns: int) -> str:
-    """Write a time on a network in milliseconds."""
+def rtt(ns: int | None) -> str:
+    """Write a time on a network in milliseconds; `NONE` when nothing answered."""
+    if ns is None:
+        return NONE
     return f"{ns / 1e6:.2f}".rstrip("0").rstrip(".") + " ms"
 
 

@@ -26,8 +26,11 @@ class Link:
     ----------
     source, target
         Names of the gateways.
-    latency_ns, jitter_ns
-        Round-trip time and its spread, nanoseconds.
+    latency_ns
+        Round-trip time, nanoseconds; None when nothing answered. Such a link meets no bound, not even one on loss
+        or bandwidth alone.
+    jitter_ns
+        Spread of the round-trip time, nanoseconds.
     loss_ppm
         Lost echoes, parts per million.
     bandwidth_mbps
@@ -38,7 +41,7 @@ class Link:
 
     source: str
     target: str
-    latency_ns: int
+    latency_ns: int | None
     jitter_ns: int = 0
     loss_ppm: int = 0
     bandwidth_mbps: int = 0
@@ -46,9 +49,14 @@ class Link:
 
     def __post_init__(self) -> None:
         """Reject negative figures and a loss above the whole."""
-        figures = (self.latency_ns, self.jitter_ns, self.loss_ppm, self.bandwidth_mbps, self.used_mbps)
+        figures = (self.latency_ns or 0, self.jitter_ns, self.loss_ppm, self.bandwidth_mbps, self.used_mbps)
         if min(figures) < 0 or self.loss_ppm > PPM:
             raise RejectedError(f"link {self.source!r} to {self.target!r}: a figure is out of range")
+
+    @property
+    def answers(self) -> bool:
+        """Whether anything came back over it."""
+        return self.latency_ns is not None
 
     @property
     def free_mbps(self) -> int:

@@ -268,8 +268,10 @@ def tolerated(rules: NodeRules, taint: Taint) -> bool:
 
 
 def link_meets(need: NetworkNeed, link: Link | None) -> bool:
-    """Tell whether a link keeps the bounds on latency, jitter and loss; an unknown link never does."""
-    return link is not None and (
+    """Tell whether a link keeps the bounds on latency, jitter and loss; one that is unknown or silent never does."""
+    if link is None or link.latency_ns is None:
+        return False
+    return (
         (not need.max_latency_ns or link.latency_ns <= need.max_latency_ns)
         and (not need.max_jitter_ns or link.jitter_ns <= need.max_jitter_ns)
         and (not need.max_loss_ppm or link.loss_ppm <= need.max_loss_ppm)

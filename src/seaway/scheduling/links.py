@@ -14,7 +14,7 @@ from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.state import Int64
 
 UNKNOWN_NS = 2**62
-"""Latency of a link that nobody measured: longer than any other."""
+"""Latency of a link that nobody measured, or over which nothing answered: longer than any other."""
 
 NO_LINK_MBPS = 2**40
 """Bandwidth where no link has to be crossed: more than any link has."""
@@ -45,7 +45,7 @@ class ClusterLinks:
         self._meeting: dict[NetworkNeed, NDArray[np.bool_]] = {}
 
     def latency_ns(self) -> Int64:
-        """Return round-trip times, shape (C, C); `UNKNOWN_NS` where no link is known."""
+        """Return round-trip times, shape (C, C); `UNKNOWN_NS` where no link is known or nothing answers."""
         return self._latency_ns
 
     def free_mbps(self) -> Int64:
@@ -65,7 +65,7 @@ class ClusterLinks:
         return answer
 
     def _latency(self) -> Int64:
-        table = self._table(-1, np.array([link.latency_ns for link in self._links], np.int64))
+        table = self._table(-1, np.array([latency_ns(link) for link in self._links], np.int64))
         worse = np.maximum(table, table.T)
         worse[worse < 0] = UNKNOWN_NS
         return self._of_clusters(worse, 0)
@@ -82,6 +82,11 @@ class ClusterLinks:
         one = (self._at[:, None] == self._at[None, :]) & (self._at >= 0)[None, :]
         found[one | np.eye(len(self._at), dtype=np.bool_)] = same
         return found
+
+
+def latency_ns(link: Link) -> int:
+    """Return the round-trip time of a link; `UNKNOWN_NS` when nothing answered."""
+    return UNKNOWN_NS if link.latency_ns is None else link.latency_ns
 
 
 def links_of(snapshot: Snapshot) -> ClusterLinks:

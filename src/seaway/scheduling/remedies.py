@@ -85,7 +85,7 @@ def changes(demand: Demand, links: Iterable[Link]) -> Iterator[Change]:
     """
     for field in AMOUNTS:
         yield _smaller(demand, field)
-    starting = [link for link in links if link.source == demand.gateway]
+    starting = [link for link in links if link.source == demand.gateway and link.answers]
     for bound, figure in BOUNDS:
         yield _looser(demand, bound, [getattr(link, figure) for link in starting])
     mbps = demand.network.min_bandwidth_mbps

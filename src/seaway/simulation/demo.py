@@ -63,7 +63,7 @@ def _node(cluster: str, number: int, model: str, gpus: int, cpu_milli: int, memo
     return Node(name, cpu_milli, memory_mib, devices)
 
 
-def _figures(link: Link) -> tuple[int, int, int, int]:
+def _figures(link: Link) -> tuple[int | None, int, int, int]:
     return link.latency_ns, link.jitter_ns, link.loss_ppm, link.bandwidth_mbps
 
 

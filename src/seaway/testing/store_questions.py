@@ -172,6 +172,7 @@ def samples_are_read_from_a_moment_on(opening: Opening) -> None:
     store = led(opening)
     clusters = [make.cluster_sample(at_ns=at, cluster=name) for at in (1, 2, 3) for name in ("a", "b")]
     links = [make.link_sample(at_ns=at, source="a", target=name) for at in (1, 2, 3) for name in ("b", "c")]
+    links[4] = make.link_sample(at_ns=3, source="a", target="b", latency_ns=None)  # nothing answered
     audits = [make.audit_entry(at_ns=at, id=at) for at in (1, 2, 3)]
     shadows = [make.shadow_result(at_ns=at, queue=name, id=at) for at, name in ((1, "q"), (2, "r"), (3, "q"))]
     store_all(store, Change(insert=[*reversed(clusters), *links, *audits, *shadows]))

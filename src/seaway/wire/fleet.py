@@ -174,8 +174,8 @@ class LinkOut(Shown):
 
     source: str
     target: str
-    latency_ns: int
-    """Round-trip time."""
+    latency_ns: int | None
+    """Round-trip time; null when nothing answered."""
     jitter_ns: int
     loss_ppm: int
     """Lost echoes, parts per million."""

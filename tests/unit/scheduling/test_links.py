@@ -66,3 +66,10 @@ def test_new_measurements_are_seen() -> None:
     assert links_of(fleet_) is links_of(fleet_)
     put_links(fleet_, [BACK])
     assert links_of(fleet_).latency_ns()[0, 1] == 30
+
+
+def test_silent_link_is_as_long_as_none() -> None:
+    """Where one direction does not answer, nothing is known of the way, and no bound is kept."""
+    links = links_of(snapshot(THERE, Link("gw-b", "gw-a", latency_ns=None, bandwidth_mbps=50)))
+    assert links.latency_ns()[0, 1] == links.latency_ns()[1, 0] == UNKNOWN_NS
+    assert not links.meeting(NetworkNeed(min_bandwidth_mbps=1))[0, 1]

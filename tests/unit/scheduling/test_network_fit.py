@@ -116,3 +116,25 @@ def test_new_measurements_count_at_once() -> None:
     assert not plugin.filter(cycle).any()
     put_links(snapshot, [Link("user", "east", latency_ns=21)])
     assert plugin.filter(cycle).all()
+
+
+def test_silent_link_meets_no_bound() -> None:
+    """A link over which nothing answered is refused for every bound, be it on bandwidth or loss only."""
+    snapshot = east()
+    put_links(snapshot, [Link("user", "east", latency_ns=None, bandwidth_mbps=1_000)])
+    bounds: tuple[dict[str, Any], ...] = (
+        {"max_latency_ns": 100},
+        {"max_jitter_ns": 9},
+        {"max_loss_ppm": 9},
+        {"min_bandwidth_mbps": 1},
+    )
+    for bound in bounds:
+        assert refusals(snapshot, job(gateway="user", **bound)) == ["nothing answers on the link to the cluster"]
+    assert refusals(snapshot, job(gateway="user")) == [""]
+
+
+def test_silent_link_counts_in_the_compiled_search() -> None:
+    """The compiled search refuses a silent link as the plugin does."""
+    snapshot = east()
+    put_links(snapshot, [Link("user", "east", latency_ns=None, bandwidth_mbps=1_000)])
+    assert place(snapshot, job(gateway="user", min_bandwidth_mbps=1)) == []

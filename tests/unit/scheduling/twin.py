@@ -200,7 +200,7 @@ class Twin:
         for link in self.fleet.links:
             if (link.source, link.target) == (demand.gateway, cluster.gateway):
                 free = link.free_mbps - self.promised.get((link.source, link.target), 0)
-                return (
+                return link.latency_ns is not None and (
                     (need.max_latency_ns == 0 or link.latency_ns <= need.max_latency_ns)
                     and (need.max_jitter_ns == 0 or link.jitter_ns <= need.max_jitter_ns)
                     and (need.max_loss_ppm == 0 or link.loss_ppm <= need.max_loss_ppm)

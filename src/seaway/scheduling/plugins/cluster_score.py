@@ -12,7 +12,7 @@ from seaway.domain.network import Link
 from seaway.scheduling.aggregates import free_sums, total_sums
 from seaway.scheduling.columns import NODE_CLUSTER
 from seaway.scheduling.framework import Cycle, Mask, Scores
-from seaway.scheduling.links import UNKNOWN_NS, links_of
+from seaway.scheduling.links import UNKNOWN_NS, latency_ns, links_of
 from seaway.scheduling.snapshot import Snapshot
 
 FULL = 100
@@ -164,7 +164,7 @@ def user_latency_ns(snapshot: Snapshot, gateway: str) -> Scores:
     for cluster in snapshot.clusters:
         link = links.get(cluster.gateway)
         here = 0 if cluster.gateway == gateway else UNKNOWN_NS
-        figures.append(link.latency_ns if link else here)
+        figures.append(latency_ns(link) if link else here)
     return np.array(figures, np.int64)
 
 

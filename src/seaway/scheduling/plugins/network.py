@@ -17,7 +17,7 @@ from seaway.scheduling.framework import Codes, Cycle, Mask
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.static import Static
 
-CLOSED, NO_GATEWAY, NOT_MEASURED, LATENCY, JITTER, LOSS, BANDWIDTH = range(1, 8)
+CLOSED, NO_GATEWAY, NOT_MEASURED, SILENT, LATENCY, JITTER, LOSS, BANDWIDTH = range(1, 9)
 
 
 class Network:
@@ -32,6 +32,7 @@ class Network:
         "cluster closed to this decision",
         "cluster has no gateway",
         "link to the cluster not measured",
+        "nothing answers on the link to the cluster",
         "latency above the bound",
         "jitter above the bound",
         "loss above the bound",
@@ -81,6 +82,8 @@ def link_refused(gateway: str, need: NetworkNeed, link: Link | None) -> int:
         return NO_GATEWAY
     if link is None:
         return NOT_MEASURED
+    if not link.answers:
+        return SILENT
     bounds = (
         (LATENCY, NetworkNeed(max_latency_ns=need.max_latency_ns)),
         (JITTER, NetworkNeed(max_jitter_ns=need.max_jitter_ns)),
