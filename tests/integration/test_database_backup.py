@@ -46,6 +46,7 @@ def url(tmp_path: Path) -> str:
     store_all(store, Change(insert=[make.outgoing_of(jobs[0]), make.event_of(jobs[0]), make.key_of(jobs[0])]))
     store_all(store, Change(insert=[make.token(), make.audit_entry(), make.cordon(), make.shadow_result()]))
     store_all(store, Change(insert=[make.cluster_sample(), make.cluster_name(), make.link_sample()]))
+    store_all(store, Change(insert=[make.network_record(), make.agent_record(), make.path_record()]))
     store.close()
     return url
 

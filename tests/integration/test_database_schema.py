@@ -19,8 +19,9 @@ from seaway.adapters import sqlalchemy as database
 from seaway.adapters.sqlalchemy import codec, job_queries, schema
 from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.adapters.sqlalchemy.tables import METADATA
+from seaway.application.changes import Change
 from seaway.application.ports.store import JobFilter
-from seaway.application.records import Outgoing, Verb
+from seaway.application.records import LinkSample, Outgoing, Verb
 from seaway.domain import ids
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, ResourceRequest
@@ -82,6 +83,25 @@ def test_migrations_keep_what_is_stored(url: str) -> None:
     assert database.migrate(url) == "0001"
     store = database.open_store(url)
     assert list(store.outgoing()) == [Outgoing(ids.encode(1), 2, "c1", Verb.DELETE, 3)]
+    store.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_measured_of_links_is_kept_by_migrations(url: str) -> None:
+    """Samples from before links could be silent or have a path are there after, and silent ones can be stored."""
+    engines = open_engines(url)
+    with engines.write.begin() as connection:
+        config = migrations()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0003")
+        connection.exec_driver_sql("INSERT INTO link_samples VALUES (1, 'a', 'b', 2, 3, 4, 5, 6)")
+    engines.dispose()
+    database.migrate(url)
+    store = database.open_store(url)
+    store.lead("me")
+    silent = LinkSample(2, "a", "b", None, 0, 10**6, 0, 0, "direct")
+    store.commit([Change(insert=[silent])])
+    assert store.link_samples("a", "b", 0, 10) == [LinkSample(1, "a", "b", 2, 3, 4, 5, 6), silent]
     store.close()
 
 

@@ -115,6 +115,7 @@ _TOKEN = {
     "name": "ci",
     "role": "user",
     "tenant": "vision",
+    "gateway": "",
     "created_at": _AT,
     "created_by": "ada",
     "expires_at": "2027-02-19T10:00:00.000000Z",

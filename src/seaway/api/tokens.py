@@ -54,6 +54,7 @@ async def create_token(request: Request) -> Response:
         given.tenant,
         None if given.expires_in is None else fields.limit_s(given.expires_in),
         who_of(request).name,
+        gateway=given.gateway,
     )
     request.scope[MADE] = token.id
     return json_reply({**token_fields(token), "secret": secret}, 201, {"cache-control": "no-store"})

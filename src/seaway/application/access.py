@@ -52,6 +52,8 @@ class Who:
         The token; empty for others.
     expires_ns
         Until when it holds; None for ever.
+    gateway
+        For which gateway an agent speaks; empty for others.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Who:
     tenant: str = ""
     token_id: str = ""
     expires_ns: int | None = None
+    gateway: str = ""
 
     def may_see(self, tenant: str) -> bool:
         """Tell whether a tenant's things are to be seen; nobody's, the fleet's own, always are."""
@@ -67,6 +70,10 @@ class Who:
     def may(self, role: Role) -> bool:
         """Tell whether what `role` allows is allowed."""
         return RANKS[self.role] >= RANKS[role]
+
+    def speaks_for(self, gateway: str) -> bool:
+        """Tell whether this is the agent of a gateway."""
+        return self.role is Role.AGENT and self.gateway == gateway
 
     def require(self, role: Role) -> None:
         """Check for a role.
@@ -206,7 +213,9 @@ class Access:
         """Return all tokens, revoked ones too, as they are stored."""
         return self._store.tokens()
 
-    def create(self, name: str, role: Role, tenant: str, lasts_s: int | None, by: str) -> tuple[Token, str]:
+    def create(  # all that a token has
+        self, name: str, role: Role, tenant: str, lasts_s: int | None, by: str, *, gateway: str = ""
+    ) -> tuple[Token, str]:
         """Make a token.
 
         Returns
@@ -217,13 +226,14 @@ class Access:
         Raises
         ------
         RejectedError
-            When the name will not do, or role and tenant do not go together.
+            When the name will not do, or role and tenant or gateway do not go together.
         ConflictError
             When a token of that name holds already.
         """
         require_name("token", name)
         self._require_free(name)
         self._require_tenant(role, tenant)
+        _require_gateway(role, gateway)
         now_ns = self._clock.now_ns()
         secret = secrets.token_urlsafe(SECRET_BYTES)
         token = Token(
@@ -235,6 +245,7 @@ class Access:
             created_ns=now_ns,
             created_by=by,
             expires_ns=None if lasts_s is None else now_ns + lasts_s * 10**9,
+            gateway=gateway,
         )
         self._writer.require(Change(insert=[token]))
         return token, f"{PREFIX}_{token.id}_{secret}"
@@ -320,13 +331,21 @@ class Access:
             raise RejectedError(f"{name!r} stands for nobody, or for Seaway itself; take another name", where="name")
 
     def _require_tenant(self, role: Role, tenant: str) -> None:
-        of_tenant = RANKS[role] < RANKS[Role.OPERATOR]
+        of_tenant = role in {Role.VIEWER, Role.USER}
         if of_tenant and not tenant:
             raise RejectedError(f"a {role.value} is of a tenant: say of which", where="tenant")
         if not of_tenant and tenant:
             raise RejectedError(f"an {role.value} is of no tenant: leave it out", where="tenant")
         if tenant and tenant not in {each.name for each in self._store.tenants()}:
             raise RejectedError(f"there is no tenant {tenant!r}", where="tenant")
+
+
+def _require_gateway(role: Role, gateway: str) -> None:
+    """Check that an agent has a gateway, and nobody else; it need not be configured yet."""
+    if role is Role.AGENT and not gateway:
+        raise RejectedError("an agent speaks for one gateway: say for which", where="gateway")
+    if role is not Role.AGENT and gateway:
+        raise RejectedError(f"only agents speak for a gateway, no {role.value}: leave it out", where="gateway")
 
 
 def require_loopback(host: str) -> None:
@@ -373,4 +392,4 @@ def _digest(secret: str) -> str:
 
 
 def _held(token: Token) -> _Held:
-    return _Held(token.digest, Who(token.name, token.role, token.tenant, token.id, token.expires_ns))
+    return _Held(token.digest, Who(token.name, token.role, token.tenant, token.id, token.expires_ns, token.gateway))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from seaway.application.records import (
+    AgentRecord,
     Attempt,
     AuditEntry,
     ClusterName,
@@ -15,7 +16,9 @@ from seaway.application.records import (
     IdempotencyKey,
     JobRecord,
     LinkSample,
+    NetworkRecord,
     Outgoing,
+    PathRecord,
     ShadowResult,
     Token,
 )
@@ -33,6 +36,9 @@ Record = (
     | ClusterName
     | ClusterSample
     | LinkSample
+    | NetworkRecord
+    | AgentRecord
+    | PathRecord
     | ShadowResult
     | Tenant
     | Pool

@@ -170,8 +170,10 @@ class IdempotencyKey:
 
 
 class Role(Enum):
-    """What a token allows; each includes what stands before it."""
+    """What a token allows; each includes what stands before it, but for an agent's: others do not report."""
 
+    AGENT = "agent"
+    """Report what the agent of one gateway measured, and ask what to measure."""
     VIEWER = "viewer"
     """Look at the jobs of its tenant, and at the fleet."""
     USER = "user"
@@ -196,7 +198,9 @@ class Token:
     digest
         SHA-256 of the secret, hexadecimal. Secrets are long and random, so that no slow hash is needed.
     tenant
-        Whose; empty for operators and admins, who are of no tenant.
+        Whose; empty for operators and admins, who are of no tenant, and for agents.
+    gateway
+        For which gateway an agent speaks; empty for others.
     """
 
     id: str
@@ -208,6 +212,7 @@ class Token:
     created_by: str
     expires_ns: int | None = None
     revoked_ns: int | None = None
+    gateway: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,16 +309,99 @@ class ClusterSample:
 
 @dataclass(frozen=True, slots=True)
 class LinkSample:
-    """What was measured of a link at one moment; units as in `seaway.domain.network.Link`."""
+    """What was measured of a link at one moment; figures as in `seaway.domain.network.Link`.
+
+    Attributes
+    ----------
+    latency_ns
+        None when nothing answered.
+    path
+        Which path the link took; empty for the way that routes lead.
+    """
 
     at_ns: int
     source: str
     target: str
-    latency_ns: int
+    latency_ns: int | None
     jitter_ns: int
     loss_ppm: int
     bandwidth_mbps: int
     used_mbps: int
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkRecord:
+    """How the network between gateways is meant to be; there is one of it, or none.
+
+    Attributes
+    ----------
+    text
+        The document as JSON; empty after it was removed, so that versions go on counting.
+    version
+        Counts up with every change.
+    actor
+        Who changed it last: the name of a token.
+    """
+
+    text: str
+    version: int
+    actor: str
+    at_ns: int
+    id: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRecord:
+    """What is known of the agent of a gateway since it reported first.
+
+    Attributes
+    ----------
+    started_ns, number
+        Of its latest report: when the agent started, by its own clock, and which of its reports since that was.
+        What is not behind them is a replay.
+    at_ns, address
+        When that came, and from where.
+    reports, rounds
+        How many were taken, over all its starts.
+    dropped
+        Rounds that found no room in the agent's queue since it started.
+    discarded
+        Impossible answers that it told of, over all its starts.
+    """
+
+    gateway: str
+    started_ns: int
+    number: int
+    at_ns: int
+    address: str
+    reports: int = 0
+    rounds: int = 0
+    dropped: int = 0
+    discarded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PathRecord:
+    """Which path traffic from one gateway to another takes, where that was chosen or confirmed.
+
+    Attributes
+    ----------
+    active, active_ns
+        Which it is to take, and since when; empty where nobody chose: then what is configured decides.
+    applied, applied_ns
+        Which one the gateway said that it wrote last, and when it said so; empty before it did.
+    why
+        Why this one, a sentence for people.
+    """
+
+    source: str
+    target: str
+    active: str = ""
+    active_ns: int = 0
+    applied: str = ""
+    applied_ns: int = 0
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

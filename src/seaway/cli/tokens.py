@@ -18,8 +18,9 @@ app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
 
 
 class Role(StrEnum):
-    """What a token allows; each includes what stands before it."""
+    """What a token allows; each includes what stands before it, but for an agent's."""
 
+    AGENT = "agent"
     VIEWER = "viewer"
     USER = "user"
     OPERATOR = "operator"
@@ -43,9 +44,14 @@ def create(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Who or what uses it; stands behind everything that is done with it.")],
     role: Annotated[
-        Role, typer.Option(help="viewer looks, user submits, operator cordons and sets queues, admin does all.")
+        Role,
+        typer.Option(
+            help="agent reports for a gateway, viewer looks, user submits, operator cordons and sets queues, "
+            "admin does all."
+        ),
     ] = Role.USER,
     tenant: Annotated[str, typer.Option(help="Whose jobs; needed for viewers and users.")] = "",
+    gateway: Annotated[str, typer.Option(help="For which gateway an agent speaks; needed for agents.")] = "",
     expires_in: Annotated[
         str | None, typer.Option(metavar="TIME", help="For how long it lasts: 30d. For ever without it.")
     ] = None,
@@ -57,11 +63,12 @@ def create(
 
       [cyan]seaway token create ada --tenant vision[/cyan]
       [cyan]seaway token create ci --role operator --expires-in 90d > token[/cyan]
+      [cyan]seaway token create gw-1 --role agent --gateway gw-1 > token[/cyan]
     """
     from seaway.client.calls.access import create_token
 
     with connect(context) as client:
-        body = client.body(create_token(name, role=role.value, tenant=tenant, expires_in=expires_in))
+        body = client.body(create_token(name, role=role.value, tenant=tenant, gateway=gateway, expires_in=expires_in))
     if output is Output.JSON:
         typer.echo(as_json(body))
     elif output is Output.YAML:
@@ -86,6 +93,7 @@ def list_tokens(context: typer.Context, output: OutputOption = Output.TABLE) -> 
         Column("NAME", lambda each: each["name"]),
         Column("ROLE", lambda each: each["role"]),
         Column("TENANT", lambda each: each["tenant"] or NONE),
+        Column("GATEWAY", lambda each: each.get("gateway") or NONE, drop=1),
         Column("HOLDS", _holds),
         Column("MADE", lambda each: day(each["created_at"]), drop=1),
         Column("BY", lambda each: each["created_by"], drop=2),

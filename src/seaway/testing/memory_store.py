@@ -22,6 +22,7 @@ from typing import Any, TypeVar, cast
 from seaway.application.changes import Change, Outcome, Record
 from seaway.application.ports.store import MOST_ROWS, JobFilter, Retention
 from seaway.application.records import (
+    AgentRecord,
     Attempt,
     AuditEntry,
     ClusterName,
@@ -31,7 +32,9 @@ from seaway.application.records import (
     IdempotencyKey,
     JobRecord,
     LinkSample,
+    NetworkRecord,
     Outgoing,
+    PathRecord,
     ShadowResult,
     Token,
 )
@@ -55,6 +58,9 @@ KEYS: dict[type[Any], Callable[[Any], Key]] = {
     ClusterName: lambda row: (row.name,),
     ClusterSample: lambda row: (row.at_ns, row.cluster),
     LinkSample: lambda row: (row.at_ns, row.source, row.target),
+    NetworkRecord: lambda row: (row.id,),
+    AgentRecord: lambda row: (row.gateway,),
+    PathRecord: lambda row: (row.source, row.target),
     ShadowResult: lambda row: (row.id,),
     Tenant: lambda row: (row.name,),
     Pool: lambda row: (row.name,),
@@ -230,6 +236,18 @@ class MemoryStore:
     def cluster_names(self) -> list[ClusterName]:
         """Return all names that clusters have or had."""
         return _by_key(self._rows(ClusterName))
+
+    def network(self) -> NetworkRecord | None:
+        """Return how the network between gateways is meant to be."""
+        return next(iter(self._rows(NetworkRecord)), None)
+
+    def agents(self) -> list[AgentRecord]:
+        """Return what is known of agents."""
+        return _by_key(self._rows(AgentRecord))
+
+    def paths(self) -> list[PathRecord]:
+        """Return which paths were chosen or confirmed."""
+        return _by_key(self._rows(PathRecord))
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
         """Return audit entries, new to old."""

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from seaway.application.records import (
+    AgentRecord,
     Attempt,
     AuditEntry,
     ClusterName,
@@ -17,7 +18,9 @@ from seaway.application.records import (
     IdempotencyKey,
     JobRecord,
     LinkSample,
+    NetworkRecord,
     Outgoing,
+    PathRecord,
     Role,
     ShadowResult,
     Token,
@@ -156,6 +159,24 @@ def link_sample(**fields: Any) -> LinkSample:
     """Make a sample of a link."""
     figures = {"latency_ns": 1, "jitter_ns": 2, "loss_ppm": 3, "bandwidth_mbps": 4, "used_mbps": 5}
     return LinkSample(**{"at_ns": NOW_NS, "source": "a", "target": "b", **figures, **fields})
+
+
+def network_record(**fields: Any) -> NetworkRecord:
+    """Make a document of the network."""
+    return NetworkRecord(**{"text": '{"gateways": []}', "version": 3, "actor": "ada", "at_ns": NOW_NS, **fields})
+
+
+def agent_record(**fields: Any) -> AgentRecord:
+    """Make what is known of an agent."""
+    figures = {"started_ns": NOW_NS - 9, "number": 8, "at_ns": NOW_NS, "address": "::1"}
+    figures |= {"reports": 7, "rounds": 6, "dropped": 5, "discarded": 4}
+    return AgentRecord(**{"gateway": "gw-1", **figures, **fields})
+
+
+def path_record(**fields: Any) -> PathRecord:
+    """Make what is known of a path."""
+    given = {"active": "via-2", "active_ns": NOW_NS - 1, "applied": "direct", "applied_ns": NOW_NS, "why": "near"}
+    return PathRecord(**{"source": "gw-1", "target": "gw-2", **given, **fields})
 
 
 def shadow_result(**fields: Any) -> ShadowResult:

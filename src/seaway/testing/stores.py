@@ -78,10 +78,12 @@ def records_come_back_as_they_were(opening: Opening) -> None:
     plain = make.attempt_of(job, 1, state=AttemptState.ENDED, placements=(), spec=make.spec("older"))
     outgoing = make.outgoing_of(job, 2, verb=Verb.DELETE)
     event = make.event_of(job, id=5, attempt=2)
-    key, token = make.key_of(job), make.token(expires_ns=4, revoked_ns=5)
+    key, token = make.key_of(job), make.token(expires_ns=4, revoked_ns=5, gateway="gw-1")
     audit, shadow = make.audit_entry(address="::1", id=1), make.shadow_result(id=1)
     cordons = [make.cordon(), make.cordon(node="n1", drain=False)]
-    cluster, link, name = make.cluster_sample(), make.link_sample(), make.cluster_name()
+    cluster, name = make.cluster_sample(), make.cluster_name()
+    links = [make.link_sample(path="via-2"), make.link_sample(target="c", latency_ns=None)]
+    network, agent, path = make.network_record(), make.agent_record(), make.path_record()
     pool = Pool("gold", frozenset({"c2", "c1"}), "the good ones")
     queue = Queue("fast", "team-a", "gold", "fgd", "bestfit", False, "for the hasty")
     tenant = Tenant("team-a", "the a team")
@@ -98,7 +100,10 @@ def records_come_back_as_they_were(opening: Opening) -> None:
         *cordons,
         name,
         cluster,
-        link,
+        *links,
+        network,
+        agent,
+        path,
         pool,
         queue,
         tenant,
@@ -116,7 +121,8 @@ def records_come_back_as_they_were(opening: Opening) -> None:
     assert other.cordons() == cordons
     assert other.cluster_names() == [name]
     assert other.cluster_samples("", 0, 10) == [cluster]
-    assert other.link_samples("", "", 0, 10) == [link]
+    assert other.link_samples("", "", 0, 10) == links
+    assert (other.network(), other.agents(), other.paths()) == (network, [agent], [path])
     assert (other.pools()[1], other.queues()[1], other.tenants()[1]) == (pool, queue, tenant)
 
 
@@ -160,6 +166,19 @@ def missing_rows_cannot_be_updated(opening: Opening) -> None:
     rows: list[Record] = [make.attempt_of(job), make.token(), make.outgoing_of(job), Queue("none")]
     assert store.commit([Change(update=[row]) for row in rows]) == [CONFLICT] * len(rows)
     assert store.attempts(job.id) == []
+
+
+def agents_and_paths_are_listed_by_name(opening: Opening) -> None:
+    """A network that was never set is None; agents and paths come by name, each with what was put last."""
+    store = led(opening)
+    assert (store.network(), store.agents(), store.paths()) == (None, [], [])
+    agents = [make.agent_record(gateway=name) for name in ("gw-1", "gw-2")]
+    paths = [make.path_record(source=source, target=target) for source, target in ("ab", "ac", "ba")]
+    store_all(store, Change(insert=[*reversed(agents), *reversed(paths), make.network_record()]))
+    last = replace(agents[1], number=9)
+    store_all(store, Change(put=[agents[1], last, make.network_record(text="", version=4)], delete=[paths[1]]))
+    assert store.network() == make.network_record(text="", version=4)
+    assert (store.agents(), store.paths()) == ([agents[0], last], [paths[0], paths[2]])
 
 
 def changes_of_a_batch_see_each_other(opening: Opening) -> None:
@@ -322,6 +341,7 @@ CASES: tuple[Case, ...] = (
     versions_count_up_by_one,
     conflicts_leave_others_alone,
     missing_rows_cannot_be_updated,
+    agents_and_paths_are_listed_by_name,
     changes_of_a_batch_see_each_other,
     one_change_may_touch_a_row_twice,
     putting_replaces_and_deleting_forgives,

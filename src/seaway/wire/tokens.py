@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from seaway.application.records import AuditEntry, Token
-from seaway.wire.fields import Limit, Name, NameOrNone
+from seaway.wire.fields import Limit, Name, NameOrNone, ReferenceOrNone
 from seaway.wire.message import Incoming, Shown
 from seaway.wire.times import moment, moment_or_none
 
-RoleName = Literal["viewer", "user", "operator", "admin"]
+RoleName = Literal["agent", "viewer", "user", "operator", "admin"]
 
 
 class TokenIn(Incoming):
@@ -19,7 +19,9 @@ class TokenIn(Incoming):
     """Who or what uses it; stands behind everything that is done with it."""
     role: RoleName = "user"
     tenant: NameOrNone = ""
-    """Whose jobs; needed for viewers and users, empty for operators and admins."""
+    """Whose jobs; needed for viewers and users, empty for others."""
+    gateway: ReferenceOrNone = ""
+    """For which gateway an agent speaks; empty for others."""
     expires_in: Limit | None = None
     """For how long it lasts; for ever when left out."""
 
@@ -31,6 +33,8 @@ class TokenOut(Shown):
     name: str
     role: RoleName
     tenant: str
+    gateway: str
+    """For which gateway an agent speaks; empty for others."""
     created_at: str
     created_by: str
     expires_at: str | None
@@ -88,6 +92,7 @@ def token_fields(token: Token) -> dict[str, Any]:
         "name": token.name,
         "role": token.role.value,
         "tenant": token.tenant,
+        "gateway": token.gateway,
         "created_at": moment(token.created_ns),
         "created_by": token.created_by,
         "expires_at": moment_or_none(token.expires_ns),

@@ -87,6 +87,7 @@ def make_rig(*, no_auth: bool = False, bearer: Bearer | None = None, server: Map
     rig = Rig(plane, make_app(plane), store, clock)
     for role in Role:
         tenant = "default" if role in {Role.VIEWER, Role.USER} else ""
-        rig.tokens[role.value] = plane.access.create(role.value, role, tenant, None, "rig")[1]
+        gateway = "gw-a" if role is Role.AGENT else ""
+        rig.tokens[role.value] = plane.access.create(role.value, role, tenant, None, "rig", gateway=gateway)[1]
     rig.tokens["other"] = plane.access.create("other", Role.USER, "other", None, "rig")[1]
     return rig

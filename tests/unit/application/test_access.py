@@ -62,6 +62,7 @@ def test_a_token_lets_in_who_has_it(world: World) -> None:
     token = world.token()
     kept = world.store.tokens()[0]
     assert world.who(token) == Who("me", Role.USER, "default", kept.id)
+    assert not Who("me", Role.USER, "default", kept.id).speaks_for("")
     assert token.startswith(f"sw_{kept.id}_")
     assert len(token.split("_", 2)[2]) >= 43
     assert kept.digest == hashlib.sha256(token.split("_", 2)[2].encode()).hexdigest()
@@ -187,6 +188,26 @@ def test_role_and_tenant_go_together(world: World, role: Role, tenant: str, wher
     with pytest.raises(RejectedError) as caught:
         world.access.create("x", role, tenant, None, "test")
     assert caught.value.where == where
+
+
+@pytest.mark.parametrize(("role", "gateway"), [(Role.AGENT, ""), (Role.VIEWER, "gw-1"), (Role.ADMIN, "gw-1")])
+def test_agents_and_nobody_else_are_of_a_gateway(world: World, role: Role, gateway: str) -> None:
+    """An agent's token names its gateway; a token of any other role names none."""
+    with pytest.raises(RejectedError) as caught:
+        world.access.create("x", role, "default" if role is Role.VIEWER else "", None, "test", gateway=gateway)
+    assert caught.value.where == "gateway"
+
+
+def test_an_agent_speaks_for_its_own_gateway_and_may_nothing_else(world: World) -> None:
+    """Who has an agent's token is known as the agent of one gateway, also after a restart, and is no viewer."""
+    token = world.access.create("gw-1", Role.AGENT, "", None, "test", gateway="gw-1")[1]
+    for access in (world.access, Access(world.store, world.writer, world.clock)):
+        who = access.known(f"Bearer {token}", "::1")
+        assert who is not None
+        assert (who.speaks_for("gw-1"), who.speaks_for("gw-2"), who.speaks_for("")) == (True, False, False)
+        assert [role for role in Role if who.may(role)] == [Role.AGENT]
+    with pytest.raises(RejectedError, match="of no tenant"):
+        world.access.create("gw-2", Role.AGENT, "default", None, "test", gateway="gw-2")
 
 
 def test_names_of_tokens_tell_people_apart(world: World) -> None:

@@ -112,10 +112,11 @@ class OidcBearer:
         return Who(name, role, str(tenant), expires_ns=int(ends_s * 10**9))
 
     def _role(self, claim: object) -> Role:
-        """Take the most powerful role of those that are claimed."""
+        """Take the most powerful role of those that are claimed; agents have Seaway's own tokens."""
         claimed = [str(each) for each in claim] if isinstance(claim, list) else [str(claim)]
         words = self._settings.roles or {role.value: role.value for role in Role}
         roles = [Role(words[each]) for each in claimed if each in words]
+        roles = [role for role in roles if role is not Role.AGENT]
         if not roles:
             raise RejectedError(f"{self._settings.role_claim} names no role")
         return max(roles, key=RANKS.__getitem__)

@@ -15,6 +15,7 @@ from seaway.adapters.sqlalchemy.codec import Row
 from seaway.adapters.sqlalchemy.statements import MOST, Wording
 from seaway.application.changes import Change
 from seaway.application.records import (
+    AgentRecord,
     Attempt,
     AuditEntry,
     ClusterName,
@@ -24,7 +25,9 @@ from seaway.application.records import (
     IdempotencyKey,
     JobRecord,
     LinkSample,
+    NetworkRecord,
     Outgoing,
+    PathRecord,
     ShadowResult,
     Token,
 )
@@ -59,6 +62,9 @@ SCRIBES: dict[type[Any], tuple[Table, Callable[[Any], Row]]] = {
     ClusterName: _plain(tables.CLUSTER_NAMES),
     ClusterSample: _plain(tables.CLUSTER_SAMPLES),
     LinkSample: _plain(tables.LINK_SAMPLES),
+    NetworkRecord: _plain(tables.NETWORK),
+    AgentRecord: _plain(tables.AGENTS),
+    PathRecord: _plain(tables.PATHS),
     ShadowResult: _plain(tables.SHADOWS),
     Tenant: _plain(tables.TENANTS),
     Pool: (tables.POOLS, codec.pool_row),

@@ -13,7 +13,17 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter
 
-from seaway.application.records import Attempt, Cordon, Event, IdempotencyKey, JobRecord, Outgoing, Role, Token, Verb
+from seaway.application.records import (
+    Attempt,
+    Cordon,
+    Event,
+    IdempotencyKey,
+    JobRecord,
+    Outgoing,
+    Role,
+    Token,
+    Verb,
+)
 from seaway.domain import ids
 from seaway.domain.errors import InvariantError
 from seaway.domain.job_spec import JobSpec
@@ -191,7 +201,7 @@ def read_key(row: Sequence[Any]) -> IdempotencyKey:
 def token_row(row: Token) -> Row:
     """Write a token."""
     head = (row.id, row.name, row.digest, row.role.value, row.tenant)
-    return (*head, row.created_ns, row.created_by, row.expires_ns, row.revoked_ns)
+    return (*head, row.created_ns, row.created_by, row.expires_ns, row.revoked_ns, row.gateway)
 
 
 def read_token(row: Sequence[Any]) -> Token:

@@ -11,6 +11,7 @@ from seaway.adapters.sqlalchemy import codec, job_queries, pruning
 from seaway.adapters.sqlalchemy.engines import Engines
 from seaway.adapters.sqlalchemy.failures import answering
 from seaway.adapters.sqlalchemy.tables import (
+    AGENTS,
     ATTEMPTS,
     AUDIT,
     CLUSTER_NAMES,
@@ -21,7 +22,9 @@ from seaway.adapters.sqlalchemy.tables import (
     JOBS,
     KEYS,
     LINK_SAMPLES,
+    NETWORK,
     OUTGOING,
+    PATHS,
     POOLS,
     QUEUES,
     SHADOWS,
@@ -32,6 +35,7 @@ from seaway.adapters.sqlalchemy.writer import Writer
 from seaway.application.changes import Change, Outcome
 from seaway.application.ports.store import MOST_ROWS, JobFilter, Retention
 from seaway.application.records import (
+    AgentRecord,
     Attempt,
     AuditEntry,
     ClusterName,
@@ -41,7 +45,9 @@ from seaway.application.records import (
     IdempotencyKey,
     JobRecord,
     LinkSample,
+    NetworkRecord,
     Outgoing,
+    PathRecord,
     ShadowResult,
     Token,
 )
@@ -165,6 +171,18 @@ class SqlStore:
     def cluster_names(self) -> list[ClusterName]:
         """Return all names that clusters have or had."""
         return self._read(_plain(ClusterName), select(CLUSTER_NAMES).order_by(CLUSTER_NAMES.c.name))
+
+    def network(self) -> NetworkRecord | None:
+        """Return how the network between gateways is meant to be."""
+        return next(iter(self._read(_plain(NetworkRecord), select(NETWORK))), None)
+
+    def agents(self) -> list[AgentRecord]:
+        """Return what is known of agents."""
+        return self._read(_plain(AgentRecord), select(AGENTS).order_by(AGENTS.c.gateway))
+
+    def paths(self) -> list[PathRecord]:
+        """Return which paths were chosen or confirmed."""
+        return self._read(_plain(PathRecord), select(PATHS).order_by(PATHS.c.source, PATHS.c.target))
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
         """Return audit entries, new to old."""

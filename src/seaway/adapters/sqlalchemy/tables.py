@@ -64,6 +64,11 @@ def _count(name: str) -> Column[int]:
     return Column(name, Integer, nullable=False)
 
 
+def _later(name: str) -> Column[str]:
+    """Return a name's column that came later; rows from before have it empty."""
+    return Column(name, short(), nullable=False, server_default="")
+
+
 def _key(*names: str) -> PrimaryKeyConstraint:
     return PrimaryKeyConstraint(*names)
 
@@ -194,6 +199,7 @@ TOKENS = _table(
     _name("created_by"),
     _maybe("expires_ns"),
     _maybe("revoked_ns"),
+    _later("gateway"),
     _key("id"),
 )
 
@@ -250,14 +256,44 @@ LINK_SAMPLES = _table(
     _id("at_ns"),
     _name("source"),
     _name("target"),
-    _number("latency_ns"),
+    _maybe("latency_ns"),
     _number("jitter_ns"),
     _count("loss_ppm"),
     _number("bandwidth_mbps"),
     _number("used_mbps"),
+    _later("path"),
     _key("at_ns", "source", "target"),
     Index("ix_link_samples_ends", "source", "target", "at_ns"),
     rowid=False,
+)
+
+NETWORK = _table("network", _text("text"), _number("version"), _name("actor"), _number("at_ns"), _id(), _key("id"))
+"""One row, or none before there was a first."""
+
+AGENTS = _table(
+    "agents",
+    _name("gateway"),
+    _number("started_ns"),
+    _number("number"),
+    _number("at_ns"),
+    _name("address"),
+    _number("reports"),
+    _number("rounds"),
+    _number("dropped"),
+    _number("discarded"),
+    _key("gateway"),
+)
+
+PATHS = _table(
+    "paths",
+    _name("source"),
+    _name("target"),
+    _name("active"),
+    _number("active_ns"),
+    _name("applied"),
+    _number("applied_ns"),
+    _text("why"),
+    _key("source", "target"),
 )
 
 SHADOWS = _table(

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.records import (
+    AgentRecord,
     Attempt,
     AuditEntry,
     ClusterName,
@@ -17,7 +18,9 @@ from seaway.application.records import (
     IdempotencyKey,
     JobRecord,
     LinkSample,
+    NetworkRecord,
     Outgoing,
+    PathRecord,
     ShadowResult,
     Token,
 )
@@ -156,6 +159,15 @@ class Store(Protocol):
 
     def cluster_names(self) -> list[ClusterName]:
         """Return all names that clusters have or had, by name."""
+
+    def network(self) -> NetworkRecord | None:
+        """Return how the network between gateways is meant to be; None when that was never said."""
+
+    def agents(self) -> list[AgentRecord]:
+        """Return what is known of every agent that reported, by gateway."""
+
+    def paths(self) -> list[PathRecord]:
+        """Return which paths were chosen or confirmed, by source and target."""
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
         """Return audit entries with an id below `before` (0 for the latest), new to old."""

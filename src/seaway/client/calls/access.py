@@ -32,20 +32,22 @@ def tokens() -> Call[TokenList]:
 
 
 def create_token(
-    name: str, *, role: str = "user", tenant: str = "", expires_in: str | None = None
+    name: str, *, role: str = "user", tenant: str = "", gateway: str = "", expires_in: str | None = None
 ) -> Call[TokenCreated]:
     """Make a token; its secret is told this once.
 
     Parameters
     ----------
     role
-        ``viewer``, ``user``, ``operator`` or ``admin``.
+        ``agent``, ``viewer``, ``user``, ``operator`` or ``admin``.
     tenant
         Whose jobs; needed for viewers and users.
+    gateway
+        For which gateway an agent speaks; needed for agents.
     expires_in
         For how long it lasts, like ``30d``; None for ever.
     """
-    body = {"name": name, "role": role, "tenant": tenant, "expires_in": expires_in}
+    body = {"name": name, "role": role, "tenant": tenant, "gateway": gateway, "expires_in": expires_in}
     return send("POST", "/tokens", CREATED, body, repeatable=False)
 
 
