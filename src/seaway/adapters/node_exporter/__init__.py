@@ -1,0 +1,1 @@
+"""What node-exporters on gateways tell of their interfaces."""

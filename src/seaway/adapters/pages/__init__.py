@@ -1,0 +1,1 @@
+"""Pages of servers, read over HTTP."""

@@ -1,0 +1,1 @@
+"""What a Prometheus knows of gateways' interfaces."""
