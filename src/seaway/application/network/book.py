@@ -1,0 +1,345 @@
+"""The link book: what agents reported, and the links that follow from it for the engine and for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from threading import Lock
+
+from seaway.application.network.bandwidth import Bandwidths
+from seaway.application.network.lines import Line
+from seaway.application.network.rounds import Reported
+from seaway.application.network.settings import LinkSettings
+from seaway.application.ports.traffic import Traffic
+from seaway.application.records import LinkSample
+from seaway.domain.gateways import GatewayConfig, NetworkConfig
+from seaway.domain.network import Link
+from seaway.probing.figures import Figures
+
+NS_PER_S = 1_000_000_000
+
+LOOK_NS = NS_PER_S
+"""Pause between two looks at what interfaces carry."""
+
+TRAFFIC_BAND = 0.05
+"""By which share of an interface's speed its traffic has to be off before decisions follow it."""
+
+MOST_SAMPLED = 1000
+"""Links that are written down at once; where there are more, each comes as much more seldom."""
+
+Ends = tuple[str, str]
+"""Names of the gateways that a link is from and to."""
+
+AS_ROUTED = ""
+"""The path of rounds that were sent the way that routes lead."""
+
+
+class LinkState(Enum):
+    """How much what is known of a link is worth."""
+
+    MEASURED = "measured"
+    STALE = "stale"
+    """Nothing came lately; the last figures stand."""
+    UNKNOWN = "unknown"
+    """Nothing ever came, or not for so long that it counts no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkView:
+    """A link as people look at it.
+
+    Attributes
+    ----------
+    link
+        What decisions go by; None for a link that nobody measured.
+    path
+        Which path it is of; empty for the way that routes lead.
+    age_s
+        Since the latest round began; None without one.
+    raw
+        The latest round; None where the figures were not measured, but told.
+    smoothed
+        What the latest rounds say together.
+    """
+
+    source: str
+    target: str
+    link: Link | None
+    path: str = AS_ROUTED
+    state: LinkState = LinkState.MEASURED
+    age_s: float | None = None
+    raw: Reported | None = None
+    smoothed: Figures | None = None
+
+
+class LinkBook:
+    """Keeps what is known of links: told by whoever takes reports, asked by any thread.
+
+    Without a network it is empty, and stays so.
+
+    Parameters
+    ----------
+    settings
+        How figures are smoothed and published.
+    sample_s
+        How often what was measured is written down.
+    bandwidths
+        What interfaces carry; None where nobody looks.
+    """
+
+    def __init__(
+        self, settings: LinkSettings | None = None, sample_s: float = 60, bandwidths: Bandwidths | None = None
+    ) -> None:
+        self._settings = settings or LinkSettings()
+        self._sample_s = sample_s
+        self._bandwidths = bandwidths
+        self._lock = Lock()
+        self._config: NetworkConfig | None = None
+        self._gateways: dict[str, GatewayConfig] = {}
+        self._ways: dict[Ends, dict[str, object]] = {}
+        self._active: dict[Ends, str] = {}
+        self._lines: dict[Ends, dict[str, Line]] = {}
+        self._heard_ns: dict[str, int] = {}
+        self._traffic: dict[str, Traffic | None] = {}
+        self._looked_ns: int | None = None
+        self._links: dict[Ends, Link] = {}
+        self._answer: tuple[Link, ...] = ()
+        self._changed: set[Ends] = set()
+        self._check_ns: int | None = None
+        self._turn = 0
+
+    # What there is to know of.
+
+    def use(self, config: NetworkConfig | None, now_ns: int) -> None:
+        """Know the network from now on; what was measured of what is there no more, or is another now, is forgotten."""
+        with self._lock:
+            before, self._config = set(self._gateways), config
+            gateways = config.gateways if config else ()
+            self._gateways = {each.name: each for each in gateways}
+            self._ways = _ways(config) if config else {}
+            self._lines = {
+                ends: kept
+                for ends, lines in self._lines.items()
+                if (kept := {path: line for path, line in lines.items() if self._way(ends, path) == line.way})
+            }
+            self._heard_ns = {name: self._heard_ns.get(name, now_ns) for name in self._gateways}
+            self._active = {ends: path for ends, path in self._active.items() if path in self._ways.get(ends, {})}
+            self._looked_ns = None
+            self._changed |= {*self._links, *self._lines}
+            if before != set(self._gateways):
+                self._turn = 0
+
+    def choose(self, active: Mapping[Ends, str]) -> None:
+        """Know which path traffic takes, where that was chosen; elsewhere it is the one that is liked best."""
+        with self._lock:
+            chosen = {ends: path for ends, path in active.items() if path in self._ways.get(ends, {})}
+            self._changed |= {ends for ends, _ in chosen.items() ^ self._active.items()}
+            self._active = chosen
+
+    @property
+    def config(self) -> NetworkConfig | None:
+        """The network; None without one."""
+        return self._config
+
+    # What was measured.
+
+    def take(self, gateway: str, rounds: Iterable[Reported], now_ns: int) -> None:
+        """Take in what the agent of a gateway reports.
+
+        Rounds that come late, as after the agent could not report for a while, are written down, and change nothing
+        where later ones are known. Those of gateways and paths that are not there are passed over.
+
+        Parameters
+        ----------
+        now_ns
+            The time of day here, nanoseconds since 1970.
+        """
+        with self._lock:
+            if gateway not in self._gateways:
+                return
+            self._heard_ns[gateway] = now_ns
+            stretch_ns = self._stretch_ns()
+            for each in rounds:
+                ends = gateway, each.target
+                line = self._line(ends, each.path)
+                if line is None or each.sent < 1:
+                    continue
+                if (line.newest is None or each.at_ns > line.newest.at_ns) and line.take(each):
+                    self._changed.add(ends)
+                if each.path == self._path(ends):
+                    line.tally(each.at_ns // stretch_ns, each)
+
+    def silent_s(self, now_ns: int) -> dict[str, float]:
+        """Return for each gateway how long its agent has not reported, or nobody was there to report to, seconds."""
+        with self._lock:
+            return {name: max(0, now_ns - heard_ns) / NS_PER_S for name, heard_ns in self._heard_ns.items()}
+
+    # What follows.
+
+    def links(self, now_ns: int) -> tuple[Link, ...]:
+        """Return the links that decisions go by; the very same as before where nothing about them changed.
+
+        `Link.used_mbps` is all that interfaces carry, what was promised to jobs included.
+        """
+        with self._lock:
+            self._look(now_ns)
+            self._expire(now_ns)
+            if self._changed:
+                for ends in self._changed:
+                    self._renew(ends, now_ns)
+                self._changed.clear()
+                self._answer = tuple(self._links.values())
+            return self._answer
+
+    def views(self, now_ns: int) -> list[LinkView]:
+        """Return every link that there should be, with all that is known of it."""
+        self.links(now_ns)
+        with self._lock:
+            return [self._view((source, target), now_ns) for source, target in self._pairs()]
+
+    def samples(self, now_ns: int) -> list[LinkSample]:
+        """Return what is to be written down of links whose turn it is; to be called once in `sample_s`.
+
+        A sample is of a stretch of time: the mean of latencies, the largest jitter, and what was lost of all that was
+        sent. Rounds that come late for a stretch make a sample of their own. With up to `MOST_SAMPLED` links a stretch
+        is `sample_s` long.
+        """
+        with self._lock:
+            pairs, turns, stretch = self._pairs(), self._turns(), now_ns // self._stretch_ns()
+            mine = pairs[self._turn % turns :: turns]
+            self._turn += 1
+            return [sample for ends in mine for sample in self._written(ends, stretch)]
+
+    # Within; under the lock.
+
+    def _pairs(self) -> list[Ends]:
+        return [(source, target) for source in self._gateways for target in self._gateways if source != target]
+
+    def _turns(self) -> int:
+        count = len(self._gateways)
+        return max(1, -(-count * (count - 1) // MOST_SAMPLED))
+
+    def _stretch_ns(self) -> int:
+        return max(1, int(self._sample_s * NS_PER_S) * self._turns())
+
+    def _way(self, ends: Ends, path: str) -> object:
+        """Return what is probed by a name; None where nothing is."""
+        source, target = self._gateways.get(ends[0]), self._gateways.get(ends[1])
+        if source is None or target is None or source is target:
+            return None
+        if path == AS_ROUTED:
+            return source.address, target.address
+        segments = self._ways.get(ends, {}).get(path)
+        return segments and (source.address, target.address, segments)
+
+    def _line(self, ends: Ends, path: str) -> Line | None:
+        lines = self._lines.get(ends)
+        line = lines.get(path) if lines else None
+        if line is None and (way := self._way(ends, path)) is not None:
+            line = self._lines.setdefault(ends, {})[path] = Line(way, self._settings)
+        return line
+
+    def _path(self, ends: Ends) -> str:
+        """Return the path that a link's figures are of: the one that is taken, where it was measured by itself."""
+        ways = self._ways.get(ends)
+        if not ways:
+            return AS_ROUTED
+        path = self._active.get(ends) or next(iter(ways))
+        return path if path in self._lines.get(ends, ()) else AS_ROUTED
+
+    def _current(self, ends: Ends) -> Line | None:
+        return self._lines.get(ends, {}).get(self._path(ends))
+
+    def _state(self, line: Line | None, now_ns: int) -> LinkState:
+        if line is None or line.newest is None:
+            return LinkState.UNKNOWN
+        age_ns = now_ns - line.newest.at_ns
+        if age_ns > self._rounds_ns(self._settings.unknown_rounds):
+            return LinkState.UNKNOWN
+        return LinkState.STALE if age_ns > self._rounds_ns(self._settings.stale_rounds) else LinkState.MEASURED
+
+    def _rounds_ns(self, rounds: int) -> int:
+        """Return how long after the start of a round the answers to so many more would be here, nanoseconds."""
+        assert self._config is not None, "there are no rounds without a network"
+        return int((rounds * self._config.probe.every_s + self._config.probe.timeout_s) * NS_PER_S)
+
+    def _look(self, now_ns: int) -> None:
+        """See what interfaces carry, and follow it where it is off by enough."""
+        if self._bandwidths is None or (self._looked_ns is not None and abs(now_ns - self._looked_ns) < LOOK_NS):
+            return
+        self._looked_ns = now_ns
+        for name, gateway in self._gateways.items():
+            seen, known = self._bandwidths.of(gateway), self._traffic.get(name)
+            if not _holds(known, seen):
+                self._traffic[name] = seen
+                self._changed |= {ends for ends in self._lines if name in ends}
+
+    def _expire(self, now_ns: int) -> None:
+        """Find links that were measured and now count no more."""
+        if self._check_ns is not None and now_ns < self._check_ns:
+            return
+        gone = {ends for ends in self._links if self._state(self._current(ends), now_ns) is LinkState.UNKNOWN}
+        self._changed |= gone
+        newest = [line.newest.at_ns for ends in self._links if (line := self._current(ends)) and line.newest]
+        if self._config is not None:
+            self._check_ns = min(newest, default=now_ns) + self._rounds_ns(self._settings.unknown_rounds)
+
+    def _renew(self, ends: Ends, now_ns: int) -> None:
+        line = self._current(ends)
+        figures = line.published if line else None
+        if figures is None or self._state(line, now_ns) is LinkState.UNKNOWN:
+            self._links.pop(ends, None)
+            return
+        if ends not in self._links:
+            self._check_ns = None
+        bandwidth_mbps, used_mbps = _between(self._traffic.get(ends[0]), self._traffic.get(ends[1]))
+        latency_ns, jitter_ns, loss_ppm = figures.latency_ns, figures.jitter_ns, figures.loss_ppm
+        self._links[ends] = Link(*ends, latency_ns, jitter_ns, loss_ppm, bandwidth_mbps, used_mbps)
+
+    def _view(self, ends: Ends, now_ns: int) -> LinkView:
+        line, link = self._current(ends), self._links.get(ends)
+        if line is None or line.newest is None:
+            return LinkView(*ends, link, state=LinkState.UNKNOWN)
+        age_s = max(0, now_ns - line.newest.at_ns) / NS_PER_S
+        state = self._state(line, now_ns)
+        return LinkView(*ends, link, line.newest.path, state, age_s, line.newest, line.smoothed)
+
+    def _written(self, ends: Ends, stretch: int) -> Sequence[LinkSample]:
+        traffic = _between(self._traffic.get(ends[0]), self._traffic.get(ends[1]))
+        samples = []
+        for path, line in self._lines.get(ends, {}).items():
+            for over in sorted(each for each in line.tallies if each < stretch):
+                tally = line.tallies.pop(over)
+                seen = tally.figures
+                figures = seen.latency_ns, seen.jitter_ns, seen.loss_ppm
+                samples.append(LinkSample(tally.latest_ns, *ends, *figures, *traffic, path))
+        return samples
+
+
+def _ways(config: NetworkConfig) -> dict[Ends, dict[str, object]]:
+    """Return the paths of pairs that have several and take one of them, liked best first, with their segments."""
+    return {
+        (pair.source, pair.target): {
+            path.name: path.segments for path in sorted(pair.paths, key=lambda path: path.weight, reverse=True)
+        }
+        for pair in config.pairs
+        if len(pair.paths) > 1 and not pair.share
+    }
+
+
+def _between(source: Traffic | None, target: Traffic | None) -> tuple[int, int]:
+    """Return what can go from one interface to another, and what the fuller of them carries; (0, 0) for unknown."""
+    if source is None or target is None or source.speed_mbps is None or target.speed_mbps is None:
+        return 0, 0
+    return min(source.speed_mbps, target.speed_mbps), max(source.out_used_mbps, target.in_used_mbps)
+
+
+def _holds(known: Traffic | None, seen: Traffic | None) -> bool:
+    """Tell whether what decisions go by of an interface may stay."""
+    if known is None or seen is None:
+        return known is seen
+    if known.speed_mbps is None or known.speed_mbps != seen.speed_mbps:
+        return known.speed_mbps == seen.speed_mbps
+    off = max(abs(known.in_used_mbps - seen.in_used_mbps), abs(known.out_used_mbps - seen.out_used_mbps))
+    return off <= TRAFFIC_BAND * known.speed_mbps

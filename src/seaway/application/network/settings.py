@@ -1,0 +1,46 @@
+"""What can be set of how measured links are judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+BY_EWMA, BY_QUANTILE = "ewma", "quantile"
+WAYS = (BY_EWMA, BY_QUANTILE)
+"""What latency and jitter are judged by: their moving average, or a quantile of the latest rounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSettings:
+    """From what is measured of links to what decisions go by.
+
+    Attributes
+    ----------
+    smoothing
+        By what latency and jitter are judged: ``ewma`` (their moving average) or ``quantile`` (of the latest rounds).
+    half_life_s
+        After how long a measurement counts half in the moving average.
+    quantile
+        Which one, as a share.
+    window
+        Rounds that loss is counted over, and that the quantile is of.
+    band
+        By which share of itself a figure has to be off before the one that decisions go by follows it.
+    least_band_us
+        By how much latency and jitter have to be off at least, microseconds.
+    dead_rounds
+        After how many rounds in a row without any answer a link is dead, and after how many with one alive again.
+    stale_rounds
+        After how many rounds that did not come what is known of a link is marked as stale.
+    unknown_rounds
+        After how many it does not count any more: the link is then one that nobody measured.
+    """
+
+    smoothing: str = BY_EWMA
+    half_life_s: float = 30
+    quantile: float = 0.9
+    window: int = 30
+    band: float = 0.1
+    least_band_us: int = 100
+    dead_rounds: int = 2
+    stale_rounds: int = 3
+    unknown_rounds: int = 9

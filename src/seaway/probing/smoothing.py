@@ -1,0 +1,142 @@
+"""From rounds of probes to steady figures: moving averages, quantiles of the latest rounds, loss over a window."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seaway.domain.network import PPM
+from seaway.probing.figures import Figures
+
+NS_PER_S = 1_000_000_000
+
+
+def ewma(before: float, value: float, elapsed_s: float, half_life_s: float) -> float:
+    """Go on with an exponentially weighted moving average by one value.
+
+    What was before counts ``2 ** (-elapsed / half life)``, so that rounds that were missed count as time that passed,
+    not as rounds that said the same. A half-life of 0 forgets at once.
+
+    References
+    ----------
+    S. W. Roberts, "Control chart tests based on geometric moving averages", Technometrics 1 (1959), 239-250,
+    doi:10.1080/00401706.1959.10489860. For values at uneven times: A. Eckner, "Algorithms for unevenly spaced time
+    series: moving averages and other rolling operators" (2012), section 3, the average for the last point.
+    """
+    kept = 2.0 ** (-max(0.0, elapsed_s) / half_life_s) if half_life_s > 0 else 0.0
+    return kept * before + (1.0 - kept) * value
+
+
+def quantile(values: Sequence[int], share: float) -> int:
+    """Return the value that a share of all is not above; between two of them on a straight line.
+
+    Raises
+    ------
+    ValueError
+        When there are no values, or the share is not from 0 to 1.
+
+    References
+    ----------
+    R. J. Hyndman and Y. Fan, "Sample quantiles in statistical packages", The American Statistician 50 (1996), 361-365,
+    doi:10.1080/00031305.1996.10473566: definition 7.
+    """
+    if not values or not 0 <= share <= 1:
+        raise ValueError(f"no quantile {share} of {len(values)} values")
+    ordered = sorted(values)
+    at = share * (len(ordered) - 1)
+    below = int(at)
+    above = min(below + 1, len(ordered) - 1)
+    return round(ordered[below] + (at - below) * (ordered[above] - ordered[below]))
+
+
+@dataclass(frozen=True, slots=True)
+class Smoothing:
+    """How figures are smoothed.
+
+    Attributes
+    ----------
+    half_life_s
+        Of the moving average, seconds.
+    window
+        Rounds that loss is counted over, and that a quantile is of; at least 1.
+    share
+        Which quantile latency and jitter are taken by; None for their moving average.
+    """
+
+    half_life_s: float = 30.0
+    window: int = 30
+    share: float | None = None
+
+
+class Smoother:
+    """Smooths what rounds say of one link, in the order of their time.
+
+    Latency and jitter are moving averages of the rounds that were answered, or quantiles of those in the window.
+    Loss is what was lost of all that was sent in the window, so every probe counts alike; see `steps_ppm` for how
+    fine that is.
+    """
+
+    __slots__ = ("_answered", "_at_ns", "_how", "_jitter_ns", "_latency_ns", "_received", "_sent", "_window")
+
+    def __init__(self, how: Smoothing) -> None:
+        self._how = how
+        self._window: deque[tuple[int, int]] = deque()
+        self._answered: deque[tuple[int, int]] = deque(maxlen=how.window)
+        self._sent = self._received = 0
+        self._at_ns = 0
+        self._latency_ns: float | None = None
+        self._jitter_ns = 0.0
+
+    def add(self, at_ns: int, sent: int, received: int, latency_ns: int | None, jitter_ns: int) -> None:
+        """Take in a round that sent something; without an answer only its loss counts.
+
+        Raises
+        ------
+        ValueError
+            When nothing was sent, or more was answered than sent.
+        """
+        if sent < 1 or not 0 <= received <= sent:
+            raise ValueError(f"{received} answers to {sent} probes")
+        self._window.append((sent, received))
+        self._sent += sent
+        self._received += received
+        while len(self._window) > self._how.window:
+            old_sent, old_received = self._window.popleft()
+            self._sent -= old_sent
+            self._received -= old_received
+        if latency_ns is not None:
+            self._average(at_ns, latency_ns, jitter_ns)
+            if self._how.share is not None:
+                self._answered.append((latency_ns, jitter_ns))
+
+    def begin_anew(self) -> None:
+        """Forget latency and jitter, as after an outage: the way may be another one. What was lost stays lost."""
+        self._latency_ns = None
+        self._answered.clear()
+
+    @property
+    def figures(self) -> Figures:
+        """What the rounds say together; no latency before the first answer."""
+        loss_ppm = (self._sent - self._received) * PPM // self._sent if self._sent else 0
+        if self._latency_ns is None:
+            return Figures(None, 0, loss_ppm)
+        share = self._how.share
+        if share is None:
+            return Figures(round(self._latency_ns), round(self._jitter_ns), loss_ppm)
+        latencies, jitters = zip(*self._answered, strict=True)
+        return Figures(quantile(latencies, share), quantile(jitters, share), loss_ppm)
+
+    @property
+    def steps_ppm(self) -> int:
+        """How much one probe more or less that is lost makes of the loss, parts per million."""
+        return PPM // self._sent if self._sent else PPM
+
+    def _average(self, at_ns: int, latency_ns: int, jitter_ns: int) -> None:
+        half_life_s, elapsed_s = self._how.half_life_s, (at_ns - self._at_ns) / NS_PER_S
+        if self._latency_ns is None:
+            self._latency_ns, self._jitter_ns = float(latency_ns), float(jitter_ns)
+        else:
+            self._latency_ns = ewma(self._latency_ns, latency_ns, elapsed_s, half_life_s)
+            self._jitter_ns = ewma(self._jitter_ns, jitter_ns, elapsed_s, half_life_s)
+        self._at_ns = at_ns
