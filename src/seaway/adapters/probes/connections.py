@@ -1,0 +1,125 @@
+"""Probes by TCP: how long a connection takes to be accepted or refused.
+
+References
+----------
+RFC 6298, section 2: a lost SYN is sent again after a second, so an answer that comes later may be to either.
+"""
+
+from __future__ import annotations
+
+import errno
+import select
+import socket
+import struct
+import time
+from typing import NamedTuple
+
+from seaway.adapters.probes.channel import Way
+from seaway.adapters.probes.sockets import Address, route_through
+from seaway.probing.rounds import Arrival
+
+_RESEND_NS = 1_000_000_000
+_IP_BIND_ADDRESS_NO_PORT = 24
+_RESET_ON_CLOSE = struct.pack("@ii", 1, 0)
+_TCP_INFO_BYTES = 72
+_RTT_US = struct.Struct("=68xI")
+"""Where `struct tcp_info` of <linux/tcp.h> has the round-trip time, microseconds."""
+_ANSWERS = {0, errno.ECONNREFUSED}
+
+
+class _Attempt(NamedTuple):
+    opened: socket.socket
+    probe: int
+    secret: bytes
+    started_ns: int
+
+
+class ConnectionChannel:
+    """TCP over IPv6 or IPv4; a connection is reset as soon as it stands.
+
+    Takes no privilege, but sockets are made while it probes: in the network namespace of the calling thread.
+
+    Parameters
+    ----------
+    version
+        Of IP: 4 or 6.
+    source
+        The own address, of that version; None leaves it to the routes.
+    """
+
+    prompt = True
+
+    def __init__(self, version: int, source: Address | None) -> None:
+        self._family = socket.AF_INET6 if version == 6 else socket.AF_INET
+        self._source = source
+        self._poll = select.epoll()
+        self._attempts: dict[int, _Attempt] = {}  # by descriptor, in the order in which they began
+        self._arrived: list[Arrival] = []
+
+    def fileno(self) -> int:
+        """Return what becomes readable when any connection is decided."""
+        return self._poll.fileno()
+
+    def send(self, way: Way, probe: int, secret: bytes) -> int:
+        """Begin to connect."""
+        opened = socket.socket(self._family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        try:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            opened.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
+            if self._source is not None:
+                opened.bind((str(self._source), 0))
+            if way.header:
+                route_through(opened, way.header)
+            attempt = _Attempt(opened, probe, secret, time.monotonic_ns())
+            error = opened.connect_ex(way.address)
+            if error in _ANSWERS:
+                self._arrived.append(_arrival(attempt, error))
+                opened.close()
+            elif error != errno.EINPROGRESS:
+                raise OSError(error, "cannot connect")
+            else:
+                self._poll.register(opened, select.EPOLLOUT)
+                self._attempts[opened.fileno()] = attempt
+        except BaseException:
+            opened.close()
+            raise
+        return attempt.started_ns
+
+    def receive(self) -> list[Arrival]:
+        """Return the connections that were accepted or refused."""
+        arrivals, self._arrived = self._arrived, []
+        for descriptor, _ in self._poll.poll(0):
+            attempt = self._attempts.pop(descriptor)
+            error = attempt.opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if error in _ANSWERS:
+                arrivals.append(_arrival(attempt, error))
+            attempt.opened.close()
+        self._expire(time.monotonic_ns() - _RESEND_NS)
+        return arrivals
+
+    def forget(self) -> None:
+        """Give up connections that are not decided."""
+        for attempt in self._attempts.values():
+            attempt.opened.close()
+        self._attempts.clear()
+
+    def close(self) -> None:
+        """Close everything."""
+        self.forget()
+        self._poll.close()
+
+    def _expire(self, before_ns: int) -> None:
+        while self._attempts:
+            descriptor, oldest = next(iter(self._attempts.items()))
+            if oldest.started_ns >= before_ns:
+                break
+            del self._attempts[descriptor]
+            oldest.opened.close()
+
+
+def _arrival(attempt: _Attempt, error: int) -> Arrival:
+    wall_ns, took_ns = time.time_ns(), time.monotonic_ns() - attempt.started_ns
+    rtt_us = 0
+    if not error:  # the kernel knows when the answer came; this process may have looked later
+        (rtt_us,) = _RTT_US.unpack(attempt.opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES))
+    return Arrival(attempt.probe, attempt.secret, wall_ns, max(took_ns - rtt_us * 1000, 0) if rtt_us else 0)

@@ -1,0 +1,62 @@
+"""Probes by UDP datagrams, which the reflector at the target sends back."""
+
+from __future__ import annotations
+
+import time
+
+from seaway.adapters.probes.channel import MOST_AT_ONCE, Way
+from seaway.adapters.probes.sockets import ANCILLARY_BYTES, Address, open_udp, route_through, stamp_ns
+from seaway.probing import datagram
+from seaway.probing.rounds import Arrival
+
+
+class DatagramChannel:
+    """UDP over IPv6 or IPv4, from one socket to any number of targets.
+
+    Parameters
+    ----------
+    version
+        Of IP: 4 or 6.
+    source
+        The own address, of that version; None leaves it to the routes.
+    """
+
+    prompt = False
+
+    def __init__(self, version: int, source: Address | None) -> None:
+        self._socket = open_udp(version, source, 0)
+        self._header = b""
+
+    def fileno(self) -> int:
+        """Return the socket."""
+        return self._socket.fileno()
+
+    def send(self, way: Way, probe: int, secret: bytes) -> int:
+        """Send a datagram."""
+        if way.header != self._header:
+            route_through(self._socket, way.header)
+            self._header = way.header
+        question = datagram.encode_question(probe, secret)
+        at_ns = time.monotonic_ns()
+        self._socket.sendto(question, way.address)
+        return at_ns
+
+    def receive(self) -> list[Arrival]:
+        """Return the answers that wait."""
+        arrivals = []
+        for _ in range(MOST_AT_ONCE):
+            try:
+                packet, ancillary, _, _ = self._socket.recvmsg(datagram.DATAGRAM_BYTES + 1, ANCILLARY_BYTES)
+            except OSError:  # nothing more, or what became of an earlier datagram
+                break
+            answer = datagram.decode_answer(packet)
+            if answer:
+                arrivals.append(Arrival(answer.probe, answer.secret, stamp_ns(ancillary), answer.dwell_ns))
+        return arrivals
+
+    def forget(self) -> None:
+        """Leave late answers to be recognised as such."""
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()

@@ -1,0 +1,71 @@
+"""Probes by echo requests, from one raw socket to any number of targets and along any number of segment lists."""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+from seaway.adapters.probes.channel import MOST_AT_ONCE, Way
+from seaway.adapters.probes.sockets import ANCILLARY_BYTES, Address, open_icmp, route_through, stamp_ns
+from seaway.probing import icmp, payload
+from seaway.probing.rounds import Arrival
+
+_PACKET_BYTES = 256
+"""More than an answer can have: 60 of an IPv4 header, 64 of the message."""
+
+
+class EchoChannel:
+    """ICMPv6 or ICMP.
+
+    Parameters
+    ----------
+    version
+        Of IP: 4 or 6.
+    source
+        The own address, of that version; None leaves it to the routes.
+    """
+
+    prompt = False
+
+    def __init__(self, version: int, source: Address | None) -> None:
+        self._identifier = secrets.randbelow(1 << 16)
+        self._socket = open_icmp(version, source, self._identifier)
+        self._echo = icmp.V6 if version == 6 else icmp.V4
+        self._has_ip_header = version == 4
+        self._header = b""
+
+    def fileno(self) -> int:
+        """Return the socket."""
+        return self._socket.fileno()
+
+    def send(self, way: Way, probe: int, secret: bytes) -> int:
+        """Send an echo request."""
+        if way.header != self._header:
+            route_through(self._socket, way.header)
+            self._header = way.header
+        packet = icmp.encode_request(self._echo, self._identifier, probe, payload.encode(probe, secret))
+        at_ns = time.monotonic_ns()
+        self._socket.sendto(packet, way.address)
+        return at_ns
+
+    def receive(self) -> list[Arrival]:
+        """Return the echo replies that wait."""
+        arrivals = []
+        for _ in range(MOST_AT_ONCE):
+            try:
+                packet, ancillary, _, _ = self._socket.recvmsg(_PACKET_BYTES, ANCILLARY_BYTES)
+            except OSError:  # nothing more, or what became of an earlier packet
+                break
+            message = icmp.without_ip_header(packet) if self._has_ip_header else packet
+            reply = icmp.decode_reply(self._echo, message)
+            marked = payload.decode(reply.payload) if reply else None
+            if marked:
+                arrivals.append(Arrival(*marked, stamp_ns(ancillary)))
+        return arrivals
+
+    def forget(self) -> None:
+        """Leave late answers to be recognised as such."""
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()

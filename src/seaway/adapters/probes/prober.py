@@ -1,0 +1,191 @@
+"""Rounds of probes over real sockets."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import time
+from collections.abc import Callable, Sequence
+from ipaddress import IPv4Address, IPv6Address
+
+from seaway.adapters.probes.channel import Channel, Way, way
+from seaway.adapters.probes.connections import ConnectionChannel
+from seaway.adapters.probes.datagrams import DatagramChannel
+from seaway.adapters.probes.echo import EchoChannel
+from seaway.adapters.probes.namespace import Place, place
+from seaway.adapters.probes.sockets import Address
+from seaway.application.ports.probing import Target
+from seaway.domain.gateways import Method, ProbeConfig
+from seaway.probing.figures import Round
+from seaway.probing.payload import SECRET_BYTES
+from seaway.probing.rounds import OpenRound, Pace
+
+_NS = 1_000_000_000
+_MOST_PAUSE_NS = _NS // 4
+_TRY_LATER = {errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+"""What says that this machine has no room at the moment, which is no property of the way to a target."""
+_METHODS: dict[Method, Callable[[int, Address | None], Channel]] = {
+    Method.ICMP: EchoChannel,
+    Method.UDP: DatagramChannel,
+    Method.TCP: ConnectionChannel,
+}
+
+Channels = dict[tuple[Method, int], Channel]
+
+
+def open_prober(*sources: IPv6Address | IPv4Address, netns: str = "") -> SocketProber:
+    """Open everything that takes a privilege; what is probed with it later takes none.
+
+    Raw sockets take CAP_NET_RAW, a namespace takes CAP_SYS_ADMIN, and CAP_NET_ADMIN lets receive buffers be larger
+    than the system's limit. Whoever gives privileges up has to do so for all threads, as `os.setresuid` does.
+
+    Parameters
+    ----------
+    sources
+        The own address, or one of each version of IP; without one the routes decide.
+    netns
+        Name of the network namespace whose network is probed; the process itself stays where it is.
+
+    Raises
+    ------
+    RejectedError
+        When there is no such namespace or address, or a privilege is missing.
+    """
+    where = place(netns)
+    try:
+        return SocketProber(where, where.call(lambda: _open({each.version: each for each in sources})))
+    except BaseException:
+        where.close()
+        raise
+
+
+class SocketProber:
+    """Sends probes by every method, and does it in the thread that calls, or in that of the namespace."""
+
+    def __init__(self, where: Place, channels: Channels) -> None:
+        self._where = where
+        self._channels = channels
+        self._closed = False
+
+    def probe(self, targets: Sequence[Target], how: ProbeConfig, spread_s: float) -> Sequence[Round]:
+        """Probe every target and wait for the last answer; when it is closed meanwhile, what there is by then."""
+        if not targets or how.count < 1:
+            return tuple(Round(0, ()) for _ in targets)
+        return self._where.call(lambda: self._probe(targets, how, round(spread_s * _NS)))
+
+    def close(self) -> None:
+        """Let go of the sockets, once a round that another thread is in has ended, which it does soon."""
+        self._closed = True
+        self._where.close()
+        for channel in self._channels.values():
+            channel.close()
+
+    def _probe(self, targets: Sequence[Target], how: ProbeConfig, spread_ns: int) -> Sequence[Round]:
+        ways = [self._way(target) for target in targets]
+        used = list(dict.fromkeys(channel for channel, _ in ways if channel is not None))
+        timeout_ns = round(how.timeout_s * _NS)
+        secrets = os.urandom(SECRET_BYTES * len(targets) * how.count)
+        opened = OpenRound(len(targets), how.count, timeout_ns, secrets, _offset_ns())
+        self._send(opened, ways, used, spread_ns, spread_ns + timeout_ns)
+        while opened.outstanding and not self._closed:
+            pause_ns = opened.deadline_ns - time.monotonic_ns()
+            _wait(used, min(max(pause_ns, 0), _MOST_PAUSE_NS))
+            _receive(opened, used)
+            if pause_ns <= 0:
+                break
+        for channel in used:
+            channel.forget()
+        return opened.close()
+
+    def _send(
+        self,
+        opened: OpenRound,
+        ways: Sequence[tuple[Channel | None, Way]],
+        used: Sequence[Channel],
+        spread_ns: int,
+        longest_ns: int,
+    ) -> None:
+        """Send all probes, and read answers in between; what cannot be sent for too long is as good as lost."""
+        pace, began_ns, sent = Pace(opened.probes, spread_ns), time.monotonic_ns(), 0
+        prompt = [channel for channel in used if channel.prompt]
+        while sent < opened.probes and not self._closed:
+            elapsed_ns = time.monotonic_ns() - began_ns
+            for probe in range(sent, pace.due(sent, elapsed_ns)):
+                channel, how = ways[probe % len(ways)]
+                if not _send_one(opened, channel, how, probe, last_chance=elapsed_ns > longest_ns):
+                    break
+                sent = probe + 1
+            if sent < opened.probes:
+                _wait(prompt, pace.pause_ns(sent, time.monotonic_ns() - began_ns))
+            _receive(opened, used)
+
+    def _way(self, target: Target) -> tuple[Channel | None, Way]:
+        channel = self._channels.get((target.method, target.address.version))
+        return channel, way(target, 0 if target.method is Method.ICMP else target.port)
+
+
+def _open(sources: dict[int, Address]) -> Channels:
+    channels: Channels = {}
+    try:
+        for version in (4, 6):
+            for method, channel in _METHODS.items():
+                try:
+                    channels[method, version] = channel(version, sources.get(version))
+                except OSError as error:
+                    if error.errno not in {errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT}:
+                        raise
+    except BaseException:
+        for opened in channels.values():
+            opened.close()
+        raise
+    return channels
+
+
+def _send_one(opened: OpenRound, channel: Channel | None, how: Way, probe: int, *, last_chance: bool) -> bool:
+    """Send a probe; False when it is to be tried later."""
+    if channel is None:
+        opened.unsendable(probe)
+        return True
+    try:
+        at_ns = channel.send(how, probe, opened.secret(probe))
+    except OSError as error:
+        if error.errno in _TRY_LATER and not last_chance:
+            return False
+        opened.unsendable(probe)
+    else:
+        opened.sent(probe, at_ns)
+    return True
+
+
+def _receive(opened: OpenRound, used: Sequence[Channel]) -> None:
+    if not opened.outstanding:
+        return
+    arrivals = [arrival for channel in used for arrival in channel.receive()]
+    offset_ns = _offset_ns()
+    opened.arrived(arrivals, time.monotonic_ns(), offset_ns)
+
+
+def _wait(channels: Sequence[Channel], pause_ns: int) -> None:
+    """Wait until one of them has something to read, at most so long."""
+    if not channels:
+        time.sleep(pause_ns / _NS)
+        return
+    poll = select.poll()
+    for channel in channels:
+        poll.register(channel, select.POLLIN)
+    poll.poll(pause_ns / 1_000_000)
+
+
+def _offset_ns() -> int:
+    """Return how far the wall clock is ahead of the steady one, from the tightest of a few readings."""
+    least_ns, offset_ns = None, 0
+    for _ in range(3):
+        before_ns = time.monotonic_ns()
+        wall_ns = time.time_ns()
+        took_ns = time.monotonic_ns() - before_ns
+        if least_ns is None or took_ns < least_ns:
+            least_ns, offset_ns = took_ns, wall_ns - before_ns - took_ns // 2
+        if took_ns < 2_000:
+            break
+    return offset_ns

@@ -1,0 +1,74 @@
+"""Sends UDP probes of other gateways back to them."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv6Address
+
+from seaway.adapters.probes.channel import MOST_AT_ONCE
+from seaway.adapters.probes.namespace import place
+from seaway.adapters.probes.sockets import ANCILLARY_BYTES, Address, open_udp, stamp_ns
+from seaway.probing import datagram
+
+
+def open_reflector(source: IPv6Address | IPv4Address, port: int, *, netns: str = "") -> Reflector:
+    """Open the socket of a reflector at an own address and port, in a network namespace by name if one is given.
+
+    Raises
+    ------
+    RejectedError
+        When there is no such namespace or address, or the port is taken.
+    """
+    where = place(netns)
+    try:
+        return where.call(lambda: Reflector(source, port))
+    finally:
+        where.close()
+
+
+class Reflector:
+    """Answers gateways that it knows, and nobody else; an answer is as large as the question."""
+
+    def __init__(self, source: Address, port: int) -> None:
+        self._socket = open_udp(source.version, source, port)
+        self._stop = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._known: frozenset[str] = frozenset()
+
+    def know(self, gateways: Iterable[IPv6Address | IPv4Address]) -> None:
+        """Answer these from now on, and no others."""
+        self._known = frozenset(str(each) for each in gateways)
+
+    def serve(self) -> None:
+        """Answer until another thread calls `stop`."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        poll.register(self._stop, select.POLLIN)
+        while all(descriptor != self._stop for descriptor, _ in poll.poll()):
+            self._answer()
+
+    def stop(self) -> None:
+        """Have `serve` return."""
+        os.eventfd_write(self._stop, 1)
+
+    def close(self) -> None:
+        """Let go of the socket, once `serve` returned."""
+        self._socket.close()
+        os.close(self._stop)
+
+    def _answer(self) -> None:
+        for _ in range(MOST_AT_ONCE):
+            try:
+                packet, ancillary, _, asker = self._socket.recvmsg(datagram.DATAGRAM_BYTES + 1, ANCILLARY_BYTES)
+            except OSError:  # nothing more, or what became of an earlier datagram
+                return
+            if asker[0] in self._known and datagram.is_question(packet):
+                self._send(packet, stamp_ns(ancillary), asker)
+
+    def _send(self, question: bytes, came_ns: int, asker: tuple[str, int]) -> None:
+        try:
+            self._socket.sendto(datagram.answer(question, time.time_ns() - came_ns), asker)
+        except OSError:  # there is no way back, or no room: a lost answer, which the other side counts
+            return

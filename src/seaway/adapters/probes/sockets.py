@@ -1,0 +1,153 @@
+"""Opening sockets and setting their options; everything that takes a privilege is here."""
+
+from __future__ import annotations
+
+import ctypes
+import socket
+import struct
+from ipaddress import IPv4Address, IPv6Address
+
+from seaway.domain.errors import RejectedError
+from seaway.probing import icmp
+
+Address = IPv4Address | IPv6Address
+
+# <linux/socket.h>, <linux/icmp.h> and <linux/icmpv6.h>: what Python's socket module has no names for.
+_SO_ATTACH_FILTER = 26
+_SO_SNDBUFFORCE = 32
+_SO_RCVBUFFORCE = 33
+SO_TIMESTAMPNS = 64
+"""SO_TIMESTAMPNS_NEW: two 64-bit numbers on every machine."""
+_SOL_RAW = 255
+_FILTER_OF_ICMP = 1
+_BUFFER_BYTES = 4 << 20
+_TIMESTAMP = struct.Struct("=qq")
+ANCILLARY_BYTES = socket.CMSG_SPACE(_TIMESTAMP.size)
+
+Ancillary = list[tuple[int, int, bytes]]
+
+
+def open_icmp(version: int, source: Address | None, identifier: int) -> socket.socket:
+    """Open a raw socket that receives echo replies with a certain identifier, and nothing else.
+
+    Parameters
+    ----------
+    version
+        4 or 6.
+    source
+        The own address, of that version; None leaves it to the routes.
+
+    Raises
+    ------
+    RejectedError
+        When that is not allowed, or the address is not one of this machine's.
+    OSError
+        When there is no such protocol here.
+    """
+    family, protocol = _FAMILIES[version]
+    try:
+        opened = socket.socket(family, socket.SOCK_RAW | socket.SOCK_NONBLOCK, protocol)
+    except PermissionError as error:
+        raise RejectedError("raw sockets take a privilege: run it as root or with CAP_NET_RAW") from error
+    try:
+        if version == 6:
+            opened.setsockopt(protocol, _FILTER_OF_ICMP, _all_but(icmp.V6.reply, words=8))
+        else:
+            opened.setsockopt(_SOL_RAW, _FILTER_OF_ICMP, _all_but(icmp.V4.reply, words=1))
+        _attach(opened, _FILTERS[version], identifier)
+        prepare(opened)
+        bind(opened, source, 0)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def open_udp(version: int, source: Address | None, port: int) -> socket.socket:
+    """Open a UDP socket that says when datagrams came.
+
+    Raises
+    ------
+    RejectedError
+        When the address is not one of this machine's, or the port is taken.
+    OSError
+        When there is no such protocol here.
+    """
+    opened = socket.socket(_FAMILIES[version][0], socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+    try:
+        prepare(opened)
+        bind(opened, source, port)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def prepare(opened: socket.socket) -> None:
+    """Have the kernel stamp what comes in, and give it room for what waits to be sent and read."""
+    opened.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    for forced, asked in ((_SO_RCVBUFFORCE, socket.SO_RCVBUF), (_SO_SNDBUFFORCE, socket.SO_SNDBUF)):
+        try:
+            opened.setsockopt(socket.SOL_SOCKET, forced, _BUFFER_BYTES)
+        except PermissionError:  # without CAP_NET_ADMIN the system's limits hold
+            opened.setsockopt(socket.SOL_SOCKET, asked, _BUFFER_BYTES)
+
+
+def bind(opened: socket.socket, source: Address | None, port: int) -> None:
+    """Bind a socket to an own address and port; leave it alone where neither is given."""
+    if source is None and not port:
+        return
+    try:
+        opened.bind((str(source) if source else "", port))
+    except OSError as error:
+        raise RejectedError(f"cannot use {source or 'any address'} port {port}: {error.strerror}") from error
+
+
+def route_through(opened: socket.socket, header: bytes) -> None:
+    """Have an IPv6 socket send along a segment list from now on; as routes lead where it is empty.
+
+    Takes no privilege. Linux takes such a header for a whole socket only, not for a single message.
+    """
+    opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RTHDR, header)
+
+
+def stamp_ns(ancillary: Ancillary) -> int:
+    """Return when a packet came, by the wall clock; 0 without a stamp."""
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS:
+            seconds: int
+            nanoseconds: int
+            seconds, nanoseconds = _TIMESTAMP.unpack(data)
+            return seconds * 1_000_000_000 + nanoseconds
+    return 0
+
+
+def _all_but(kind: int, *, words: int) -> bytes:
+    """Return the set of ICMP message types to be blocked: all but one."""
+    blocked = ~(1 << kind)
+    return struct.pack(f"={words}I", *((blocked >> 32 * word) & 0xFFFFFFFF for word in range(words)))
+
+
+# Classic BPF (<linux/filter.h>): code, jump if true, jump if false, operand. A raw ICMPv6 socket's packets start with
+# the message, those of a raw ICMP socket with the IP header. The identifier is at byte 4 of a message.
+_Program = tuple[tuple[int, int, int, int | None], ...]
+_LOAD_HALF, _LOAD_HALF_INDEXED, _LOAD_HEADER_LENGTH, _JUMP_IF_EQUAL, _RETURN = 0x28, 0x48, 0xB1, 0x15, 0x06
+_IF_IDENTIFIER: _Program = ((_JUMP_IF_EQUAL, 0, 1, None), (_RETURN, 0, 0, 0xFFFFFFFF), (_RETURN, 0, 0, 0))
+_FILTERS: dict[int, _Program] = {
+    6: ((_LOAD_HALF, 0, 0, 4), *_IF_IDENTIFIER),
+    4: ((_LOAD_HEADER_LENGTH, 0, 0, 0), (_LOAD_HALF_INDEXED, 0, 0, 4), *_IF_IDENTIFIER),
+}
+_FAMILIES = {
+    4: (socket.AF_INET, socket.IPPROTO_ICMP),
+    6: (socket.AF_INET6, socket.IPPROTO_ICMPV6),
+}
+
+
+def _attach(opened: socket.socket, program: _Program, identifier: int) -> None:
+    """Have the kernel drop what is not for this socket, before it takes up room."""
+    steps = (
+        struct.pack("=HBBI", code, true, false, identifier if operand is None else operand)
+        for code, true, false, operand in program
+    )
+    code = ctypes.create_string_buffer(b"".join(steps))
+    opened.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("@HP", len(program), ctypes.addressof(code)))

@@ -1,0 +1,152 @@
+"""The books of a round of probes: when each was sent, and what came back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from seaway.probing.clocks import PRECISION_NS, Clocks
+from seaway.probing.figures import Round
+from seaway.probing.payload import SECRET_BYTES
+
+BURST = 16
+"""Most probes sent at once, so that no queue on the way gets many of them together."""
+TICK_NS = 20_000_000
+"""Shortest pause between bursts, nanoseconds: waking up costs more than sending."""
+
+_UNSENT, _LOST = -1, -2
+_OPEN, _DISCARDED = -1, -2
+
+
+class Arrival(NamedTuple):
+    """An answer as it came in.
+
+    Attributes
+    ----------
+    probe, secret
+        What it says it answers.
+    wall_ns
+        When it arrived, by the clock that can be set: the kernel stamps packets with no other.
+    dwell_ns
+        How much of the time until then was no part of the round trip.
+    """
+
+    probe: int
+    secret: bytes
+    wall_ns: int
+    dwell_ns: int = 0
+
+
+class Pace:
+    """When probes are to be sent: evenly over a time, a few at once where they are dense."""
+
+    def __init__(self, probes: int, spread_ns: int) -> None:
+        self._probes = probes
+        self._spread_ns = spread_ns
+
+    def due(self, sent: int, elapsed_ns: int) -> int:
+        """Return how many are to have been sent by now, at most a burst more than were."""
+        due = self._probes
+        if elapsed_ns < self._spread_ns:
+            due = min(due, elapsed_ns * self._probes // self._spread_ns + 1)
+        return min(max(due, sent), sent + BURST)
+
+    def pause_ns(self, sent: int, elapsed_ns: int) -> int:
+        """Return how long to wait for the next burst, nanoseconds."""
+        gap_ns = self._spread_ns // self._probes
+        return max(sent * self._spread_ns // self._probes - elapsed_ns, min(TICK_NS, gap_ns * BURST), 0)
+
+
+class OpenRound:
+    """A round that is on its way: probe 0 goes to the first target, probe 1 to the second, and round again.
+
+    Times are those of the steady clock, nanoseconds, but for arrivals'.
+
+    Parameters
+    ----------
+    targets
+        How many there are.
+    count
+        Probes to each of them.
+    timeout_ns
+        An answer that took longer counts as none.
+    secrets
+        `SECRET_BYTES` for each probe, which nobody can guess: answers to other rounds, or made up, do not have them.
+    offset_ns
+        How far the wall clock is ahead of the steady one before anything is sent.
+    """
+
+    def __init__(self, targets: int, count: int, timeout_ns: int, secrets: bytes, offset_ns: int) -> None:
+        self.probes = targets * count
+        self.outstanding = 0
+        self.last_sent_ns = 0
+        self._targets = targets
+        self._timeout_ns = timeout_ns
+        self._secrets = secrets
+        self._sent_ns = [_UNSENT] * self.probes
+        self._rtts_ns = [_OPEN] * self.probes
+        self._clocks = Clocks(offset_ns)
+
+    @property
+    def deadline_ns(self) -> int:
+        """When an answer to the last probe comes too late."""
+        return self.last_sent_ns + self._timeout_ns
+
+    def secret(self, probe: int) -> bytes:
+        """Return what a probe has to carry and its answer to bring back."""
+        return self._secrets[probe * SECRET_BYTES : (probe + 1) * SECRET_BYTES]
+
+    def sent(self, probe: int, at_ns: int) -> None:
+        """Write down that a probe was sent."""
+        self._sent_ns[probe] = self.last_sent_ns = at_ns
+        self.outstanding += 1
+
+    def unsendable(self, probe: int) -> None:
+        """Write down that a probe could not be sent, which is as good as lost."""
+        self._sent_ns[probe] = _LOST
+
+    def arrived(self, arrivals: Iterable[Arrival], now_ns: int, offset_ns: int) -> None:
+        """Write answers down, each the first time it comes.
+
+        Parameters
+        ----------
+        arrivals
+            Everything that came since this was called last, or since the round began.
+        now_ns, offset_ns
+            What the clocks say after the last of them came.
+        """
+        self._clocks.look(offset_ns)
+        for arrival in arrivals:
+            if self._expected(arrival):
+                self._settle(arrival, now_ns)
+
+    def close(self) -> tuple[Round, ...]:
+        """Return what came of it, for each target."""
+        return tuple(self._round(target) for target in range(self._targets))
+
+    def _expected(self, arrival: Arrival) -> bool:
+        probe = arrival.probe
+        return (
+            probe < self.probes
+            and self._rtts_ns[probe] == _OPEN
+            and self._sent_ns[probe] >= 0
+            and arrival.secret == self.secret(probe)
+        )
+
+    def _settle(self, arrival: Arrival, now_ns: int) -> None:
+        self.outstanding -= 1
+        at_ns = self._clocks.steady_ns(arrival.wall_ns)
+        rtt_ns = _DISCARDED
+        if at_ns is not None and at_ns <= now_ns + PRECISION_NS:
+            rtt_ns = at_ns - self._sent_ns[arrival.probe] - arrival.dwell_ns
+        if rtt_ns > self._timeout_ns:
+            self._sent_ns[arrival.probe] = _LOST
+        else:
+            self._rtts_ns[arrival.probe] = max(rtt_ns, 0) if rtt_ns >= -PRECISION_NS else _DISCARDED
+
+    def _round(self, target: int) -> Round:
+        probes = range(target, self.probes, self._targets)
+        discarded = sum(self._rtts_ns[probe] == _DISCARDED for probe in probes)
+        sent = sum(self._sent_ns[probe] != _UNSENT for probe in probes)
+        rtts_ns = tuple(self._rtts_ns[probe] for probe in probes if self._rtts_ns[probe] >= 0)
+        return Round(sent - discarded, rtts_ns, discarded)
