@@ -176,7 +176,7 @@ def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]
     for step in path:
         if isinstance(step, str) and step in here.model_fields:
             here = _model_in(here.model_fields[step].annotation) or here
-    return list(here.model_fields)
+    return [field.alias or name for name, field in here.model_fields.items()]
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401

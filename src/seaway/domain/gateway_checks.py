@@ -1,0 +1,175 @@
+"""Whether gateways and the paths between them make sense together: every problem at once, and where it is.
+
+Places are named as in the document that `seaway.wire.network_in` reads, like ``gateways[1].sids[0]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from ipaddress import IPv6Address, ip_network
+from itertools import combinations
+
+from seaway.domain.errors import RejectedError
+from seaway.domain.gateway_paths import LEAST_MTU, overhead, path_problems
+from seaway.domain.gateways import MAIN_TABLE, Behaviour, GatewayConfig, Method, NetworkConfig, Sid
+
+Problems = Iterator[RejectedError]
+
+LEAST_OUTER_MTU = LEAST_MTU + overhead(segments=1)
+
+NEXT_HOPS = frozenset({Behaviour.END_X, Behaviour.END_DX6})
+"""What a neighbour is needed for."""
+
+
+def problems(config: NetworkConfig) -> tuple[RejectedError, ...]:
+    """Return all that is wrong with a configuration, in the order of the document; empty when it is fine."""
+    found = [*_doubles(config), *_overlaps(config)]
+    for at, gateway in enumerate(config.gateways):
+        found += _gateway(gateway, f"gateways[{at}]")
+    found += path_problems(config)
+    if config.probe.timeout_s > config.probe.every_s:
+        found.append(
+            RejectedError("is longer than a round: no answer would be in before the next", where="probe.timeout")
+        )
+    return tuple(found)
+
+
+def require_sound(config: NetworkConfig) -> NetworkConfig:
+    """Return a configuration that makes sense.
+
+    Raises
+    ------
+    RejectedError
+        Says what is wrong first, and in `also` what else is.
+    """
+    wrong = problems(config)
+    if wrong:
+        first, *others = wrong
+        raise RejectedError(first.message, where=first.where, also=tuple(others))
+    return config
+
+
+def _doubles(config: NetworkConfig) -> Problems:
+    """Find what only one gateway may have."""
+    ones: tuple[tuple[str, Callable[[GatewayConfig], object]], ...] = (
+        ("name", lambda each: each.name),
+        ("address", lambda each: each.address),
+        ("cluster", lambda each: each.cluster),
+        ("site", lambda each: each.site),
+    )
+    for field, value in ones:
+        first: dict[object, GatewayConfig] = {}
+        for at, gateway in enumerate(config.gateways):
+            other = first.setdefault(value(gateway), gateway)
+            if value(gateway) and other is not gateway:
+                shown = f"another gateway has the {field} {value(gateway)}"
+                yield RejectedError(
+                    shown if field == "name" else f"{shown} too: {other.name}", where=f"gateways[{at}].{field}"
+                )
+    yield from _sid_doubles(config)
+    yield from _prefix_doubles(config)
+
+
+def _sid_doubles(config: NetworkConfig) -> Problems:
+    first: dict[IPv6Address, str] = {}
+    addresses = {gateway.address: gateway.name for gateway in config.gateways}
+    for at, gateway in enumerate(config.gateways):
+        for number, sid in enumerate(gateway.sids):
+            where = f"gateways[{at}].sids[{number}].sid"
+            if sid.address in first:
+                yield RejectedError(f"{sid.address} is a SID of {first[sid.address]} already", where=where)
+            elif sid.address in addresses:
+                yield RejectedError(
+                    f"{sid.address} is the address of {addresses[sid.address]}, which takes all packets to it",
+                    where=where,
+                )
+            first.setdefault(sid.address, gateway.name)
+
+
+def _prefix_doubles(config: NetworkConfig) -> Problems:
+    first: dict[object, str] = {}
+    for at, gateway in enumerate(config.gateways):
+        for number, prefix in enumerate(gateway.prefixes):
+            if prefix in first:
+                yield RejectedError(
+                    f"{prefix} is behind {first[prefix]} already", where=f"gateways[{at}].prefixes[{number}]"
+                )
+            first.setdefault(prefix, gateway.name)
+
+
+def _overlaps(config: NetworkConfig) -> Problems:
+    """Find locators in each other, and prefixes that take away what gateways themselves are reached by."""
+    located = [(at, each, each.locator) for at, each in enumerate(config.gateways) if each.locator is not None]
+    for (_, one, its), (at, _, locator) in combinations(located, 2):
+        if its.overlaps(locator):
+            yield RejectedError(f"{locator} overlaps {its}, the locator of {one.name}", where=f"gateways[{at}].locator")
+    for at, gateway in enumerate(config.gateways):
+        for number, prefix in enumerate(gateway.prefixes):
+            taken = [f"the locator of {each.name}" for _, each, locator in located if prefix.overlaps(locator)]
+            taken += [f"the address of {each.name}" for each in config.gateways if each.address in prefix]
+            if taken:
+                yield RejectedError(
+                    f"{prefix} takes in {' and '.join(taken[:3])}: packets to it would be wrapped as well, and get "
+                    "nowhere; name only the networks behind the gateway",
+                    where=f"gateways[{at}].prefixes[{number}]",
+                )
+
+
+def _gateway(gateway: GatewayConfig, where: str) -> Problems:
+    if bool(gateway.cluster) == bool(gateway.site):
+        yield RejectedError("has to stand before a cluster or before a site: give one of the two", where=where)
+    address = gateway.address
+    if address.is_multicast or address.is_unspecified or address.is_link_local:
+        yield RejectedError(f"{address} is no address that others can reach", where=f"{where}.address")
+    if gateway.mtu and not LEAST_OUTER_MTU <= gateway.mtu <= 65_535:
+        yield RejectedError(
+            f"has to be {LEAST_OUTER_MTU} to 65535, for wrapping adds {LEAST_OUTER_MTU - LEAST_MTU} bytes at least to "
+            f"packets of {LEAST_MTU}; or 0 to leave it as it is",
+            where=f"{where}.mtu",
+        )
+    yield from _probe(gateway, where)
+    if gateway.locator is None:
+        yield from _without_locator(gateway, where)
+    else:
+        yield from _with_locator(gateway, where)
+
+
+def _probe(gateway: GatewayConfig, where: str) -> Problems:
+    if gateway.method is Method.ICMP and gateway.port:
+        yield RejectedError("ICMP has no ports: leave it out", where=f"{where}.probe.port")
+    if gateway.method is not Method.ICMP and not gateway.port:
+        yield RejectedError(f"is missing: {gateway.method.value} needs one", where=f"{where}.probe.port")
+
+
+def _without_locator(gateway: GatewayConfig, where: str) -> Problems:
+    for given, field in ((gateway.sids, "sids"), (gateway.prefixes, "prefixes"), (gateway.mtu, "mtu")):
+        if given:
+            yield RejectedError("needs a locator, for it is about SRv6", where=f"{where}.{field}")
+
+
+def _with_locator(gateway: GatewayConfig, where: str) -> Problems:
+    if gateway.address.version != 6:
+        yield RejectedError(
+            f"{gateway.address} cannot be the source of SRv6 tunnels: give an IPv6 address", where=f"{where}.address"
+        )
+    if not gateway.interface:
+        yield RejectedError("is missing: name the interface towards the other gateways", where=f"{where}.interface")
+    for number, sid in enumerate(gateway.sids):
+        yield from _sid(sid, gateway, f"{where}.sids[{number}]")
+
+
+def _sid(sid: Sid, gateway: GatewayConfig, where: str) -> Problems:
+    if gateway.locator is not None and sid.address not in gateway.locator:
+        yield RejectedError(f"{sid.address} is not within the locator {gateway.locator}", where=f"{where}.sid")
+    name = sid.behaviour.value
+    if sid.behaviour in NEXT_HOPS:
+        if sid.next_hop is None:
+            yield RejectedError(f"is missing: {name} needs the neighbour's address", where=f"{where}.next_hop")
+        elif sid.next_hop.is_multicast or sid.next_hop.is_unspecified or sid.next_hop in ip_network("::1"):
+            yield RejectedError(f"{sid.next_hop} is no neighbour's address", where=f"{where}.next_hop")
+    elif sid.next_hop is not None:
+        yield RejectedError(f"{name} hands packets to no certain neighbour: leave it out", where=f"{where}.next_hop")
+    if sid.table != MAIN_TABLE and sid.behaviour is not Behaviour.END_DT6:
+        yield RejectedError(f"{name} has no table: leave it out", where=f"{where}.table")
+    if not 1 <= sid.table < 2**32:
+        yield RejectedError("has to be 1 to 4294967295; 254 is the main table", where=f"{where}.table")

@@ -1,0 +1,172 @@
+"""Paths between gateways: what is wrong with them, and how large a packet may be that takes them.
+
+References
+----------
+RFC 8754, section 2: the segment routing header has 8 bytes and 16 for each segment; an IPv6 header before it 40.
+RFC 8200, section 5: every link carries packets of 1280 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv6Address
+from itertools import groupby
+
+from seaway.domain.errors import RejectedError
+from seaway.domain.gateways import Behaviour, GatewayConfig, NetworkConfig, Pair, Path, Sid
+
+Problems = Iterator[RejectedError]
+
+LEAST_MTU = 1280
+MOST_SEGMENTS = 32
+MOST_WEIGHT = 255
+
+NAMED = 5
+"""Gateways that a problem names."""
+
+
+def overhead(segments: int) -> int:
+    """Return what wrapping a packet for a path of so many segments adds to it, bytes."""
+    return 40 + 8 + 16 * segments
+
+
+def inner_mtu(config: NetworkConfig, source: str, path: Path) -> int:
+    """Return how large a packet may be before it is wrapped, bytes; 0 where no gateway on the way says its MTU."""
+    owners = {sid.address: gateway for gateway in config.gateways for sid in gateway.sids}
+    passed = [config.gateway(source), *map(owners.get, path.segments)]
+    known = [gateway.mtu for gateway in passed if gateway is not None and gateway.mtu]
+    return min(known) - overhead(len(path.segments)) if known else 0
+
+
+def path_problems(config: NetworkConfig) -> Problems:
+    """Yield what is wrong with the paths of a configuration."""
+    known = {gateway.name: gateway for gateway in config.gateways}
+    owners = {sid.address: (gateway, sid) for gateway in config.gateways for sid in gateway.sids}
+    seen = set()
+    for at, pair in enumerate(config.pairs):
+        where = f"paths[{at}]"
+        if (pair.source, pair.target) in seen:
+            yield RejectedError(f"the paths from {pair.source} to {pair.target} are given already", where=where)
+        seen.add((pair.source, pair.target))
+        yield from _ends(pair, known, where)
+        yield from _names(pair, where)
+        for number, path in enumerate(pair.paths):
+            yield from _path(config, pair, path, owners, f"{where}.paths[{number}]")
+    yield from _unreachable(config)
+
+
+def _ends(pair: Pair, known: dict[str, GatewayConfig], where: str) -> Problems:
+    for field, name in (("from", pair.source), ("to", pair.target)):
+        gateway = known.get(name)
+        if gateway is None:
+            there = _some(list(known)) or "none"
+            yield RejectedError(f"there is no gateway {name!r}; there are: {there}", where=f"{where}.{field}")
+        elif gateway.locator is None:
+            yield RejectedError(f"{name} has no locator, so that no path can be given", where=f"{where}.{field}")
+    if pair.source == pair.target:
+        yield RejectedError("paths lead from one gateway to another, not to itself", where=f"{where}.to")
+    if not pair.paths:
+        yield RejectedError("is empty: give at least one path, or leave the pair out", where=f"{where}.paths")
+
+
+def _names(pair: Pair, where: str) -> Problems:
+    names: set[str] = set()
+    lists: dict[tuple[object, ...], str] = {}
+    for number, path in enumerate(pair.paths):
+        if path.name in names:
+            yield RejectedError(
+                f"another path of this pair is called {path.name}", where=f"{where}.paths[{number}].name"
+            )
+        elif path.segments in lists:
+            yield RejectedError(
+                f"has the same segments as {lists[path.segments]}", where=f"{where}.paths[{number}].segments"
+            )
+        names.add(path.name)
+        lists.setdefault(path.segments, path.name)
+
+
+def _path(
+    config: NetworkConfig,
+    pair: Pair,
+    path: Path,
+    owners: dict[IPv6Address, tuple[GatewayConfig, Sid]],
+    where: str,
+) -> Problems:
+    if not 1 <= path.weight <= MOST_WEIGHT:
+        yield RejectedError(f"has to be 1 to {MOST_WEIGHT}", where=f"{where}.weight")
+    if not 1 <= len(path.segments) <= MOST_SEGMENTS:
+        yield RejectedError(f"has to have 1 to {MOST_SEGMENTS} segments", where=f"{where}.segments")
+        return
+    unknown = False
+    for number, segment in enumerate(path.segments):
+        if segment not in owners:
+            unknown = True
+            yield RejectedError(f"{segment} is no SID of any gateway", where=f"{where}.segments[{number}]")
+    if unknown:
+        return
+    steps = [owners[segment] for segment in path.segments]
+    yield from _steps(pair, steps, f"{where}.segments")
+    inner, added = inner_mtu(config, pair.source, path), overhead(len(path.segments))
+    if inner and inner < LEAST_MTU:
+        yield RejectedError(
+            f"leaves packets of {inner} bytes, for wrapping adds {added}, but IPv6 needs {LEAST_MTU}: "
+            f"raise the MTU of the gateways on the way to {LEAST_MTU + added} at least",
+            where=where,
+        )
+
+
+def _steps(pair: Pair, steps: list[tuple[GatewayConfig, Sid]], where: str) -> Problems:
+    """Find where a path ends too early or not at all, and where it goes in circles."""
+    for number, (gateway, sid) in enumerate(steps[:-1]):
+        if sid.behaviour.unwraps:
+            yield RejectedError(
+                f"{sid.address} of {gateway.name} is {sid.behaviour.value}, which ends the path here; on the way it "
+                "takes an End or End.X",
+                where=f"{where}[{number}]",
+            )
+    last, end = steps[-1]
+    at_end = f"{where}[{len(steps) - 1}]"
+    if last.name != pair.target:
+        yield RejectedError(f"ends at {last.name}, not at {pair.target}", where=at_end)
+    elif not end.behaviour.unwraps:
+        yield RejectedError(
+            f"{end.address} is {end.behaviour.value}, but the last segment has to unwrap packets: End.DT6 or End.DX6",
+            where=at_end,
+        )
+    visits = [name for name, _ in groupby(gateway.name for gateway, _ in steps)]
+    for name in dict.fromkeys(visits):
+        if name == pair.source:
+            yield RejectedError(f"is a loop: it leads back to {name}, where it begins", where=where)
+        elif visits.count(name) > 1:
+            yield RejectedError(f"is a loop: it comes by {name} more than once", where=where)
+
+
+def _unreachable(config: NetworkConfig) -> Problems:
+    """Find pairs that are to be connected and have no path, or only a way out and none back."""
+    given = {(pair.source, pair.target) for pair in config.pairs}
+    located = [gateway for gateway in config.gateways if gateway.locator is not None]
+    for at, target in enumerate(config.gateways):
+        if target.locator is None or (config.mesh and target.sid(Behaviour.END_DT6)):
+            continue
+        missing = [
+            source.name
+            for source in located
+            if source is not target
+            and (source.name, target.name) not in given
+            and (config.mesh or (target.name, source.name) in given)
+        ]
+        if missing:
+            yield RejectedError(
+                f"{target.name} cannot be reached from {_some(missing)}: "
+                + (
+                    "it has no End.DT6: give it one, or give paths to it"
+                    if config.mesh
+                    else "there are paths the other way only: give them both ways"
+                ),
+                where=f"gateways[{at}]",
+            )
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

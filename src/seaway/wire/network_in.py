@@ -1,0 +1,268 @@
+"""The network between gateways as people write it, in a file or to the API, and its way to what Seaway uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from ipaddress import IPv6Address
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from seaway.domain import units
+from seaway.domain.errors import RejectedError
+from seaway.domain.gateway_checks import problems
+from seaway.domain.gateways import (
+    MAIN_TABLE,
+    Behaviour,
+    GatewayConfig,
+    Method,
+    NetworkConfig,
+    Pair,
+    Path,
+    ProbeConfig,
+    Sid,
+)
+from seaway.wire.addresses import (
+    Address,
+    Address6,
+    GatewayName,
+    InterfaceOrNone,
+    Network6,
+    Url,
+    address,
+    address6,
+    network6,
+)
+from seaway.wire.fields import Amount, Rate, ReferenceOrNone, Unit, no_entries, rate_mbps, reader
+from seaway.wire.message import Incoming
+
+MOST_GATEWAYS = 500
+MOST_ERRORS = 50
+"""Mistakes that are told of one configuration."""
+
+NS_PER_S = 10**9
+
+UNKNOWN = IPv6Address("::")
+"""Stands for a segment whose name is not known, so that the others can be looked at."""
+
+_every_ns = reader(units.duration_ns, 3600 * NS_PER_S, least=NS_PER_S // 10)
+_timeout_ns = reader(units.duration_ns, 60 * NS_PER_S, least=NS_PER_S // 1000)
+
+Every = Annotated[Amount, Unit(_every_ns, "10s")]
+Timeout = Annotated[Amount, Unit(_timeout_ns, "1s", "500ms")]
+BehaviourName = Literal["End", "End.X", "End.DT6", "End.DX6"]
+
+EXAMPLE: dict[str, Any] = {
+    "probe": {"every": "10s", "count": 5, "timeout": "1s"},
+    "mesh": True,
+    "gateways": [
+        {
+            "name": f"gw-{number}",
+            **({"cluster": f"cluster-{number}"} if number < 3 else {"site": "office"}),
+            "address": f"fd00:51d:{number}::1",
+            "interface": "wan",
+            "locator": f"fd00:51d:{number}::/48",
+            "sids": [
+                {"sid": f"fd00:51d:{number}::e", "behaviour": "End"},
+                {"sid": f"fd00:51d:{number}::d6", "behaviour": "End.DT6"},
+            ],
+            "prefixes": [f"fd00:a:{number}::/64"],
+            "mtu": 9000,
+        }
+        for number in (1, 2, 3)
+    ],
+    "paths": [
+        {
+            "from": "gw-3",
+            "to": "gw-1",
+            "paths": [
+                {"name": "direct", "segments": ["gw-1"], "weight": 2},
+                {"name": "via-2", "segments": ["gw-2", "gw-1"]},
+            ],
+        }
+    ],
+}
+
+
+class SidIn(Incoming):
+    """A segment identifier of a gateway."""
+
+    sid: Address6
+    """The address, within the gateway's locator."""
+    behaviour: BehaviourName
+    """What happens to packets there, as RFC 8986 names it."""
+    table: Annotated[int, Field(ge=1, le=2**32 - 1)] = MAIN_TABLE
+    """The routing table of an End.DT6; 254 is the main one."""
+    next_hop: Address6 | None = None
+    """The neighbour of an End.X or End.DX6."""
+    interface: InterfaceOrNone = ""
+    """Where that neighbour is; the gateway's own interface when left out."""
+
+
+class GatewayProbeIn(Incoming):
+    """How others probe a gateway."""
+
+    method: Literal["icmp", "udp", "tcp"] = "icmp"
+    """Echo requests; datagrams that the agent there sends back; or the time a connection takes."""
+    port: Annotated[int, Field(ge=0, le=65_535)] = 0
+    """For udp and tcp."""
+
+
+class GatewayIn(Incoming):
+    """One gateway: before a cluster, or before a user site."""
+
+    name: GatewayName
+    """What it is called."""
+    cluster: ReferenceOrNone = ""
+    """The cluster that it stands before; or a site."""
+    site: ReferenceOrNone = ""
+    """The user site that it stands before; or a cluster."""
+    address: Address
+    """Its own: what others probe, and the source of its tunnels."""
+    interface: InterfaceOrNone = ""
+    """The one towards the other gateways."""
+    locator: Network6 | None = None
+    """The prefix of its SIDs, which the network between gateways routes to it; left out without SRv6."""
+    sids: Annotated[list[SidIn], Field(max_length=256)] = no_entries()
+    """What it does for packets that are on their way."""
+    prefixes: Annotated[list[Network6], Field(max_length=256)] = no_entries()
+    """The networks behind it."""
+    mtu: Annotated[int, Field(ge=0, le=65_535)] = 0
+    """What a packet on the interface may have, bytes; left as it is when left out."""
+    speed: Rate = 0
+    """What the interface can carry, where nothing measures it."""
+    exporter: Url = ""
+    """Address of its node-exporter's metrics."""
+    probe: GatewayProbeIn = GatewayProbeIn()
+    """How others probe it."""
+
+
+class PathIn(Incoming):
+    """A segment list."""
+
+    name: GatewayName
+    """What it is called, once for each pair."""
+    segments: Annotated[list[Annotated[str, Field(min_length=1, max_length=64)]], Field(min_length=1, max_length=32)]
+    """SIDs in the order in which a packet passes them; a gateway's name stands for its End, at the end its End.DT6."""
+    weight: Annotated[int, Field(ge=1, le=255)] = 1
+    """Its share of the traffic, or how much it is liked."""
+
+
+class PairIn(Incoming):
+    """The paths from one gateway to another."""
+
+    source: Annotated[GatewayName, Field(alias="from", description="The gateway that they begin at.")]
+    target: Annotated[GatewayName, Field(alias="to", description="The gateway that they end at.")]
+    share: bool = False
+    """Whether traffic is spread over all of them by weight; else it takes one, which Seaway chooses."""
+    paths: Annotated[list[PathIn], Field(min_length=1, max_length=32)]
+    """At least one, in order of preference among equal weights."""
+
+
+class ProbeIn(Incoming):
+    """How links are measured."""
+
+    every: Every = "10s"
+    """From the start of one round to the start of the next."""
+    count: Annotated[int, Field(ge=1, le=100)] = 5
+    """Probes to each target in a round."""
+    timeout: Timeout = "1s"
+    """How long an answer is waited for."""
+
+
+class NetworkConfigIn(Incoming):
+    """All gateways, and what is wanted between them."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
+
+    probe: ProbeIn = ProbeIn()
+    """How links are measured."""
+    mesh: bool = True
+    """Whether every pair without paths of its own is connected as well, straight."""
+    gateways: Annotated[list[GatewayIn], Field(max_length=MOST_GATEWAYS)] = no_entries()
+    """Every gateway."""
+    paths: Annotated[list[PairIn], Field(max_length=10_000)] = no_entries()
+    """Pairs with paths of their own."""
+
+    def config(self) -> NetworkConfig:
+        """Return what Seaway works with.
+
+        Raises
+        ------
+        RejectedError
+            When it does not make sense as a whole; `also` has what else is wrong.
+        """
+        gateways = tuple(map(_gateway, self.gateways))
+        known = {each.name: each for each in gateways}
+        wrong: dict[str, RejectedError] = {}
+        pairs = tuple(_pair(each, known, f"paths[{at}]", wrong) for at, each in enumerate(self.paths))
+        read = NetworkConfig(gateways, pairs, self.mesh, _probe(self.probe))
+        for each in problems(read):
+            wrong.setdefault(each.where, each)
+        if wrong:
+            first, *others = list(wrong.values())[:MOST_ERRORS]
+            raise RejectedError(first.message, where=first.where, also=tuple(others))
+        return read
+
+
+def _gateway(given: GatewayIn) -> GatewayConfig:
+    return GatewayConfig(
+        name=given.name,
+        address=address(given.address),
+        cluster=given.cluster,
+        site=given.site,
+        interface=given.interface,
+        locator=None if given.locator is None else network6(given.locator),
+        sids=tuple(map(_sid, given.sids)),
+        prefixes=tuple(map(network6, given.prefixes)),
+        mtu=given.mtu,
+        speed_mbps=rate_mbps(given.speed),
+        exporter=given.exporter,
+        method=Method(given.probe.method),
+        port=given.probe.port,
+    )
+
+
+def _sid(given: SidIn) -> Sid:
+    next_hop = None if given.next_hop is None else address6(given.next_hop)
+    return Sid(address6(given.sid), Behaviour(given.behaviour), given.table, next_hop, given.interface)
+
+
+def _probe(given: ProbeIn) -> ProbeConfig:
+    return ProbeConfig(_every_ns(given.every) / NS_PER_S, given.count, _timeout_ns(given.timeout) / NS_PER_S)
+
+
+def _pair(given: PairIn, known: Mapping[str, GatewayConfig], where: str, wrong: dict[str, RejectedError]) -> Pair:
+    """Read a pair, and put what is wrong with its segments into `wrong`, by place."""
+    paths = []
+    for number, path in enumerate(given.paths):
+        at = f"{where}.paths[{number}].segments"
+        segments = tuple(_segments(path.segments, known, at, wrong))
+        paths.append(Path(path.name, segments, path.weight))
+    return Pair(given.source, given.target, tuple(paths), given.share)
+
+
+def _segments(
+    given: list[str], known: Mapping[str, GatewayConfig], where: str, wrong: dict[str, RejectedError]
+) -> Iterator[IPv6Address]:
+    for number, text in enumerate(given):
+        behaviour = Behaviour.END_DT6 if number == len(given) - 1 else Behaviour.END
+        try:
+            yield _segment(text, known, behaviour)
+        except RejectedError as error:
+            at = f"{where}[{number}]"
+            wrong[at] = RejectedError(error.message, where=at)
+            yield UNKNOWN
+
+
+def _segment(text: str, known: Mapping[str, GatewayConfig], behaviour: Behaviour) -> IPv6Address:
+    gateway = known.get(text)
+    if gateway is None:
+        with suppress(ValueError):
+            return address6(text)
+        raise RejectedError(f"{text!r} is neither a gateway nor an IPv6 address")
+    sid = gateway.sid(behaviour)
+    if sid is None:
+        raise RejectedError(f"{text} has no {behaviour.value}, which its name stands for here: give it one, or a SID")
+    return sid.address

@@ -1,0 +1,158 @@
+from dataclasses import replace
+from ipaddress import IPv4Address, IPv6Address, IPv6Network
+
+import pytest
+
+from seaway.domain.errors import RejectedError
+from seaway.domain.gateway_checks import problems, require_sound
+from seaway.domain.gateway_paths import inner_mtu, overhead
+from seaway.domain.gateways import Behaviour, GatewayConfig, Method, NetworkConfig, Pair, Path, ProbeConfig, Sid
+from seaway.testing.gateways import make_gateway, make_network, make_path, with_gateway
+
+END, DT6 = make_gateway(1).sids
+TO_2 = make_path("direct", 2)
+
+
+def ip(text: str) -> IPv6Address:
+    """Read an address."""
+    return IPv6Address(text)
+
+
+def pair(*paths: Path, source: str = "gw-1", target: str = "gw-2") -> NetworkConfig:
+    """Make a network with a pair of these paths."""
+    return make_network(pairs=[Pair(source, target, paths)])
+
+
+def gateway(**changes: object) -> NetworkConfig:
+    """Make a network whose first gateway has other fields."""
+    return with_gateway(make_network(), "gw-1", **changes)
+
+
+def sid(behaviour: Behaviour, **fields: object) -> NetworkConfig:
+    """Make a network whose first gateway has another SID."""
+    return gateway(sids=(END, DT6, Sid(ip("fd00:51d:1::5"), behaviour, **fields)))  # type: ignore[arg-type]
+
+
+WRONG = {
+    "name twice": (gateway(name="gw-2"), "gateways[1].name: another gateway has the name gw-2"),
+    "address twice": (gateway(address=ip("fd00:51d:2::1")), "gateways[1].address: another gateway has the address"),
+    "cluster twice": (gateway(cluster="cluster-2"), "gateways[1].cluster: another gateway has the cluster cluster-2"),
+    "cluster and site": (gateway(site="office"), "gateways[0]: has to stand before a cluster or before a site"),
+    "neither": (gateway(cluster=""), "gateways[0]: has to stand before a cluster or before a site"),
+    "odd address": (gateway(address=ip("ff02::1")), "gateways[0].address: ff02::1 is no address that others"),
+    "IPv4 with SRv6": (gateway(address=IPv4Address("10.0.0.1")), "gateways[0].address: 10.0.0.1 cannot be the source"),
+    "no interface": (gateway(interface=""), "gateways[0].interface: is missing"),
+    "small MTU": (gateway(mtu=1343), "gateways[0].mtu: has to be 1344 to 65535"),
+    "UDP without port": (gateway(method=Method.UDP), "gateways[0].probe.port: is missing: udp needs one"),
+    "ICMP with port": (gateway(port=7), "gateways[0].probe.port: ICMP has no ports"),
+    "locators overlap": (
+        gateway(locator=IPv6Network("fd00:51d::/32")),
+        "gateways[1].locator: fd00:51d:2::/48 overlaps fd00:51d::/32, the locator of gw-1",
+    ),
+    "SIDs without locator": (gateway(locator=None, prefixes=(), mtu=0), "gateways[0].sids: needs a locator"),
+    "SID outside": (
+        gateway(sids=(END, DT6, Sid(ip("fd00:77::e"), Behaviour.END))),
+        "gateways[0].sids[2].sid: fd00:77::e is not within the locator fd00:51d:1::/48",
+    ),
+    "SID twice": (gateway(sids=(END, DT6, END)), "gateways[0].sids[2].sid: fd00:51d:1::e is a SID of gw-1 already"),
+    "SID is an address": (
+        gateway(address=ip("fd00:51d:1::e")),
+        "gateways[0].sids[0].sid: fd00:51d:1::e is the address of gw-1",
+    ),
+    "End.X without neighbour": (sid(Behaviour.END_X), "gateways[0].sids[2].next_hop: is missing: End.X needs"),
+    "odd neighbour": (sid(Behaviour.END_DX6, next_hop=ip("::1")), "gateways[0].sids[2].next_hop: ::1 is no neighbour"),
+    "End with neighbour": (sid(Behaviour.END, next_hop=ip("fd00::2")), "gateways[0].sids[2].next_hop: End hands"),
+    "End with table": (sid(Behaviour.END, table=7), "gateways[0].sids[2].table: End has no table"),
+    "no such table": (sid(Behaviour.END_DT6, table=0), "gateways[0].sids[2].table: has to be 1 to"),
+    "prefix twice": (
+        gateway(prefixes=(IPv6Network("fd00:a:2::/64"),)),
+        "gateways[1].prefixes[0]: fd00:a:2::/64 is behind gw-1 already",
+    ),
+    "prefix takes in the network": (
+        gateway(prefixes=(IPv6Network("fd00:51d:2::/64"),)),
+        "gateways[0].prefixes[0]: fd00:51d:2::/64 takes in the locator of gw-2 and the address of gw-2",
+    ),
+    "source unknown": (pair(TO_2, source="gw-9"), "paths[0].from: there is no gateway 'gw-9'; there are: gw-1, gw-2"),
+    "to itself": (pair(make_path("x", 2, 1), target="gw-1"), "paths[0].to: paths lead from one gateway to another"),
+    "no path": (pair(), "paths[0].paths: is empty"),
+    "pair twice": (
+        make_network(pairs=[Pair("gw-1", "gw-2", (TO_2,))] * 2),
+        "paths[1]: the paths from gw-1 to gw-2 are given already",
+    ),
+    "path twice": (pair(TO_2, make_path("direct", 3, 2)), "paths[0].paths[1].name: another path of this pair"),
+    "same segments": (pair(TO_2, make_path("b", 2)), "paths[0].paths[1].segments: has the same segments as direct"),
+    "no weight": (pair(replace(TO_2, weight=0)), "paths[0].paths[0].weight: has to be 1 to 255"),
+    "no segment": (pair(Path("x", ())), "paths[0].paths[0].segments: has to have 1 to 32 segments"),
+    "unknown segment": (
+        pair(Path("x", (ip("fd00:51d:3::99"), *TO_2.segments))),
+        "paths[0].paths[0].segments[0]: fd00:51d:3::99 is no SID of any gateway",
+    ),
+    "unwrapped on the way": (
+        pair(Path("x", (ip("fd00:51d:3::d6"), *TO_2.segments))),
+        "paths[0].paths[0].segments[0]: fd00:51d:3::d6 of gw-3 is End.DT6, which ends the path here",
+    ),
+    "ends elsewhere": (pair(make_path("x", 2, 3)), "paths[0].paths[0].segments[1]: ends at gw-3, not at gw-2"),
+    "never unwrapped": (
+        pair(Path("x", (ip("fd00:51d:2::e"),))),
+        "paths[0].paths[0].segments[0]: fd00:51d:2::e is End, but the last segment has to unwrap",
+    ),
+    "back to its source": (pair(make_path("x", 1, 2)), "paths[0].paths[0].segments: is a loop: it leads back to gw-1"),
+    "in circles": (pair(make_path("x", 3, 4, 3, 2)), "paths[0].paths[0].segments: is a loop: it comes by gw-3 more"),
+    "path too long for the MTU": (
+        with_gateway(pair(make_path("x", 3, 4, 2)), "gw-4", mtu=1360),
+        "paths[0].paths[0]: leaves packets of 1264 bytes, for wrapping adds 96",
+    ),
+    "nobody unwraps": (
+        gateway(sids=(END,)),
+        "gateways[0]: gw-1 cannot be reached from gw-2, gw-3, gw-4: it has no End.DT6",
+    ),
+    "no way back": (
+        make_network(pairs=[Pair("gw-1", "gw-2", (TO_2,))], mesh=False),
+        "gateways[0]: gw-1 cannot be reached from gw-2: there are paths the other way only",
+    ),
+    "answers too late": (
+        replace(make_network(), probe=ProbeConfig(every_s=1, timeout_s=2)),
+        "probe.timeout: is longer than a round",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_makes_no_sense_is_told_with_its_place(case: str) -> None:
+    """Each mistake is found, and told with where it stands in the document."""
+    network, told = WRONG[case]
+    assert [str(each) for each in problems(network) if str(each).startswith(told)], [*map(str, problems(network))]
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        NetworkConfig(),
+        make_network(),
+        pair(TO_2, make_path("round", 3, 4, 2)),
+        pair(Path("x", (ip("fd00:51d:2::e"), *TO_2.segments))),
+        make_network(pairs=[Pair("gw-1", "gw-2", (TO_2,)), Pair("gw-2", "gw-1", (make_path("x", 1),))], mesh=False),
+        sid(Behaviour.END_DX6, next_hop=ip("fd00:a:1::2"), interface="lan"),
+        NetworkConfig((GatewayConfig("a", IPv4Address("10.0.0.1"), site="here"),)),
+    ],
+)
+def test_what_makes_sense_has_no_problem(network: NetworkConfig) -> None:
+    """A sound configuration is let through as it is."""
+    assert require_sound(network) is network
+
+
+def test_all_problems_are_told_at_once() -> None:
+    """Who mends a file hears of all mistakes, not of the first."""
+    network = with_gateway(gateway(mtu=5), "gw-2", interface="")
+    with pytest.raises(RejectedError, match=r"gateways\[0\].mtu") as caught:
+        require_sound(network)
+    assert [each.where for each in caught.value.also] == ["gateways[1].interface"]
+
+
+def test_the_smallest_mtu_on_the_way_counts_less_what_wrapping_adds() -> None:
+    """A packet has room for the outer header, 8 bytes of the routing header, and 16 for each segment."""
+    network = with_gateway(make_network(), "gw-3", mtu=2000)
+    assert overhead(2) == 80
+    assert inner_mtu(network, "gw-1", make_path("x", 2)) == 9000 - 64
+    assert inner_mtu(network, "gw-1", make_path("x", 3, 2)) == 2000 - 80
+    assert inner_mtu(with_gateway(make_network(2), "gw-1", mtu=0), "gw-1", make_path("x", 2)) == 9000 - 64
