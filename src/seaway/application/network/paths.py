@@ -1,0 +1,95 @@
+"""Which of several paths between two gateways traffic takes: the one that meets what jobs need of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seaway.domain.network import Link, NetworkNeed
+from seaway.scheduling.encode import link_meets
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A path and what was measured along it.
+
+    Attributes
+    ----------
+    name
+        The path's.
+    link
+        None for one that was not measured lately.
+    """
+
+    name: str
+    link: Link | None
+
+    @property
+    def answers(self) -> bool:
+        """Whether anything comes back along it."""
+        return self.link is not None and self.link.latency_ns is not None
+
+    def meets(self, need: NetworkNeed) -> bool:
+        """Tell whether it keeps a job's bounds, bandwidth included, which all paths of a pair share."""
+        return self.link is not None and link_meets(need, self.link)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A job that waits, and what it needs of the pair."""
+
+    job_id: str
+    need: NetworkNeed
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A path, and why that one: a sentence for people."""
+
+    path: str
+    why: str
+
+
+def choose(paths: Sequence[Measured], current: str, running: Sequence[NetworkNeed], waiting: Sequence[Wish]) -> Choice:
+    """Choose the path that a pair's traffic takes from now on.
+
+    One that answers goes before one that does not; then the one that meets most of what runs needs; then the one that
+    serves the first of the jobs that wait, then the second, and so on; then the one that is liked best. Asked again
+    with its own answer it answers the same, so that paths change only when figures or jobs do.
+
+    Parameters
+    ----------
+    paths
+        At least one, liked best first.
+    current
+        The path that is taken now; empty for none. It decides nothing but what is said.
+    running
+        What jobs that run over the pair need.
+    waiting
+        Jobs that wait for it, in their order.
+    """
+    merits = {path.name: _merits(path, running, waiting) for path in paths}
+    best = max(merits, key=merits.__getitem__)  # the first of equals
+    if best == current or current not in merits:
+        return Choice(best, "it serves what runs and what waits, and is liked best of those that do")
+    return Choice(best, _why(merits[best], merits[current], current, waiting))
+
+
+_Merits = tuple[bool, int, tuple[bool, ...]]
+"""Whether a path answers, how much of what runs it serves, and which of those that wait."""
+
+
+def _merits(path: Measured, running: Sequence[NetworkNeed], waiting: Sequence[Wish]) -> _Merits:
+    return path.answers, sum(map(path.meets, running)), tuple(path.meets(wish.need) for wish in waiting)
+
+
+def _why(best: _Merits, now: _Merits, current: str, waiting: Sequence[Wish]) -> str:
+    """Say by what a path is better than the one that is taken now."""
+    if best[0] != now[0]:
+        return f"{current} does not answer"
+    if best[1] != now[1]:
+        return f"it keeps the bounds of {best[1]} running jobs, {current} those of {now[1]}"
+    for wish, by_best, by_now in zip(waiting, best[2], now[2], strict=True):
+        if by_best != by_now:
+            return f"job {wish.job_id} needs what {current} does not give"
+    return f"it is liked better than {current} and serves as well"
