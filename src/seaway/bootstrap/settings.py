@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 from seaway.application.control.settings import ControlSettings
+from seaway.bootstrap.bandwidth import NetworkSettings, wrong_network
 from seaway.domain.errors import RejectedError
 
 PREFIX = "SEAWAY_"
@@ -261,6 +262,7 @@ class Settings:
     server: ServerSettings = field(default_factory=ServerSettings)
     database: DatabaseSettings = field(default_factory=DatabaseSettings)
     clusters: ClusterSettings = field(default_factory=ClusterSettings)
+    network: NetworkSettings = field(default_factory=NetworkSettings)
     control: ControlSettings = field(default_factory=ControlSettings)
     oidc: IdentitySettings = field(default_factory=IdentitySettings)
     leader: LeaderSettings = field(default_factory=LeaderSettings)
@@ -456,7 +458,7 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
         problems.append(RejectedError("has to be at least stale_s", where="[control] grace_s"))
     if not 0 < control.halt_share <= 1:
         problems.append(RejectedError("has to be more than 0 and at most 1", where="[control] halt_share"))
-    return [*problems, *_wrong_clusters(settings.clusters), *_wrong_leader(settings)]
+    return [*problems, *_wrong_clusters(settings.clusters), *wrong_network(settings.network), *_wrong_leader(settings)]
 
 
 def _wrong_clusters(clusters: ClusterSettings) -> list[RejectedError]:

@@ -31,7 +31,7 @@ _Place = tuple[str, str, str, str]
 
 
 class Bandwidths:
-    """Keeps what gateways' interfaces carry: told by one thread, asked by any.
+    """Keeps what gateways' interfaces carry: one thread looks, any may ask.
 
     Parameters
     ----------
@@ -83,8 +83,14 @@ class Bandwidths:
         with self._lock:
             return {each.value: self._counts[each] for each in Outcome}
 
-    def take(self, gateways: Sequence[GatewayConfig], found: Mapping[str, Reading | Missed]) -> None:
-        """Take what was found when some gateways were looked at; a look that saw nothing leaves the last figures."""
+    def look(self, gateways: Sequence[GatewayConfig]) -> Mapping[str, Reading | Missed]:
+        """Look at the interfaces of gateways that are covered; return what came of it for each by name.
+
+        A look that sees nothing leaves the last figures.
+        """
+        if self._meter is None:
+            return {}
+        found = self._meter.read(gateways)
         now_ns = self._clock.monotonic_ns()
         for gateway in gateways:
             seen = found[gateway.name]
@@ -93,6 +99,7 @@ class Bandwidths:
                 kept = _Kept(now_ns - int(seen.age_s * NS_PER_S), seen.rates, seen.speed_mbps)
                 with self._lock:
                     self._kept[_place(gateway)] = kept
+        return found
 
     def forget_others(self, gateways: Sequence[GatewayConfig]) -> None:
         """Forget those that are not among these, or are looked at elsewhere now."""

@@ -9,7 +9,7 @@ from random import Random
 
 from seaway.application.network.bandwidth import Bandwidths
 from seaway.application.ports.clock import Clock
-from seaway.application.ports.traffic import Missed, Reading, TrafficMeter
+from seaway.application.ports.traffic import Missed, Reading
 from seaway.domain.gateways import GatewayConfig
 from seaway.probing.counters import NS_PER_S
 
@@ -38,16 +38,14 @@ class TrafficWatch:
         Takes up to half off the wait after a failure, so that not all come together.
     """
 
-    def __init__(  # what it goes by
+    def __init__(
         self,
-        meter: TrafficMeter,
         bandwidths: Bandwidths,
         gateways: Callable[[], Sequence[GatewayConfig]],
         every_s: float,
         clock: Clock,
         random: Random,
     ) -> None:
-        self._meter = meter
         self._bandwidths = bandwidths
         self._gateways = gateways
         self._every_s = every_s
@@ -68,14 +66,13 @@ class TrafficWatch:
 
     def look(self) -> float:
         """Look at those whose time has come; return the seconds until somebody's comes next, at most one period."""
-        there = [each for each in self._gateways() if self._meter.covers(each)]
+        there = [each for each in self._gateways() if self._bandwidths.covers(each)]
         self._bandwidths.forget_others(there)
         now_ns = self._clock.monotonic_ns()
         soon_ns = now_ns + self._ns(TOGETHER * self._every_s)
         due = [each for each in there if self._due_ns.get(each, now_ns) <= soon_ns]
         if due:
-            found = self._meter.read(due)
-            self._bandwidths.take(due, found)
+            found = self._bandwidths.look(due)
             for each in due:
                 self._due_ns[each] = now_ns + self._ns(self._wait_s(each, found[each.name]))
         self._due_ns = {each: self._due_ns[each] for each in there}
