@@ -1,0 +1,258 @@
+"""From an agent to the controller: the list of targets is fetched, results are brought, in order and each once."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from seaway.application.agent.duty import Duty
+from seaway.application.agent.queue import ResultQueue
+from seaway.application.network.rounds import Reported
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.reporting import Controller, Report
+from seaway.domain.errors import (
+    ConflictError,
+    ForbiddenError,
+    RejectedError,
+    SeawayError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnknownError,
+)
+
+log = logging.getLogger(__name__)
+
+NS_PER_S = 1_000_000_000
+FIRST_S, MOST_S = 1.0, 60.0
+"""Pause after the first failure, and the longest; in between it doubles. A random half of it is left out."""
+LOOK_S = 1.0
+SET_NS = NS_PER_S
+"""By how much the time of day has to jump to be taken for set."""
+
+FETCH, BRING = "asking what to probe", "bringing results, which are kept"
+
+BATCH, BATCH_BYTES = 500, 131_072
+"""What is in a report at most."""
+
+NAMED = re.compile(r"rounds[.\[]+(\d+)")
+"""A round of a report, as the controller names what is wrong with it."""
+
+
+@dataclass(slots=True)
+class Delivered:
+    """What came of an agent's results since it started.
+
+    Attributes
+    ----------
+    rounds, reports
+        How many the controller took.
+    dropped
+        Results given up because too many waited.
+    refused
+        Results that the controller found wrong.
+    replayed
+        Reports that the controller had, or that a later agent of the same gateway has overtaken.
+    """
+
+    rounds: int = 0
+    reports: int = 0
+    dropped: int = 0
+    refused: int = 0
+    replayed: int = 0
+
+
+class Delivery:
+    """Speaks to the controller, one call at a time, and waits longer and longer while it does not answer.
+
+    A report that may have arrived is sent again as it was, under the same number, until the controller has said
+    what came of it: so nothing counts twice, and nothing is left out.
+
+    Parameters
+    ----------
+    gateway
+        Whose agent this is.
+    controller
+        Takes reports and says what is to be done.
+    queue
+        Where results wait.
+    duty
+        Where it is put what the controller says.
+    clock
+        By which it is asked; its time of day at the start tells this agent's reports from those of the one before.
+    random
+        Draws how long is waited after failures.
+    refresh_s
+        How often the controller is asked what is to be done.
+    """
+
+    def __init__(
+        self,
+        gateway: str,
+        controller: Controller,
+        queue: ResultQueue,
+        duty: Duty,
+        clock: Clock,
+        random: Random,
+        refresh_s: float,
+    ) -> None:
+        self._gateway = gateway
+        self._controller = controller
+        self._queue = queue
+        self._duty = duty
+        self._clock = clock
+        self._random = random
+        self._refresh_s = refresh_s
+        self._start()
+        self._overtaken = False  # whether it has been said that reports are refused as repetitions
+        self._report: Report | None = None
+        self._sent = False  # whether it may have arrived already
+        self._lost = 0  # what the next report has to tell as dropped
+        self._failures = {FETCH: 0, BRING: 0}
+        self._due_ns = dict.fromkeys((FETCH, BRING), clock.monotonic_ns())
+        self._troubles: dict[str, str] = {}
+        self.delivered = Delivered()
+        """What came of it so far."""
+
+    @property
+    def waiting(self) -> int:
+        """How many results the controller has not taken yet."""
+        return len(self._queue) + (len(self._report.rounds) if self._report else 0)
+
+    @property
+    def trouble(self) -> str:
+        """Why the controller does not take results, or does not say what to probe; empty when it does."""
+        return self._troubles.get(BRING) or self._troubles.get(FETCH, "")
+
+    def step(self) -> float:
+        """Do what is due, one call at most; return after how many seconds to look again."""
+        now_ns = self._clock.monotonic_ns()
+        if now_ns >= self._due_ns[FETCH]:
+            self._try(FETCH, self._fetch)
+            return 0.0
+        if now_ns >= self._due_ns[BRING] and self._next() is not None:
+            self._try(BRING, self._bring)
+            return 0.0
+        return LOOK_S
+
+    def finish(self, within_s: float) -> None:
+        """Bring what waits, at once, until all is brought, something fails, or the time is over."""
+        until_ns = self._after_ns(within_s)
+        self._troubles.clear()
+        while not self._troubles and self._clock.monotonic_ns() < until_ns and self._next() is not None:
+            self._try(BRING, self._bring)
+
+    def _next(self) -> Report | None:
+        """Return the report that is to be brought next; it stays the same until the controller has answered."""
+        if self._report is None:
+            rounds, dropped = self._queue.take(BATCH, BATCH_BYTES)
+            self.delivered.dropped += dropped
+            self._lost += dropped
+            if rounds:
+                self._make(rounds)
+        return self._report
+
+    def _make(self, rounds: tuple[Reported, ...]) -> None:
+        self._number += 1
+        self._report = Report(self._gateway, self._started_ns, self._number, self._lost, rounds)
+        self._lost, self._sent = 0, False
+
+    def _fetch(self) -> None:
+        assignment = self._controller.assignment()
+        self._due_ns[FETCH] = self._after_ns(self._refresh_s)
+        if self._duty.set(assignment):
+            log.info("%d targets to probe, network version %s", len(assignment.targets), assignment.version)
+
+    def _bring(self) -> None:
+        """Bring the report at hand; it is done with unless this raises."""
+        report = self._report
+        if report is None:
+            return
+        before, self._sent = self._sent, True
+        try:
+            self._controller.take(report)
+        except ConflictError as error:
+            self._replayed(report, before, error)
+        except UnknownError:
+            raise
+        except RejectedError as error:
+            self._refused(report, error)
+        else:
+            self.delivered.reports += 1
+            self.delivered.rounds += len(report.rounds)
+            self._report, self._overtaken = None, False
+
+    def _replayed(self, report: Report, before: bool, error: ConflictError) -> None:
+        """Drop a report that the controller has, or does not want any more."""
+        self._report = None
+        if not before and self._clock_was_set():
+            self._start()
+            self._lost = report.dropped
+            self._make(report.rounds)
+            return
+        self.delivered.replayed += 1
+        if not before and not self._overtaken:
+            log.error(
+                "reports are refused as repetitions though they are none, and are lost: another agent reports for %s, "
+                "or this machine's clock was behind when this one started: %s",
+                report.gateway,
+                error,
+            )
+        self._overtaken = not before
+
+    def _start(self) -> None:
+        """Begin to count reports anew, which makes them later than all before."""
+        self._started_ns = self._clock.now_ns()
+        self._began_ns = self._clock.monotonic_ns()
+        self._number = 0
+
+    def _clock_was_set(self) -> bool:
+        """Tell whether the time of day went ahead since reports are counted, as on a machine that starts without it."""
+        passed_ns = self._clock.monotonic_ns() - self._began_ns
+        return self._clock.now_ns() - self._started_ns > passed_ns + SET_NS
+
+    def _refused(self, report: Report, error: RejectedError) -> None:
+        """Drop the rounds that the controller finds wrong, all where it names none, and bring the others."""
+        self._due_ns[FETCH] = self._clock.monotonic_ns()  # what was to be probed may have changed
+        named = {int(found[1]) for each in (error, *error.also) if (found := NAMED.search(each.where))}
+        good = tuple(each for index, each in enumerate(report.rounds) if named and index not in named)
+        if len(good) == len(report.rounds):
+            good = ()
+        bad = len(report.rounds) - len(good)
+        self.delivered.refused += bad
+        self._lost = report.dropped + bad
+        self._report = None
+        log.error("%d of %d results are refused and given up: %s", bad, len(report.rounds), error)
+        if good:
+            self._make(good)
+
+    def _try(self, what: str, call: Callable[[], None]) -> None:
+        """Make a call; see to it that the next one waits if this one fails."""
+        try:
+            call()
+        except SeawayError as error:
+            self._failed(what, error)
+            return
+        if self._troubles.pop(what, ""):
+            log.warning("%s: works again; %d results wait", what, self.waiting)
+        self._failures[what] = 0
+
+    def _failed(self, what: str, error: SeawayError) -> None:
+        self._failures[what] += 1
+        longest = min(FIRST_S * 2.0 ** min(self._failures[what] - 1, 30), MOST_S)
+        if isinstance(error, UnauthenticatedError | ForbiddenError | UnknownError):
+            longest = MOST_S  # somebody has to mend it
+        pause = longest * (0.5 + 0.5 * self._random.random())
+        concerned: tuple[str, ...] = (what,)
+        if isinstance(error, UnavailableError):
+            pause, concerned = max(pause, error.retry_after_s), (FETCH, BRING)
+        for each in concerned:
+            self._due_ns[each] = max(self._due_ns[each], self._after_ns(pause))
+        if self._troubles.get(what) != (trouble := str(error)):
+            log.warning("%s: %s; tried again", what, trouble)
+            self._troubles[what] = trouble
+
+    def _after_ns(self, seconds: float) -> int:
+        return self._clock.monotonic_ns() + round(seconds * NS_PER_S)

@@ -1,0 +1,108 @@
+"""Rounds of probes: when they are due, and what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from seaway.application.agent.duty import Duty
+from seaway.application.network.rounds import Reported
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.probing import Prober, Target
+from seaway.application.ports.reporting import Assignment
+from seaway.probing.figures import Round, figures
+
+NS_PER_S = 1_000_000_000
+LOOK_S = 1.0
+"""How often an agent looks at least whether what it is to do has changed."""
+
+SPREAD, AGAIN = 0.7, 0.2
+"""Over how much of the time that a round does not wait for answers its probes are spread, and those repeated."""
+
+
+def measure(prober: Prober, assignment: Assignment, at_ns: int) -> tuple[Reported, ...]:
+    """Probe every target, those with no usable answer once more, and work out the figures of each.
+
+    Both tries count: what was lost in the first one is not forgotten when the second one is answered.
+
+    Parameters
+    ----------
+    at_ns
+        Time of day now, nanoseconds since 1970.
+    """
+    how, targets = assignment.how, assignment.targets
+    free_s = max(0.0, how.every_s - 2 * how.timeout_s)
+    found = list(prober.probe(targets, how, free_s * SPREAD))
+    failed = [index for index, each in enumerate(found) if not each.rtts_ns]
+    if failed:
+        again = prober.probe([targets[index] for index in failed], how, free_s * AGAIN)
+        for index, second in zip(failed, again, strict=True):
+            found[index] = _both(found[index], second)
+    return tuple(_reported(target, each, at_ns) for target, each in zip(targets, found, strict=True))
+
+
+def _both(first: Round, second: Round) -> Round:
+    return Round(first.sent + second.sent, (*first.rtts_ns, *second.rtts_ns), first.discarded + second.discarded)
+
+
+def _reported(target: Target, found: Round, at_ns: int) -> Reported:
+    """Work out the figures of a round; one of which nothing counts has none but what was discarded."""
+    said = figures(found) if found.sent else None
+    return Reported(
+        target=target.gateway,
+        path=target.path,
+        at_ns=at_ns,
+        sent=found.sent,
+        received=len(found.rtts_ns),
+        latency_ns=said.latency_ns if said else None,
+        jitter_ns=said.jitter_ns if said else 0,
+        discarded=found.discarded,
+    )
+
+
+class Rounds:
+    """An agent's rounds, one after the other.
+
+    The first one begins after a random part of the time between two, so that agents that were started together
+    do not all probe at once. One that is late because the one before took too long is left out.
+
+    Parameters
+    ----------
+    prober
+        Sends the probes.
+    duty
+        Says what is to be probed.
+    clock
+        By which rounds begin.
+    random
+        Draws that part.
+    give
+        Takes what came of each round.
+    """
+
+    def __init__(
+        self, prober: Prober, duty: Duty, clock: Clock, random: Random, give: Callable[[tuple[Reported, ...]], None]
+    ) -> None:
+        self._prober = prober
+        self._duty = duty
+        self._clock = clock
+        self._share = random.random()
+        self._give = give
+        self._due_ns: int | None = None
+
+    def step(self) -> float:
+        """Do a round if one is due; return after how many seconds to look again."""
+        assignment = self._duty.now
+        if assignment is None or not assignment.targets:
+            self._due_ns = None
+            return LOOK_S
+        every_ns = round(assignment.how.every_s * NS_PER_S)
+        now_ns = self._clock.monotonic_ns()
+        if self._due_ns is None:
+            self._due_ns = now_ns + int(every_ns * self._share)
+        self._due_ns = min(self._due_ns, now_ns + every_ns)  # the time between two may have become shorter
+        if self._due_ns <= now_ns:
+            self._give(measure(self._prober, assignment, self._clock.now_ns()))
+            late = (self._clock.monotonic_ns() - self._due_ns) // every_ns
+            self._due_ns += every_ns * (late + 1)
+        return min(max(0.0, (self._due_ns - self._clock.monotonic_ns()) / NS_PER_S), LOOK_S)

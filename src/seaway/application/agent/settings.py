@@ -1,0 +1,46 @@
+"""What an agent can be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """The agent of a gateway, `seaway agent`.
+
+    Attributes
+    ----------
+    gateway
+        Its name.
+    server
+        URL of the control plane; empty for none.
+    token_file
+        Where the agent's token is; empty for the variable ``SEAWAY_TOKEN``.
+    ca_file
+        Certificates to trust instead of the system's, PEM; empty for those.
+    network
+        A network file: what is probed without a server, and until it answers for the first time.
+    netns
+        The network namespace that is probed from; empty for the agent's own.
+    user
+        As whom it goes on once its sockets are open, when it is started as root.
+    refresh_s
+        How often the list of targets is asked for.
+    queue_rounds, queue_mib
+        How many results, and how much of them, wait at most for a controller that is away.
+    call_s
+        How long a call to the controller may take.
+    """
+
+    gateway: str = ""
+    server: str = ""
+    token_file: str = ""
+    ca_file: str = ""
+    network: str = ""
+    netns: str = ""
+    user: str = "nobody"
+    refresh_s: float = 30
+    queue_rounds: int = 50_000
+    queue_mib: int = 16
+    call_s: float = 10

@@ -1,0 +1,123 @@
+"""Rounds: when they begin, what is repeated, and what comes of it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from seaway.application.agent.duty import Duty
+from seaway.application.agent.rounds import Rounds, measure
+from seaway.application.network.rounds import Reported
+from seaway.probing.figures import Round
+from seaway.testing.clocks import START_NS, VirtualClock
+from tests.unit.application.agent.scene import FINE, LOST, MS, FakeProber, assignment
+
+
+def starts(random: Random, seconds: int, duty: Duty, slow_s: float = 0) -> list[float]:
+    """Run rounds for a while; return when each began, in seconds."""
+    clock = VirtualClock()
+    began = []
+
+    def give(results: tuple[Reported, ...]) -> None:
+        began.append((results[0].at_ns - START_NS) / 1e9)
+        clock.advance_s(slow_s)
+
+    rounds = Rounds(FakeProber(clock), duty, clock, random, give)
+    while clock.monotonic_ns() < seconds * 1e9:
+        clock.advance_s(rounds.step() or 0.001)
+    return began
+
+
+def test_answered_round() -> None:
+    """A round that was answered is not repeated, and its figures are those of the formulas."""
+    prober = FakeProber(VirtualClock(), [{"gw-2": Round(5, (MS, 2 * MS, 3 * MS))}])
+    (found,) = measure(prober, assignment("gw-2"), 7)
+    assert found == Reported("gw-2", "", 7, 5, 3, 2 * MS, MS)
+    assert len(prober.asked) == 1
+
+
+def test_only_failed_targets_are_probed_again() -> None:
+    """Who did not answer at all is probed once more in the same round, the others are not."""
+    prober = FakeProber(VirtualClock(), [{"gw-3": LOST}])
+    measure(prober, assignment("gw-2", "gw-3", "gw-4"), 0)
+    assert [names for names, _ in prober.asked] == [("gw-2", "gw-3", "gw-4"), ("gw-3",)]
+
+
+def test_lost_echoes_of_both_tries_count() -> None:
+    """What was lost in the first try counts when the second one is answered."""
+    prober = FakeProber(VirtualClock(), [{"gw-2": LOST}, {"gw-2": FINE}])
+    (found,) = measure(prober, assignment("gw-2"), 0)
+    assert (found.sent, found.received, found.latency_ns) == (10, 5, MS)
+
+
+def test_silence_has_no_latency() -> None:
+    """Who answers neither try has lost everything, and has no latency."""
+    prober = FakeProber(VirtualClock(), [{"gw-2": LOST}, {"gw-2": LOST}])
+    (found,) = measure(prober, assignment("gw-2"), 0)
+    assert (found.sent, found.received, found.latency_ns, found.jitter_ns) == (10, 0, None, 0)
+
+
+def test_discarded_round_is_repeated() -> None:
+    """A round of nothing but impossible figures is repeated, and its figures are counted apart."""
+    prober = FakeProber(VirtualClock(), [{"gw-2": Round(0, (), 5)}, {"gw-2": Round(4, (MS,) * 4, 1)}])
+    (found,) = measure(prober, assignment("gw-2"), 0)
+    assert (found.sent, found.received, found.discarded) == (4, 4, 6)
+
+
+def test_nothing_but_impossible_figures() -> None:
+    """Where both tries gave nothing that counts, only that is told."""
+    prober = FakeProber(VirtualClock(), [{"gw-2": Round(0, (), 5)}, {"gw-2": Round(0, (), 5)}])
+    (found,) = measure(prober, assignment("gw-2"), 0)
+    assert found == Reported("gw-2", "", 0, 0, 0, None, 0, 10)
+
+
+@pytest.mark.parametrize("every_s", [1.5, 3, 10, 60])
+def test_round_with_all_repeated_ends_before_the_next(every_s: float) -> None:
+    """Both tries and their waits for answers are over before the next round begins, unless waits alone take longer."""
+    clock = VirtualClock()
+    prober = FakeProber(clock, [{"gw-2": LOST}])
+    measure(prober, assignment("gw-2", every_s=every_s), 0)
+    assert clock.monotonic_ns() <= max(every_s, 2) * 1e9
+
+
+def test_rounds_begin_every_so_often() -> None:
+    """Rounds begin at equal distances, whatever each takes."""
+    began = starts(Random(1), 100, Duty(assignment("gw-2")))
+    assert len(began) == 10
+    assert all(later - earlier == pytest.approx(10, abs=0.01) for earlier, later in pairwise(began))
+
+
+def test_agents_do_not_all_begin_at_once() -> None:
+    """A hundred agents that start together begin their first rounds all over the time between two."""
+    first = [starts(Random(seed), 11, Duty(assignment("gw-2")))[0] for seed in range(100)]
+    assert min(sum(low <= each < low + 2 for each in first) for low in (0, 2, 4, 6, 8)) >= 10
+
+
+def test_a_late_round_is_left_out() -> None:
+    """When a round takes longer than the time between two, the next begins in step, and none are caught up with."""
+    began = starts(Random(1), 100, Duty(assignment("gw-2")), slow_s=12)
+    assert [later - earlier for earlier, later in pairwise(began)] == pytest.approx([20] * (len(began) - 1), abs=0.01)
+
+
+def test_shorter_time_between_rounds_holds_at_once() -> None:
+    """When rounds are to come more often, the next one does not wait for the old time."""
+    duty = Duty(assignment("gw-2", every_s=3600))
+    clock = VirtualClock()
+    results: list[Reported] = []
+    rounds = Rounds(FakeProber(clock), duty, clock, Random(1), results.extend)
+    rounds.step()
+    duty.set(assignment("gw-2", every_s=10))
+    for _ in range(11):
+        clock.advance_s(rounds.step())
+    assert len(results) == 1
+
+
+def test_nothing_to_do() -> None:
+    """Without targets nothing is probed, and soon looked again."""
+    clock = VirtualClock()
+    prober = FakeProber(clock)
+    for duty in (Duty(), Duty(assignment())):
+        assert Rounds(prober, duty, clock, Random(1), lambda _: None).step() == 1
+    assert prober.asked == []
