@@ -1,0 +1,111 @@
+"""The unix socket over which a running emulator is asked and changed: a line of JSON each way, or several back."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from seaway.domain.errors import SeawayError
+
+Answer = Iterator[dict[str, object]]
+Handler = Callable[[dict[str, object]], Answer]
+
+MOST = 1 << 20
+"""Octets that a question may have."""
+
+
+class Asker:
+    """One who asks, as the emulator sees it. What it gets is written piece by piece, so that packets need not wait."""
+
+    def __init__(self, connection: socket.socket, handler: Handler) -> None:
+        connection.setblocking(False)
+        self._connection = connection
+        self._handler = handler
+        self._came = b""
+        self._goes = b""
+        self._answer: Answer = iter(())
+        self.waits = False
+        """Whether there is more to write."""
+
+    def fileno(self) -> int:
+        """Return what can be waited for."""
+        return self._connection.fileno()
+
+    def read(self) -> bool:
+        """Take what came; False when the asker is gone."""
+        try:
+            data = self._connection.recv(MOST)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self._came += data
+        line, found, rest = self._came.partition(b"\n")
+        if found:
+            self._came, self._answer, self.waits = rest, self._reply(line), True
+        return bool(data) and len(self._came) <= MOST
+
+    def write(self) -> bool:
+        """Write a piece of the answer; False when the asker is gone."""
+        if not self._goes:
+            following = next(self._answer, None)
+            if following is None:
+                self.waits = False
+                return True
+            self._goes = json.dumps(following).encode() + b"\n"
+        try:
+            self._goes = self._goes[self._connection.send(self._goes) :]
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return True
+
+    def _reply(self, line: bytes) -> Answer:
+        try:
+            yield from self._handler(json.loads(line))
+        except (SeawayError, ValueError, TypeError, KeyError) as error:
+            yield {"error": str(error)}
+        yield {"end": True}
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+
+def listen(path: Path) -> socket.socket:
+    """Listen on a unix socket."""
+    path.unlink(missing_ok=True)
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    made.bind(str(path))
+    made.listen()
+    made.setblocking(False)
+    return made
+
+
+def ask(path: Path, question: dict[str, object], timeout_s: float = 5.0) -> list[dict[str, object]]:
+    """Ask a running emulator.
+
+    Raises
+    ------
+    OSError
+        When none listens there, or it does not answer.
+    ValueError
+        When it could make nothing of the question.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(timeout_s)
+        connection.connect(str(path))
+        connection.sendall(json.dumps(question).encode() + b"\n")
+        found: list[dict[str, object]] = []
+        with connection.makefile("rb") as lines:
+            for line in lines:
+                answer = json.loads(line)
+                if "error" in answer:
+                    raise ValueError(answer["error"])
+                if "end" in answer:
+                    return found
+                found.append(answer)
+    raise ConnectionError("the emulator hung up")
