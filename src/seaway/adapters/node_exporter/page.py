@@ -9,6 +9,7 @@ netclass, for the speed.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -23,6 +24,8 @@ MOST_BYTES = 2**64
 LONGEST_LINE = 1024
 MOST_ESCAPES = 32
 """Backslashes in a line: the parser takes the square of their number."""
+
+_ESCAPES = re.compile(rb'[\\"]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ def read_counters(page: bytes, interface: str) -> Counted:
 
 def _read_line(line: bytes, name: str, interface: str, found: dict[str, float]) -> None:
     """Put what a line says among what was found, if it is of the interface."""
-    if interface.encode() not in line:  # before it is taken apart, which takes a hundred times as long
+    if _ESCAPES.sub(rb"\\\g<0>", interface.encode()) not in line:  # to take it apart takes a hundred times as long
         return
     if len(line) > LONGEST_LINE or line.count(b"\\") > MOST_ESCAPES:
         raise ValueError("a line is too long")

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from seaway.adapters.node_exporter.meter import NodeExporters
+from seaway.adapters.node_exporter.page import Counted, read_counters
+from seaway.application.ports.pages import NoPage, Page
+from seaway.application.ports.traffic import Missed, Outcome, Reading
+from seaway.domain.gateways import GatewayConfig
+from seaway.probing.counters import NS_PER_S, Rates
+
+PAGE = """\
+# HELP node_network_receive_bytes_total Network device statistic receive_bytes.
+# TYPE node_network_receive_bytes_total counter
+node_network_receive_bytes_total{{device="lan"}} 5
+node_network_receive_bytes_total{{device="wan"}} {received}
+node_network_receive_bytes_total{{device="wan0"}} 6
+# HELP node_network_speed_bytes Network device property: speed_bytes
+# TYPE node_network_speed_bytes gauge
+node_network_speed_bytes{{device="lan"}} -125000
+node_network_speed_bytes{{device="wan"}} 1.25e+09
+node_network_transmit_bytes_total{{device="wan"}} {transmitted}
+"""
+
+
+def page(received: object = 0, transmitted: object = 0) -> bytes:
+    """Return what a node-exporter says."""
+    return PAGE.format(received=received, transmitted=transmitted).encode()
+
+
+@dataclass
+class Told:
+    """Pages that a test gives."""
+
+    pages: list[Page | NoPage]
+    asked: list[str] = field(default_factory=list)
+
+    def read(self, addresses: Sequence[str]) -> list[Page | NoPage]:
+        """See `Pages`."""
+        self.asked += addresses
+        return [self.pages.pop(0) for _ in addresses]
+
+
+GATEWAY = GatewayConfig("gw-1", ip_address("fd00::1"), interface="wan", exporter="http://[fd00::1]:9100/metrics")
+
+
+def seen(*pages: Page | NoPage, interface: str = "wan") -> list[Reading | Missed]:
+    """Look at a gateway as often as there are pages."""
+    meter = NodeExporters(Told(list(pages)), 30)
+    gateway = GatewayConfig(
+        "gw-1", ip_address("fd00::1"), interface=interface, exporter="http://me:secret@there/metrics"
+    )
+    return [meter.read([gateway])["gw-1"] for _ in pages]
+
+
+def test_two_looks_make_a_rate_of_the_interface_that_is_meant() -> None:
+    """1,250,000 bytes in and ten times as many out, in a second, over 10 Gbit/s; other interfaces do not count."""
+    first, second = seen(Page(200, page(), 7), Page(200, page("1.25e+06", 12_500_000), 7 + NS_PER_S))
+    assert first == Reading(None, 10_000)
+    assert second == Reading(Rates(10.0, 100.0), 10_000)
+
+
+def test_an_interface_that_comes_back_is_not_measured_across_the_gap() -> None:
+    """It was counted anew meanwhile, and may have come further than it was."""
+    gone = b'node_network_receive_bytes_total{device="lan"} 5\n'
+    found = seen(*(Page(200, each, n * NS_PER_S) for n, each in enumerate([page(5, 5), gone, page(9, 9), page(9, 9)])))
+    assert isinstance(found[1], Missed)
+    assert found[1].outcome is Outcome.MISSING
+    assert found[2:] == [Reading(None, 10_000), Reading(Rates(0.0, 0.0), 10_000)]
+
+
+def test_an_exporter_that_was_silent_for_long_begins_again() -> None:
+    """A mean over more than the longest time says nothing; one look that failed does no harm."""
+    silent = NoPage("no answer within 5 s")
+    assert seen(Page(200, page(), 0), silent, Page(200, page(1_250_000), 10 * NS_PER_S))[2] == Reading(
+        Rates(1.0, 0.0), 10_000
+    )
+    assert seen(Page(200, page(), 0), silent, Page(200, page(1_250_000), 31 * NS_PER_S))[2] == Reading(None, 10_000)
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (NoPage("refused"), Outcome.SILENT),
+        (NoPage("too long", answered=True), Outcome.UNREADABLE),
+        (Page(401, b"", 0), Outcome.REFUSED),
+        (Page(200, b"<html>", 0), Outcome.MISSING),
+        (Page(200, page("NaN"), 0), Outcome.UNREADABLE),
+        (Page(200, page(-1), 0), Outcome.UNREADABLE),
+        (Page(200, page(1e30), 0), Outcome.UNREADABLE),
+        (Page(200, page("much"), 0), Outcome.UNREADABLE),
+        (Page(200, page() + page(), 0), Outcome.UNREADABLE),
+        (Page(200, page("1" * 2000), 0), Outcome.UNREADABLE),
+    ],
+)
+def test_a_look_that_sees_nothing_says_why(answer: Page | NoPage, outcome: Outcome) -> None:
+    """It tells silence from refusal, from nonsense, and from an interface that is not there; and names the exporter."""
+    (found,) = seen(answer)
+    assert isinstance(found, Missed)
+    assert found.outcome is outcome
+    assert "http://there/metrics" in found.why
+
+
+@pytest.mark.parametrize(("exporter", "interface"), [("", "wan"), ("http://there/metrics", "")])
+def test_a_gateway_without_exporter_or_interface_is_not_looked_at(exporter: str, interface: str) -> None:
+    """Both are needed."""
+    meter = NodeExporters(Told([]), 30)
+    assert not meter.covers(GatewayConfig("gw-1", ip_address("fd00::1"), interface=interface, exporter=exporter))
+    assert meter.covers(GATEWAY)
+
+
+def test_a_gateway_whose_exporter_is_another_begins_again() -> None:
+    """What one counted is not taken for what the other did."""
+    told = Told([Page(200, page(1, 1), 0), Page(200, page(2, 2), NS_PER_S)])
+    meter = NodeExporters(told, 30)
+    moved = GatewayConfig("gw-1", ip_address("fd00::1"), interface="wan", exporter="http://elsewhere/metrics")
+    meter.read([GATEWAY])
+    assert meter.read([moved])["gw-1"] == Reading(None, 10_000)
+    assert told.asked == [GATEWAY.exporter, moved.exporter]
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), min_size=1, max_size=15))
+@example('w"a\\n')
+def test_an_interface_may_be_called_anything(name: str) -> None:
+    """Kernels take all names without spaces and slashes, and node-exporter escapes what has to be."""
+    written = name.replace("\\", "\\\\").replace('"', '\\"')
+    line = f'node_network_receive_bytes_total{{device="{written}"}} 42\n'
+    assert read_counters(line.encode(), name) == Counted(42, None, None)
+
+
+@given(st.binary(max_size=300), st.integers(0, 400))
+def test_whatever_a_page_says_it_is_read_or_refused(noise: bytes, at: int) -> None:
+    """Nothing but a ValueError comes of it, and figures that are read make sense."""
+    whole = page(3, 4)
+    try:
+        counted = read_counters(whole[:at] + noise + whole[at:], "wan")
+    except ValueError:
+        return
+    assert all(each is None or 0 <= each <= 2**64 for each in (counted.received_bytes, counted.transmitted_bytes))

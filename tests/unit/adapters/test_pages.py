@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from seaway.adapters.pages.reading import MOST_BYTES, HttpPages, Trust
+from seaway.application.ports.pages import NoPage, Page
+from seaway.domain.errors import RejectedError
+
+PATIENCE_S = 20
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers by the path."""
+
+    def do_GET(self) -> None:
+        """Answer."""
+        status, headers, body = 200, {}, b"hello"
+        if self.path == "/elsewhere":
+            status, headers = 302, {"Location": "/"}
+        elif self.path == "/compressed":
+            headers = {"Content-Encoding": "gzip"}
+        elif self.path == "/refused":
+            status = 403
+        elif self.path == "/long":
+            body = b"x" * (MOST_BYTES + 1)
+        elif self.path == "/headers":
+            body = bytes(self.headers)
+        elif self.path == "/cut":
+            headers = {"Content-Length": "9"}
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # http.server's name
+        """Say nothing."""
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """Have a server run; yields its address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        thread = threading.Thread(target=http.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{http.server_address[1]}"
+        finally:
+            http.shutdown()
+            thread.join()
+
+
+def read_one(address: str, trust: Trust = Trust(), timeout_s: float = PATIENCE_S) -> Page | NoPage:  # noqa: B008  # frozen
+    """Read one page."""
+    (found,) = HttpPages(trust, timeout_s).read([address])
+    return found
+
+
+def test_pages_come_in_the_order_in_which_they_were_asked_for() -> None:
+    """Whatever status they have."""
+    with server() as url:
+        found = HttpPages(Trust(), PATIENCE_S).read([f"{url}/", f"{url}/refused", f"{url}/headers"])
+    assert [(each.status, each.body[:5]) for each in found if isinstance(each, Page)][:2] == [
+        (200, b"hello"),
+        (403, b"hello"),
+    ]
+    assert isinstance(found[2], Page)
+    assert b"Accept-Encoding: identity" in found[2].body
+
+
+@pytest.mark.parametrize(
+    ("path", "why"), [("/elsewhere", "elsewhere"), ("/compressed", "compressed"), ("/long", f"more than {MOST_BYTES}")]
+)
+def test_what_is_not_read_is_told(path: str, why: str) -> None:
+    """Nobody sends Seaway elsewhere, nor has it unpack or keep more than a page has."""
+    with server() as url:
+        found = read_one(url + path)
+    assert isinstance(found, NoPage)
+    assert why in found.why
+    assert found.answered
+
+
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:1/", "http://", "nonsense", "ftp://x/", "http://[::1/", "http://x:99999/"]
+)
+def test_an_address_where_nobody_answers_is_no_mistake_of_ours(address: str) -> None:
+    """It is told in a sentence."""
+    found = read_one(address)
+    assert isinstance(found, NoPage)
+    assert found.why
+    assert not found.answered
+
+
+def test_who_says_nothing_delays_nobody() -> None:
+    """The others are read meanwhile, and the wait has an end."""
+    with server() as url, socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        found = HttpPages(Trust(), 0.5).read([address, f"{url}/"])
+    assert found[0] == NoPage("no answer within 0.5 s")
+    assert isinstance(found[1], Page)
+
+
+def test_an_answer_that_breaks_off_is_none() -> None:
+    """Half a page could lack half of the counters."""
+    with server() as url:
+        assert isinstance(read_one(f"{url}/cut"), NoPage)
+
+
+def test_a_token_is_read_anew_every_time(tmp_path: Path) -> None:
+    """Whoever replaces it need not tell; one that cannot be read asks nobody."""
+    file = tmp_path / "token"
+    pages = HttpPages(Trust(token_file=str(file)), PATIENCE_S)
+    with server() as url:
+        for token in ("first", "second"):
+            file.write_text(f"{token}\n", encoding="ascii")
+            (found,) = pages.read([f"{url}/headers"])
+            assert isinstance(found, Page)
+            assert f"Authorization: Bearer {token}\n".encode() in found.body
+        file.unlink()
+        assert (
+            pages.read([f"{url}/"] * 2) == [NoPage(f"cannot read the token in {file}: No such file or directory")] * 2
+        )
+
+
+def test_certificates_that_cannot_be_read_are_refused_at_the_start(tmp_path: Path) -> None:
+    """Not when the first page is read."""
+    (tmp_path / "ca.pem").write_text("nothing", encoding="ascii")
+    for name in ("ca.pem", "none.pem"):
+        with pytest.raises(RejectedError, match="cannot read the certificates"):
+            HttpPages(Trust(ca=str(tmp_path / name)), PATIENCE_S)

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from ipaddress import ip_address
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seaway.adapters.prometheus.meter import PrometheusMeter
+from seaway.adapters.prometheus.queries import fill_in, query, read_answer
+from seaway.application.ports.pages import NoPage, Page
+from seaway.application.ports.traffic import Missed, Outcome, Reading
+from seaway.domain.errors import RejectedError
+from seaway.domain.gateways import GatewayConfig
+from seaway.probing.counters import Rates
+
+GATEWAY = GatewayConfig("gw-1", ip_address("fd00::1"), interface="wan", exporter="http://me:pw@[fd00::1]:9100/metrics")
+LABELS = 'instance="{exporter}"'
+
+
+def answer(**figures: str) -> bytes:
+    """Return what Prometheus says of one gateway."""
+    rows = [{"metric": {"seaway_figure": name}, "value": [1.5, value]} for name, value in figures.items()]
+    return json.dumps({"status": "success", "data": {"resultType": "vector", "result": rows}}).encode()
+
+
+class Told:
+    """Always the same page."""
+
+    def __init__(self, page: Page | NoPage) -> None:
+        self.page = page
+        self.asked: list[str] = []
+
+    def read(self, addresses: Sequence[str]) -> list[Page | NoPage]:
+        """See `Pages`."""
+        self.asked += addresses
+        return [self.page for _ in addresses]
+
+
+def look(page: Page | NoPage) -> Reading | Missed:
+    """Look at a gateway once."""
+    return PrometheusMeter(Told(page), "http://p:9090/", LABELS, 60).read([GATEWAY])["gw-1"]
+
+
+def test_bytes_a_second_become_megabits_a_second() -> None:
+    """With the speed, and with the age of the latest sample."""
+    body = answer(received="1.25e+06", transmitted="12500000", speed="1.25e+09", age="7.5")
+    assert look(Page(200, body, 0)) == Reading(Rates(10.0, 100.0), 10_000, 7.5)
+
+
+def test_a_speed_that_is_missing_or_makes_no_sense_is_unknown() -> None:
+    """The rates count all the same."""
+    for more in ({}, {"speed": "-125000"}, {"speed": "NaN"}):
+        found = look(Page(200, answer(received="0", transmitted="0", age="1", **more), 0))
+        assert found == Reading(Rates(0.0, 0.0), None, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("page", "outcome", "said"),
+    [
+        (NoPage("no answer within 5 s"), Outcome.SILENT, "no answer"),
+        (NoPage("too long", answered=True), Outcome.UNREADABLE, "too long"),
+        (Page(400, b'{"status":"error","error":"parse error at 3"}', 0), Outcome.REFUSED, "400: parse error at 3"),
+        (Page(502, b"<html>", 0), Outcome.REFUSED, "502"),
+        (Page(200, b"<html>", 0), Outcome.UNREADABLE, "something else"),
+        (Page(200, answer(received="x", transmitted="0"), 0), Outcome.UNREADABLE, "x"),
+        (Page(200, answer(), 0), Outcome.MISSING, '{instance="[fd00::1]:9100"}'),
+        (Page(200, answer(received="1"), 0), Outcome.MISSING, "no rate"),
+        (Page(200, answer(received="NaN", transmitted="1"), 0), Outcome.MISSING, "no rate"),
+    ],
+)
+def test_a_look_that_sees_nothing_says_why(page: Page | NoPage, outcome: Outcome, said: str) -> None:
+    """It tells silence from refusal, nonsense and what Prometheus does not know, in Prometheus' words if it has any."""
+    found = look(page)
+    assert isinstance(found, Missed)
+    assert found.outcome is outcome
+    assert said in found.why
+    assert "Prometheus at http://p:9090" in found.why
+
+
+def test_series_of_two_exporters_are_not_taken_for_one() -> None:
+    """Which of them is the gateway's only who set the labels can say."""
+    row = {"metric": {"seaway_figure": "received", "job": "a"}, "value": [1, "2"]}
+    body = json.dumps({"data": {"result": [row, row | {"metric": {"seaway_figure": "received", "job": "b"}}]}}).encode()
+    with pytest.raises(ValueError, match="several series"):
+        read_answer(body)
+
+
+def test_one_question_asks_for_everything_at_the_right_place() -> None:
+    """Both rates over the window, the speed and the age, of the gateway's exporter and interface."""
+    told = Told(Page(200, answer(), 0))
+    PrometheusMeter(told, "http://p:9090/prefix/", LABELS, 60).read([GATEWAY])
+    parts = urlsplit(told.asked[0])
+    assert (parts.netloc, parts.path) == ("p:9090", "/prefix/api/v1/query")
+    asked = parse_qs(parts.query)["query"][0]
+    where = 'instance="[fd00::1]:9100",device="wan"'
+    assert f"rate(node_network_receive_bytes_total{{{where}}}[60s])" in asked
+    assert f"rate(node_network_transmit_bytes_total{{{where}}}[60s])" in asked
+    assert f"node_network_speed_bytes{{{where}}}" in asked
+    assert f"time() - timestamp(node_network_receive_bytes_total{{{where}}})" in asked
+
+
+def test_labels_are_filled_in_and_nothing_else_is_changed() -> None:
+    """Braces around figures are a regular expression's."""
+    assert fill_in('job="node",instance=~"{name}-[0-9]{2}"', GATEWAY) == 'job="node",instance=~"gw-1-[0-9]{2}"'
+    assert fill_in('instance="{address}"', GATEWAY) == 'instance="fd00::1"'
+
+
+def test_a_gateway_without_exporter_can_be_known_by_its_name() -> None:
+    """It is looked at when the labels take nothing that it lacks, and its interface is named."""
+    bare = GatewayConfig("gw-2", ip_address("fd00::2"), interface="wan")
+    told = Told(NoPage(""))
+    assert not PrometheusMeter(told, "http://p", LABELS, 60).covers(bare)
+    assert PrometheusMeter(told, "http://p", 'instance="{name}"', 60).covers(bare)
+    nameless = GatewayConfig("gw-2", ip_address("fd00::2"), exporter="http://there/")
+    assert not PrometheusMeter(told, "http://p", LABELS, 60).covers(nameless)
+
+
+def test_what_stands_in_braces_has_to_be_known() -> None:
+    """A name that was mistyped would select nothing for ever."""
+    with pytest.raises(RejectedError, match=r"'nmae' in braces is none of exporter, name, address"):
+        PrometheusMeter(Told(NoPage("")), "http://p", 'instance="{nmae}"', 60)
+
+
+@given(st.text(max_size=10), st.text(max_size=10))
+def test_no_name_leaves_its_quotes(name: str, interface: str) -> None:
+    """What a configuration says cannot select another gateway's series."""
+    filled = fill_in('instance="{name}"', GatewayConfig(f"x{name}", ip_address("::1"))) or ""
+    for text in (filled, query("", interface, 5).partition("device=")[2].partition("}[")[0]):
+        inside = text.partition('"')[2].removesuffix('"')
+        assert '"' not in inside.replace("\\\\", "").replace('\\"', "")
+        assert "\n" not in inside
+
+
+@given(st.binary(max_size=200))
+def test_whatever_answers_is_read_or_refused(body: bytes) -> None:
+    """Nothing but a ValueError comes of it."""
+    try:
+        found = read_answer(body)
+    except ValueError:
+        return
+    assert found == {}

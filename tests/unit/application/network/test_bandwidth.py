@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from ipaddress import ip_address
+
+import pytest
+
+from seaway.application.network.bandwidth import Bandwidths
+from seaway.application.ports.traffic import Missed, Outcome, Reading, Traffic
+from seaway.domain.gateways import GatewayConfig
+from seaway.probing.counters import Rates
+from seaway.testing.clocks import VirtualClock
+
+STALE_S = 30
+SILENT = Missed(Outcome.SILENT, "no answer\nwithin 5 s")
+
+
+def gateway(
+    name: str = "gw-1", speed_mbps: int = 0, exporter: str = "http://there/", interface: str = "wan"
+) -> GatewayConfig:
+    """Return a gateway."""
+    return GatewayConfig(name, ip_address("::1"), interface=interface, speed_mbps=speed_mbps, exporter=exporter)
+
+
+class Told:
+    """Sees what a test says."""
+
+    def __init__(self) -> None:
+        self.sees: Reading | Missed = SILENT
+
+    def covers(self, gateway: GatewayConfig) -> bool:
+        """See `TrafficMeter`."""
+        return bool(gateway.exporter)
+
+    def read(self, gateways: Sequence[GatewayConfig]) -> dict[str, Reading | Missed]:
+        """See `TrafficMeter`."""
+        return {each.name: self.sees for each in gateways}
+
+
+class Desk:
+    """Bandwidths, and what decides what they see."""
+
+    def __init__(self) -> None:
+        self.meter, self.clock = Told(), VirtualClock()
+        self.bandwidths = Bandwidths(self.meter, STALE_S, self.clock)
+
+    def see(self, seen: Reading | Missed, where: GatewayConfig) -> Traffic | None:
+        """Look at a gateway; return what can be said of it then."""
+        self.meter.sees = seen
+        self.bandwidths.look([where])
+        return self.bandwidths.of(where)
+
+
+def test_what_was_measured_is_said_until_it_is_too_old() -> None:
+    """In whole Mbit/s, with its age, also while looks fail; then nothing is."""
+    desk, where = Desk(), gateway(speed_mbps=100)
+    assert desk.see(Reading(Rates(10.4, 99.6), 1000), where) == Traffic(10, 100, 1000, 0)
+    desk.clock.advance_s(STALE_S)
+    assert desk.see(SILENT, where) == Traffic(10, 100, 1000, STALE_S)
+    desk.clock.advance(1)
+    assert desk.bandwidths.of(where) is None
+
+
+def test_what_was_old_when_it_was_read_is_as_old() -> None:
+    """The latest sample of a Prometheus has an age of its own."""
+    desk, where = Desk(), gateway()
+    assert desk.see(Reading(Rates(1, 2), None, 7.5), where) == Traffic(1, 2, None, 7.5)
+    assert desk.see(Reading(Rates(1, 2), None, STALE_S + 1), where) is None
+
+
+def test_a_look_that_knows_no_rate_yet_leaves_the_last_figures() -> None:
+    """Nothing before any; what was known after a reset."""
+    desk, where = Desk(), gateway(speed_mbps=100)
+    assert desk.see(Reading(None, 1000), where) is None
+    assert desk.see(Reading(Rates(1, 2), 1000), where) == Traffic(1, 2, 1000, 0)
+    desk.clock.advance_s(10)
+    assert desk.see(Reading(None, 1000), where) == Traffic(1, 2, 1000, 10)
+
+
+def test_a_configured_speed_stands_in_for_one_that_is_not_told() -> None:
+    """What the interface says of itself goes before it."""
+    desk, where = Desk(), gateway(speed_mbps=100)
+    assert desk.see(Reading(Rates(1, 2), None), where) == Traffic(1, 2, 100, 0)
+
+
+def test_a_configured_speed_does_not_stand_in_for_a_look_that_fails() -> None:
+    """How much of it is in use is not known."""
+    desk = Desk()
+    assert desk.see(SILENT, gateway(speed_mbps=100)) is None
+
+
+def test_where_nobody_looks_the_configured_speed_is_all_there_is_to_say() -> None:
+    """Of a gateway without exporter, or of any where nothing is measured; nothing without a speed."""
+    desk, without, bare = Desk(), gateway(speed_mbps=100, exporter=""), gateway(exporter="")
+    assert desk.bandwidths.of(without) == Traffic(0, 0, 100, None)
+    assert desk.bandwidths.of(bare) is None
+    nobody = Bandwidths(None, STALE_S, VirtualClock())
+    assert nobody.of(gateway(speed_mbps=100)) == Traffic(0, 0, 100, None)
+
+
+@pytest.mark.parametrize(
+    "other", [gateway(interface="lan"), gateway(exporter="http://elsewhere/"), gateway(name="gw-2")]
+)
+def test_figures_of_another_interface_are_not_taken_for_its_own(other: GatewayConfig) -> None:
+    """After the configuration changed nothing is known until it was looked at."""
+    desk = Desk()
+    desk.see(Reading(Rates(1, 2), 1000), gateway())
+    assert desk.bandwidths.of(other) is None
+
+
+def test_who_is_gone_is_forgotten() -> None:
+    """One that comes back is looked at first."""
+    desk, stays, goes = Desk(), gateway("stays"), gateway("goes")
+    for each in (stays, goes):
+        desk.see(Reading(Rates(1, 2), 1000), each)
+    desk.bandwidths.forget_others([stays])
+    assert desk.bandwidths.of(stays) is not None
+    assert desk.bandwidths.of(goes) is None
+
+
+def test_trouble_is_logged_when_it_begins_and_when_it_is_over(caplog: pytest.LogCaptureFixture) -> None:
+    """In one line each, not at every look; another kind of trouble is said, too."""
+    desk, where = Desk(), gateway()
+    caplog.set_level(logging.INFO)
+    for seen in (SILENT, SILENT, Missed(Outcome.REFUSED, "403"), SILENT, Reading(None, None), Reading(None, None)):
+        desk.see(seen, where)
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
+        "it is not known what its interface wan carries: no answer within 5 s",
+        "it is not known what its interface wan carries: 403",
+        "it is not known what its interface wan carries: no answer within 5 s",
+        "it is known again what its interface wan carries",
+    ]
+
+
+def test_looks_are_counted_and_trouble_is_told_while_it_lasts() -> None:
+    """By what became of them; every outcome is there."""
+    desk, where = Desk(), gateway()
+    desk.see(SILENT, where)
+    assert desk.bandwidths.trouble(where) == SILENT.why
+    desk.see(Reading(None, None), where)
+    assert desk.bandwidths.trouble(where) == ""
+    assert desk.bandwidths.counts() == {"read": 1, "missing": 0, "unreadable": 0, "refused": 0, "silent": 1}
