@@ -365,7 +365,7 @@ class AgentRecord:
     reports, rounds
         How many were taken, over all its starts.
     dropped
-        Rounds that found no room in the agent's queue since it started.
+        Rounds that it gave up because too many waited, over all its starts.
     discarded
         Impossible answers that it told of, over all its starts.
     """

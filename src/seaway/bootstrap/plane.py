@@ -23,6 +23,7 @@ from seaway.application.ports.store import Store
 from seaway.application.ports.templates import PlainTemplates, Templates
 from seaway.application.whatif import WhatIf
 from seaway.application.writer import Writer
+from seaway.bootstrap.network import Network, make_network
 from seaway.bootstrap.settings import IdentitySettings, Settings
 from seaway.bootstrap.warming import POLICIES, warm
 from seaway.domain.job import Job
@@ -48,14 +49,17 @@ class Plane:
     forgetting: Forgetting
     access: Access
     whatif: WhatIf
+    network: Network
 
     def start(self) -> None:
         """Start the threads that store, decide, and talk to clusters."""
         self.writer.start()
         self.controller.start()
+        self.network.agents.start()
 
     def stop(self) -> None:
         """Finish what is under way, store it, and end all threads; nothing is lost by it, nor without it."""
+        self.network.agents.stop()
         self.controller.stop()
         self.dispatcher.stop()
         self.writer.stop()
@@ -114,6 +118,7 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
         forgetting=Forgetting(store, writer, controller, clock),
         access=Access(store, writer, clock, everybody=settings.server.no_auth, bearer=bearer),
         whatif=WhatIf(controller, door),
+        network=make_network(store, writer, clock, controller.live.book),
     )
 
 

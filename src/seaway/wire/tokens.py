@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from seaway.application.records import AuditEntry, Token
-from seaway.wire.fields import Limit, Name, NameOrNone, ReferenceOrNone
+from seaway.wire.fields import LabelValue, Limit, Name, NameOrNone
 from seaway.wire.message import Incoming, Shown
 from seaway.wire.times import moment, moment_or_none
 
@@ -20,7 +20,7 @@ class TokenIn(Incoming):
     role: RoleName = "user"
     tenant: NameOrNone = ""
     """Whose jobs; needed for viewers and users, empty for others."""
-    gateway: ReferenceOrNone = ""
+    gateway: LabelValue = ""
     """For which gateway an agent speaks; empty for others."""
     expires_in: Limit | None = None
     """For how long it lasts; for ever when left out."""

@@ -1,0 +1,152 @@
+"""Which path traffic from one gateway to another takes: as it was chosen, and as gateways confirmed it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from seaway.application.changes import Change
+from seaway.application.network.targets import require_gateway
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.store import Store
+from seaway.application.records import Event, PathRecord
+from seaway.application.writer import Writer
+from seaway.domain.errors import RejectedError
+from seaway.domain.gateways import NetworkConfig, Pair
+
+Ends = tuple[str, str]
+
+Follower = Callable[[Mapping[Ends, str]], None]
+"""Hears which paths were chosen, by the names of their ends."""
+
+MOST_ERRORS = 50
+
+
+class ActivePaths:
+    """Keeps which paths are taken. Every method may be called from any thread."""
+
+    def __init__(self, store: Store, writer: Writer, clock: Clock) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._changing = threading.Lock()
+        self._config: NetworkConfig | None = None
+        self._followers: list[Follower] = []
+        self._rows = {(row.source, row.target): row for row in store.paths()}
+
+    def use(self, config: NetworkConfig | None) -> None:
+        """Know the network from now on: a path that was chosen and is there no more is not taken."""
+        with self._lock:
+            self._config = config
+        self._tell()
+
+    def follow(self, follower: Follower) -> None:
+        """Have somebody told which paths were chosen, now and after each change."""
+        self._followers.append(follower)
+        follower(self.chosen())
+
+    def chosen(self) -> dict[Ends, str]:
+        """Return which path was chosen where one was and is there."""
+        with self._lock:
+            pairs = {(pair.source, pair.target): pair for pair in self._config.pairs} if self._config else {}
+            return {
+                ends: row.active for ends, row in self._rows.items() if ends in pairs and _has(pairs[ends], row.active)
+            }
+
+    def of(self, source: str) -> dict[str, str]:
+        """Return which path a gateway has to take, by target; of pairs that share traffic nothing is said.
+
+        Raises
+        ------
+        UnknownError
+            When there is no such gateway.
+        """
+        with self._lock:
+            config = self._config
+        pairs = config.pairs_from(require_gateway(config, source)) if config else ()
+        chosen = self.chosen()
+        return {pair.target: chosen.get((source, pair.target)) or liked_best(pair) for pair in pairs if not pair.share}
+
+    def applied(self, source: str) -> dict[str, str]:
+        """Return which path a gateway said last that it has written, by target."""
+        with self._lock:
+            return {row.target: row.applied for row in self._rows.values() if row.source == source and row.applied}
+
+    def choose(self, source: str, target: str, path: str, why: str) -> None:
+        """Have traffic take a path from now on.
+
+        Raises
+        ------
+        RejectedError
+            When the pair has no such path, or shares its traffic.
+        """
+        with self._changing:
+            if path not in self._choices(source).get(target, ()):
+                raise RejectedError(f"there is no path {path!r} to choose from {source} to {target}", where="path")
+            now_ns = self._clock.now_ns()
+            row = self._row(source, target)
+            if row.active == path:
+                return
+            event = Event(now_ns, "path", f"traffic from {source} to {target} takes {path}: {why}", "seaway")
+            chosen = replace(row, active=path, active_ns=now_ns, why=why)
+            self._writer.require(Change(put=[chosen], insert=[event]))
+            self._keep(chosen)
+        self._tell()
+
+    def confirm(self, source: str, active: Mapping[str, str]) -> None:
+        """Take down what a gateway says that it has written.
+
+        Raises
+        ------
+        RejectedError
+            When it names a target or a path that is not there; nothing of it is taken down then.
+        """
+        with self._changing:
+            choices = self._choices(source)
+            wrong = [
+                RejectedError(f"no path {path[:80]!r} leads there", where=f"active.{target[:80]}")
+                for target, path in active.items()
+                if path not in choices.get(target, ())
+            ][:MOST_ERRORS]
+            if wrong:
+                raise RejectedError(wrong[0].message, where=wrong[0].where, also=tuple(wrong[1:]))
+            now_ns = self._clock.now_ns()
+            rows = [
+                replace(row, applied=path, applied_ns=now_ns)
+                for target, path in active.items()
+                if (row := self._row(source, target)).applied != path
+            ]
+            if rows:
+                self._writer.require(Change(put=[*rows]))
+                self._keep(*rows)
+
+    def _choices(self, source: str) -> dict[str, set[str]]:
+        """Return the paths that a gateway may take, by target."""
+        return {pair.target: {path.name for path in pair.paths} for pair in self._pairs(source) if not pair.share}
+
+    def _pairs(self, source: str) -> tuple[Pair, ...]:
+        with self._lock:
+            config = self._config or NetworkConfig()
+        return config.pairs_from(require_gateway(config, source))
+
+    def _row(self, source: str, target: str) -> PathRecord:
+        return self._rows.get((source, target)) or PathRecord(source, target)
+
+    def _keep(self, *rows: PathRecord) -> None:
+        with self._lock:
+            self._rows.update({(row.source, row.target): row for row in rows})
+
+    def _tell(self) -> None:
+        chosen = self.chosen()
+        for follower in self._followers:
+            follower(chosen)
+
+
+def liked_best(pair: Pair) -> str:
+    """Return the path that a pair takes where nobody chose one: the first of those with the largest weight."""
+    return max(pair.paths, key=lambda path: path.weight).name
+
+
+def _has(pair: Pair, path: str) -> bool:
+    return not pair.share and any(each.name == path for each in pair.paths)

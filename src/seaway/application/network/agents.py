@@ -1,0 +1,176 @@
+"""The agents of gateways: which report, which are silent, and events when that changes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from seaway.application.changes import Change
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.store import Store
+from seaway.application.records import AgentRecord, Event
+from seaway.application.writer import Writer
+from seaway.domain.errors import SeawayError
+from seaway.domain.gateways import NetworkConfig, ProbeConfig
+
+log = logging.getLogger(__name__)
+
+NS_PER_S = 1_000_000_000
+
+SILENT_ROUNDS = 3
+"""An agent is silent when nothing came for as long as so many rounds take."""
+
+LEAST_SILENCE_S = 5.0
+"""However short rounds are, an agent is not silent before."""
+
+LOOK_S = 1.0
+"""Pause between two looks at who is silent."""
+
+
+class AgentState(Enum):
+    """Whether an agent reports."""
+
+    REPORTING = "reporting"
+    SILENT = "silent"
+    """It reported, and does no more."""
+    NEVER = "never"
+    """It never reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentView:
+    """An agent as people look at it.
+
+    Attributes
+    ----------
+    age_s
+        Since its latest report; None without one.
+    known
+        What it reported; None for one that never did.
+    refused
+        Reports of it that were refused since the control plane started.
+    trouble
+        Why the latest of these was; empty after one was taken.
+    """
+
+    gateway: str
+    state: AgentState
+    age_s: float | None
+    known: AgentRecord | None
+    refused: int
+    trouble: str
+
+
+class Agents:
+    """Knows every agent by its gateway. Every method may be called from any thread.
+
+    After a start nobody is called silent before having had the time to report.
+    """
+
+    def __init__(self, store: Store, writer: Writer, clock: Clock) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._began_ns = clock.monotonic_ns()
+        self._known = {row.gateway: row for row in store.agents()}
+        self._heard_ns: dict[str, int] = {}
+        self._refused: Counter[str] = Counter()
+        self._troubles: dict[str, str] = {}
+        self._gateways: tuple[str, ...] = ()
+        self._probe = ProbeConfig()
+        self._told: dict[str, AgentState] = {}
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def use(self, config: NetworkConfig | None) -> None:
+        """Know the network from now on."""
+        with self._lock:
+            self._gateways = tuple(each.name for each in config.gateways) if config else ()
+            self._probe = config.probe if config else ProbeConfig()
+
+    def known(self, gateway: str) -> AgentRecord | None:
+        """Return what the agent of a gateway reported; None before it did."""
+        return self._known.get(gateway)
+
+    def heard(self, record: AgentRecord) -> None:
+        """Take down that an agent reported."""
+        with self._lock:
+            self._known[record.gateway] = record
+            self._heard_ns[record.gateway] = self._clock.monotonic_ns()
+            self._troubles.pop(record.gateway, None)
+
+    def refused(self, gateway: str, why: str) -> None:
+        """Take down that a report of an agent was refused."""
+        with self._lock:
+            self._refused[gateway] += 1
+            self._troubles[gateway] = why
+
+    def views(self) -> list[AgentView]:
+        """Return the agent of each gateway that is configured, in their order."""
+        now_ns, monotonic_ns = self._clock.now_ns(), self._clock.monotonic_ns()
+        with self._lock:
+            return [self._view(name, now_ns, monotonic_ns) for name in self._gateways]
+
+    def step(self) -> None:
+        """Tell in events whose agent went silent, and whose reports for the first time or again."""
+        now_ns, monotonic_ns = self._clock.now_ns(), self._clock.monotonic_ns()
+        with self._lock:
+            states = {name: self._state(name, monotonic_ns) for name in self._gateways}
+            events = list(self._news(states, now_ns))
+        if events:
+            self._writer.require(Change(insert=[*events]))
+        self._told = states
+
+    def start(self) -> None:
+        """Look at who is silent in a thread of its own, until `stop`."""
+        self._thread = threading.Thread(target=self._run, name="agents", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopping.set()
+        if self._thread:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(LOOK_S):
+            try:
+                self.step()
+            except SeawayError as error:
+                log.warning("what became of agents is told later: %s", error)
+
+    def _silent_ns(self) -> int:
+        rounds_s = SILENT_ROUNDS * self._probe.every_s + self._probe.timeout_s
+        return int(max(rounds_s, LEAST_SILENCE_S) * NS_PER_S)
+
+    def _state(self, gateway: str, monotonic_ns: int) -> AgentState:
+        if gateway not in self._known:
+            return AgentState.NEVER
+        heard_ns = self._heard_ns.get(gateway, self._began_ns)
+        return AgentState.SILENT if monotonic_ns - heard_ns > self._silent_ns() else AgentState.REPORTING
+
+    def _view(self, gateway: str, now_ns: int, monotonic_ns: int) -> AgentView:
+        known, state = self._known.get(gateway), self._state(gateway, monotonic_ns)
+        age_ns = None if known is None else max(0, now_ns - known.at_ns)
+        if gateway in self._heard_ns:
+            age_ns = monotonic_ns - self._heard_ns[gateway]
+        elif age_ns is not None and age_ns > self._silent_ns():
+            state = AgentState.SILENT  # not told yet: it may have reported while nobody was there to hear it
+        age_s = None if age_ns is None else age_ns / NS_PER_S
+        return AgentView(gateway, state, age_s, known, self._refused[gateway], self._troubles.get(gateway, ""))
+
+    def _news(self, states: dict[str, AgentState], now_ns: int) -> Iterator[Event]:
+        for gateway, state in states.items():
+            before = self._told.get(gateway)
+            if state is before or state is AgentState.NEVER or (before is None and state is AgentState.REPORTING):
+                continue
+            yield Event(now_ns, "agent", self._says(gateway, before, state), "seaway")
+
+    def _says(self, gateway: str, before: AgentState | None, state: AgentState) -> str:
+        if state is AgentState.SILENT:
+            return f"the agent of {gateway} is silent: nothing came from it for {self._silent_ns() / NS_PER_S:g} s"
+        return f"the agent of {gateway} reports{' again' if before is AgentState.SILENT else ' for the first time'}"

@@ -1,0 +1,228 @@
+"""How the network between gateways is meant to be: set as a whole, checked before, and told to whoever goes by it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from seaway.application.changes import Change
+from seaway.application.network.differences import differences
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.store import Store
+from seaway.application.records import Event, NetworkRecord
+from seaway.application.writer import Writer
+from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
+from seaway.domain.gateways import NetworkConfig
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.network import NO_NEED
+
+log = logging.getLogger(__name__)
+
+MOST_NAMED = 5
+"""Jobs that are named in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """The network as it is meant to be.
+
+    Attributes
+    ----------
+    version
+        Counts up with every change.
+    actor, at_ns
+        Who changed it last, and when.
+    """
+
+    config: NetworkConfig
+    version: int
+    actor: str
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a change of the network comes to.
+
+    Attributes
+    ----------
+    changes
+        What becomes different, one sentence each; none for a change that changes nothing.
+    hurts
+        What jobs that run lose by it, one sentence each.
+    version
+        Of the network after it.
+    """
+
+    changes: tuple[str, ...]
+    hurts: tuple[str, ...]
+    version: int
+
+
+Meant = Callable[[Configured | None], bool]
+"""Tells whether what there is, None for nothing, is what a change is meant for."""
+
+Follower = Callable[[NetworkConfig | None], None]
+"""Hears how the network is meant to be from now on."""
+
+
+class Documents(Protocol):
+    """Writes a network as text, and reads it."""
+
+    def read(self, text: str) -> NetworkConfig:
+        """Read what `write` wrote.
+
+        Raises
+        ------
+        RejectedError
+            When it does not make sense.
+        """
+
+    def write(self, config: NetworkConfig) -> str:
+        """Write a network."""
+
+
+class Configuration:
+    """Keeps how the network is meant to be. Every method may be called from any thread.
+
+    Parameters
+    ----------
+    documents
+        How a network is written down.
+    """
+
+    def __init__(self, store: Store, writer: Writer, clock: Clock, documents: Documents) -> None:
+        self._store = store
+        self._writer = writer
+        self._clock = clock
+        self._documents = documents
+        self._followers: list[Follower] = []
+        self._changing = threading.Lock()  # so that what there is stays so until it is changed
+        stored = store.network()
+        self._version = stored.version if stored else 0
+        self._now = self._read(stored) if stored and stored.text else None
+
+    @property
+    def now(self) -> Configured | None:
+        """How it is meant to be; None where nobody said so, or what was said cannot be read any more."""
+        return self._now
+
+    @property
+    def version(self) -> int:
+        """Counts the changes there ever were; 0 before the first."""
+        return self._version
+
+    def follow(self, follower: Follower) -> None:
+        """Have somebody told how it is, now and after each change, before whoever changed it goes on."""
+        self._followers.append(follower)
+        follower(self._now.config if self._now else None)
+
+    def plan(self, config: NetworkConfig, meant: Meant | None = None) -> Plan:
+        """Say what setting it would come to; change nothing.
+
+        Raises
+        ------
+        StaleError
+            When the change is not `meant` for what there is.
+        """
+        self._require_meant(meant)
+        changes = differences(self._now.config if self._now else NetworkConfig(), config)
+        made = tuple(changes) if changes or self._now else ("a network without gateways is made",)
+        return Plan(made, tuple(self._hurt_by(config)), self._version + bool(made))
+
+    def put(self, config: NetworkConfig, actor: str, meant: Meant | None = None, *, force: bool = False) -> Plan:
+        """Set it; where nothing becomes different, nothing is stored.
+
+        Raises
+        ------
+        StaleError
+            When the change is not `meant` for what there is.
+        ConflictError
+            When a gateway would go that jobs use which run now, and this is not to be so by `force`.
+        """
+        with self._changing:
+            plan = self.plan(config, meant)
+            _require_harmless(plan, force)
+            if plan.changes:
+                self._set(config, self._documents.write(config), actor, _summary(plan.changes))
+            return plan
+
+    def delete(self, actor: str, meant: Meant | None = None, *, force: bool = False) -> None:
+        """Remove it: from then on nothing is measured, and what clusters themselves tell of links counts.
+
+        Raises
+        ------
+        UnknownError
+            When there is none.
+        StaleError, ConflictError
+            As for `put`.
+        """
+        with self._changing:
+            stored = self._store.network()
+            if stored is None or not stored.text:
+                raise UnknownError("no network between gateways is configured")
+            _require_harmless(self.plan(NetworkConfig(), meant), force)
+            self._set(None, "", actor, "it is removed")
+
+    def _set(self, config: NetworkConfig | None, text: str, actor: str, why: str) -> None:
+        record = NetworkRecord(text, self._version + 1, actor, self._clock.now_ns())
+        event = Event(record.at_ns, "network", f"the network between gateways: {why}", actor)
+        self._writer.require(Change(put=[record], insert=[event]))
+        self._version = record.version
+        self._now = None if config is None else Configured(config, record.version, actor, record.at_ns)
+        for follower in self._followers:
+            follower(config)
+
+    def _read(self, stored: NetworkRecord) -> Configured | None:
+        try:
+            config = self._documents.read(stored.text)
+        except RejectedError as error:  # a newer Seaway may be stricter; all else has to go on
+            log.error("the network between gateways that is stored makes no sense and is not used: %s", error)
+            return None
+        return Configured(config, stored.version, stored.actor, stored.at_ns)
+
+    def _require_meant(self, meant: Meant | None) -> None:
+        if meant is not None and not meant(self._now):
+            raise StaleError("the network was changed since you looked: look again, and say what you want of that")
+
+    def _hurt_by(self, config: NetworkConfig) -> list[str]:
+        """Say of each gateway that would go which jobs use it that hold devices."""
+        kept = {each.name for each in config.gateways}
+        gone = {each.name: each.cluster for each in self._now.config.gateways} if self._now else {}
+        gone = {name: cluster for name, cluster in gone.items() if name not in kept}
+        if not gone:
+            return []
+        users: dict[str, list[str]] = {name: [] for name in gone}
+        for attempt in self._store.held_attempts():
+            for name, cluster in gone.items():
+                if _uses(attempt.spec, attempt.clusters, name, cluster):
+                    users[name].append(attempt.spec.name)
+        return [f"{name} is used by {_some(jobs)}" for name, jobs in users.items() if jobs]
+
+
+def _uses(spec: JobSpec, clusters: Sequence[str], gateway: str, cluster: str) -> bool:
+    """Tell whether a job goes by what is measured at a gateway."""
+    if spec.demand.gateway == gateway:
+        return True
+    needs = bool(spec.demand.gateway) or spec.between_replicas != NO_NEED
+    return needs and bool(cluster) and cluster in clusters
+
+
+def _require_harmless(plan: Plan, force: bool) -> None:
+    if plan.hurts and not force:
+        raise ConflictError(
+            f"jobs run by gateways that would go: {'; '.join(plan.hurts)}. Wait for them, move them, or force it"
+        )
+
+
+def _some(jobs: Sequence[str]) -> str:
+    named = ", ".join(jobs[:MOST_NAMED])
+    return named if len(jobs) <= MOST_NAMED else f"{named} and {len(jobs) - MOST_NAMED} more"
+
+
+def _summary(changes: Sequence[str]) -> str:
+    more = len(changes) - MOST_NAMED
+    return "; ".join([*changes[:MOST_NAMED], *([f"and {more} more changes"] if more > 0 else [])])

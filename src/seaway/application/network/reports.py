@@ -1,0 +1,201 @@
+"""Reports of agents: who may bring them, what has to be right in them, and that none counts twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Protocol
+
+from seaway.application.changes import Change
+from seaway.application.network.agents import Agents
+from seaway.application.network.rounds import Reported
+from seaway.application.network.targets import assignment, require_network
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.reporting import Report
+from seaway.application.records import AgentRecord
+from seaway.application.writer import Writer
+from seaway.domain.errors import ConflictError, RejectedError, UnavailableError
+from seaway.domain.gateways import NetworkConfig
+
+NS_PER_S = 1_000_000_000
+
+MOST_AHEAD_S = 60
+"""By how much an agent's clock may be ahead of ours."""
+
+MOST_AT_ONCE = 10
+PER_S = 2.0
+"""Reports that an agent may bring in one go, as after the control plane was away, and how many a second after that."""
+
+MOST_ERRORS = 50
+"""Wrong things that are told of one report."""
+
+
+class TooManyReportsError(UnavailableError):
+    """An agent brings more reports than it can need to."""
+
+
+class Book(Protocol):
+    """Whoever keeps what is known of links."""
+
+    def take(self, gateway: str, rounds: Sequence[Reported], now_ns: int) -> None:
+        """Take in what the agent of a gateway reports."""
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """How many reports an agent may still bring, and when that was so, by the monotonic clock."""
+
+    left: float
+    at_ns: int
+
+
+class Reports:
+    """Takes reports, each wholly or not at all.
+
+    What identifies the latest report of a gateway is stored before it counts, so that it is known as a repetition
+    also after a restart.
+
+    Parameters
+    ----------
+    agents
+        Knows what came last.
+    book
+        Is given what was measured.
+    """
+
+    def __init__(self, writer: Writer, clock: Clock, agents: Agents, book: Book) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._agents = agents
+        self._book = book
+        self._config: NetworkConfig | None = None
+        self._targets: dict[str, frozenset[tuple[str, str]]] = {}
+        self._buckets: dict[str, _Bucket] = {}
+        self._turns: dict[str, asyncio.Lock] = {}
+
+    def use(self, config: NetworkConfig | None) -> None:
+        """Know the network from now on."""
+        self._config, self._targets = config, {}
+
+    def admit(self, gateway: str) -> None:
+        """Count a report that comes, before anything is done about it.
+
+        Raises
+        ------
+        TooManyReportsError
+            When too many came from there.
+        """
+        now_ns = self._clock.monotonic_ns()
+        bucket = self._buckets.setdefault(gateway, _Bucket(MOST_AT_ONCE, now_ns))
+        bucket.left = min(MOST_AT_ONCE, bucket.left + (now_ns - bucket.at_ns) / NS_PER_S * PER_S)
+        bucket.at_ns = now_ns
+        if bucket.left < 1:
+            raise TooManyReportsError(
+                f"the agent of {gateway} may bring {PER_S:g} reports a second and no more", retry_after_s=1
+            )
+        bucket.left -= 1
+
+    async def take(self, report: Report, address: str) -> None:
+        """Take a report in. Whoever calls has seen to it that it is the gateway's agent who brings it.
+
+        Parameters
+        ----------
+        address
+            Where it comes from.
+
+        Raises
+        ------
+        UnknownError
+            When there is no such gateway.
+        RejectedError
+            When something in it is wrong; each such thing is told.
+        ConflictError
+            When it, or a later one, was taken before.
+        UnavailableError
+            When it cannot be stored; it may be brought again.
+        """
+        targets = self._to_measure(report.gateway)
+        try:
+            _require_right(report, targets, self._clock.now_ns())
+            async with self._turns.setdefault(report.gateway, asyncio.Lock()):
+                await self._take(report, address)
+        except (ConflictError, RejectedError) as error:
+            self._agents.refused(report.gateway, str(error))
+            raise
+
+    async def _take(self, report: Report, address: str) -> None:
+        before = self._agents.known(report.gateway)
+        if before is not None and (report.started_ns, report.number) <= (before.started_ns, before.number):
+            raise ConflictError(
+                f"report {report.number} of this start was taken before, or a later one was"
+                if report.started_ns == before.started_ns
+                else "an agent of this gateway that was started later has reported"
+            )
+        now_ns = self._clock.now_ns()
+        record = replace(
+            _added(before or AgentRecord(report.gateway, 0, 0, 0, ""), report), at_ns=now_ns, address=address
+        )
+        await self._writer.stored_soon(Change(put=[record]))
+        self._agents.heard(record)
+        self._book.take(report.gateway, report.rounds, now_ns)
+
+    def _to_measure(self, gateway: str) -> frozenset[tuple[str, str]]:
+        """Return the targets and paths that an agent has to measure."""
+        found = self._targets.get(gateway)
+        if found is None:
+            config = require_network(self._config, gateway)
+            targets = assignment(config, 0, gateway).targets
+            found = self._targets[gateway] = frozenset((each.gateway, each.path) for each in targets)
+        return found
+
+
+def _require_right(report: Report, targets: frozenset[tuple[str, str]], now_ns: int) -> None:
+    wrong = list(islice(_wrong(report, targets, now_ns), MOST_ERRORS))
+    if wrong:
+        raise RejectedError(wrong[0].message, where=wrong[0].where, also=tuple(wrong[1:]))
+
+
+def _added(before: AgentRecord, report: Report) -> AgentRecord:
+    return replace(
+        before,
+        started_ns=report.started_ns,
+        number=report.number,
+        reports=before.reports + 1,
+        rounds=before.rounds + len(report.rounds),
+        dropped=before.dropped + report.dropped,
+        discarded=before.discarded + sum(each.discarded for each in report.rounds),
+    )
+
+
+def _wrong(report: Report, targets: frozenset[tuple[str, str]], now_ns: int) -> Iterator[RejectedError]:
+    """Find what cannot be right in a report, field by field."""
+    latest_ns = now_ns + MOST_AHEAD_S * NS_PER_S
+    if report.started_ns > latest_ns:
+        yield RejectedError(f"the agent's clock is more than {MOST_AHEAD_S} s ahead: set it", where="started_ns")
+    seen: set[tuple[str, str, int]] = set()
+    for at, each in enumerate(report.rounds):
+        if (each.target, each.path) not in targets:
+            yield _unknown(report, each, targets, f"rounds[{at}]")
+        if each.at_ns > latest_ns:
+            yield RejectedError(f"is more than {MOST_AHEAD_S} s from now", where=f"rounds[{at}].at_ns")
+        if each.received > each.sent:
+            yield RejectedError(f"is more than the {each.sent} that were sent", where=f"rounds[{at}].received")
+        if (each.latency_ns is None) is not (each.received == 0):
+            says = "is missing, though something was received" if each.received else "has to be null: nothing came"
+            yield RejectedError(says, where=f"rounds[{at}].latency_ns")
+        if not each.received and each.jitter_ns:
+            yield RejectedError("has to be 0: nothing came", where=f"rounds[{at}].jitter_ns")
+        key = (each.target, each.path, each.at_ns)
+        if key in seen:
+            yield RejectedError("stands there twice", where=f"rounds[{at}]")
+        seen.add(key)
+
+
+def _unknown(report: Report, each: Reported, targets: frozenset[tuple[str, str]], where: str) -> RejectedError:
+    if each.target == report.gateway:
+        return RejectedError("is the gateway itself", where=f"{where}.target")
+    if (each.target, "") in targets:
+        return RejectedError(f"no path {each.path[:80]!r} to {each.target} is measured", where=f"{where}.path")
+    return RejectedError(f"{each.target[:80]!r} is not to be measured from here", where=f"{where}.target")

@@ -1,0 +1,65 @@
+"""What a gateway's agent has to measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv6Address
+
+from seaway.application.ports.probing import Target
+from seaway.application.ports.reporting import Assignment
+from seaway.domain.errors import UnknownError
+from seaway.domain.gateways import GatewayConfig, Method, NetworkConfig, Pair
+
+
+def assignment(config: NetworkConfig, version: int, gateway: str) -> Assignment:
+    """Return what a gateway's agent has to do.
+
+    Every other gateway is probed the way that routes lead, and where a pair has several paths of which one is taken,
+    each of them as well.
+
+    Raises
+    ------
+    UnknownError
+        When there is no such gateway.
+    """
+    own = require_gateway(config, gateway)
+    targets = [each for other in config.gateways if other is not own for each in _targets(config, own, other)]
+    return Assignment(str(version), config.probe, tuple(targets), own.port if own.method is Method.UDP else 0)
+
+
+def require_network(config: NetworkConfig | None, gateway: str) -> NetworkConfig:
+    """Return a network that has a gateway; raises as `require_gateway`."""
+    config = config or NetworkConfig()
+    require_gateway(config, gateway)
+    return config
+
+
+def require_gateway(config: NetworkConfig, name: str) -> GatewayConfig:
+    """Return a gateway.
+
+    Raises
+    ------
+    UnknownError
+        When there is none of this name.
+    """
+    found = config.gateway(name)
+    if found is None:
+        raise UnknownError(f"no gateway {name[:80]!r} is configured", where="gateway")
+    return found
+
+
+def choices(config: NetworkConfig) -> Iterator[Pair]:
+    """Return the pairs with several paths of which one is taken."""
+    return (pair for pair in config.pairs if len(pair.paths) > 1 and not pair.share)
+
+
+def _targets(config: NetworkConfig, own: GatewayConfig, other: GatewayConfig) -> Iterator[Target]:
+    if isinstance(own.address, IPv6Address) is not isinstance(other.address, IPv6Address):
+        return  # nothing gets from the one to the other
+    yield Target(other.name, other.address, other.method, other.port)
+    if other.method is not Method.ICMP or not isinstance(other.address, IPv6Address):
+        return  # nothing else can be sent along a segment list
+    for pair in choices(config):
+        if (pair.source, pair.target) == (own.name, other.name):
+            for path in pair.paths:
+                yield Target(other.name, other.address, path=path.name, segments=path.segments[:-1])

@@ -1,0 +1,177 @@
+"""The network between gateways, and its agents, as they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from seaway.application.network.agents import AgentView
+from seaway.application.network.configuration import Plan
+from seaway.application.ports.probing import Target
+from seaway.application.ports.reporting import Assignment
+from seaway.domain.gateways import NetworkConfig
+from seaway.wire.message import Shown
+from seaway.wire.network_out import network_text
+from seaway.wire.times import moment
+
+
+class NetworkOut(Shown):
+    """The network between gateways, as it is given."""
+
+    probe: dict[str, Any]
+    mesh: bool
+    gateways: list[dict[str, Any]]
+    paths: list[dict[str, Any]]
+
+
+class NetworkPlan(Shown):
+    """What a change of the network comes to."""
+
+    version: str
+    """Of the network after it; give it in `If-Match` to change just this one."""
+    changes: list[str]
+    """What becomes different; empty when nothing does."""
+    hurts: list[str]
+    """What running jobs lose by it, when it is forced."""
+
+
+class ProbeOut(Shown):
+    """How links are measured."""
+
+    every_s: float
+    """From the start of one round to the start of the next."""
+    count: int
+    """Probes to each target in a round."""
+    timeout_s: float
+    """How long an answer is waited for."""
+
+
+class TargetOut(Shown):
+    """Somebody who is to be probed."""
+
+    gateway: str
+    address: str
+    method: Literal["icmp", "udp", "tcp"]
+    port: int
+    """0 for icmp."""
+    path: str
+    """Name of the path that is measured; empty for the way that routes lead."""
+    segments: list[str]
+    """SIDs on the way there, before the address itself."""
+
+
+class TargetList(Shown):
+    """What the agent of a gateway has to measure."""
+
+    gateway: str
+    version: str
+    """Of the network that it comes from."""
+    probe: ProbeOut
+    reflect: int
+    """The port on which it sends back others' datagrams; 0 for none."""
+    targets: list[TargetOut]
+
+
+class AgentOut(Shown):
+    """The agent of a gateway."""
+
+    gateway: str
+    state: Literal["reporting", "silent", "never"]
+    last_report_at: str | None
+    age_s: float | None
+    """Since its latest report."""
+    started_at: str | None
+    """When it started, by its own clock."""
+    address: str
+    """Where its latest report came from."""
+    reports: int
+    rounds: int
+    dropped: int
+    """Rounds that it gave up because too many waited."""
+    discarded: int
+    """Impossible answers that it passed over."""
+    refused: int
+    """Reports of it that were refused since the control plane started."""
+    trouble: str
+    """Why the latest of these was; empty after one was taken."""
+
+
+class AgentList(Shown):
+    """The agents of all gateways."""
+
+    version: str
+    """Of the network."""
+    agents: list[AgentOut]
+
+
+class GatewayWanted(Shown):
+    """What a gateway has to have."""
+
+    gateway: str
+    version: str
+    """Of the network; give it back when it is applied."""
+    network: NetworkOut
+    active: dict[str, str]
+    """The path that traffic has to take, by target; pairs that share traffic over all paths are not among them."""
+    applied: dict[str, str]
+    """The path that the gateway said last that it has written, by target."""
+
+
+def plan_fields(plan: Plan) -> dict[str, Any]:
+    """Show what a change comes to as the fields of `NetworkPlan`."""
+    return {"version": str(plan.version), "changes": plan.changes, "hurts": plan.hurts}
+
+
+def target_list_fields(gateway: str, todo: Assignment) -> dict[str, Any]:
+    """Show what an agent has to do as the fields of `TargetList`."""
+    how = todo.how
+    return {
+        "gateway": gateway,
+        "version": todo.version,
+        "probe": {"every_s": how.every_s, "count": how.count, "timeout_s": how.timeout_s},
+        "reflect": todo.reflect,
+        "targets": [_target_fields(each) for each in todo.targets],
+    }
+
+
+def agent_fields(view: AgentView) -> dict[str, Any]:
+    """Show an agent as the fields of `AgentOut`."""
+    known = view.known
+    return {
+        "gateway": view.gateway,
+        "state": view.state.value,
+        "last_report_at": moment(known.at_ns) if known else None,
+        "age_s": None if view.age_s is None else round(view.age_s, 3),
+        "started_at": moment(known.started_ns) if known else None,
+        "address": known.address if known else "",
+        "reports": known.reports if known else 0,
+        "rounds": known.rounds if known else 0,
+        "dropped": known.dropped if known else 0,
+        "discarded": known.discarded if known else 0,
+        "refused": view.refused,
+        "trouble": view.trouble,
+    }
+
+
+def wanted_fields(
+    gateway: str, config: NetworkConfig, version: int, active: Mapping[str, str], applied: Mapping[str, str]
+) -> dict[str, Any]:
+    """Show what a gateway has to have as the fields of `GatewayWanted`."""
+    return {
+        "gateway": gateway,
+        "version": str(version),
+        "network": network_text(config),
+        "active": active,
+        "applied": applied,
+    }
+
+
+def _target_fields(target: Target) -> dict[str, Any]:
+    return {
+        "gateway": target.gateway,
+        "address": str(target.address),
+        "method": target.method.value,
+        "port": target.port,
+        "path": target.path,
+        "segments": [str(each) for each in target.segments],
+    }
