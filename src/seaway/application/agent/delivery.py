@@ -34,8 +34,10 @@ SET_NS = NS_PER_S
 
 FETCH, BRING = "asking what to probe", "bringing results, which are kept"
 
-BATCH, BATCH_BYTES = 500, 131_072
+BATCH, BATCH_BYTES = 1000, 262_144
 """What is in a report at most."""
+GAP_S = 0.6
+"""From one report to the next while many wait: controllers take two a second."""
 
 NAMED = re.compile(r"rounds[.\[]+(\d+)")
 """A round of a report, as the controller names what is wrong with it."""
@@ -135,7 +137,7 @@ class Delivery:
         if now_ns >= self._due_ns[BRING] and self._next() is not None:
             self._try(BRING, self._bring)
             return 0.0
-        return LOOK_S
+        return GAP_S if self.waiting else LOOK_S
 
     def finish(self, within_s: float) -> None:
         """Bring what waits, at once, until all is brought, something fails, or the time is over."""
@@ -183,6 +185,7 @@ class Delivery:
             self.delivered.reports += 1
             self.delivered.rounds += len(report.rounds)
             self._report, self._overtaken = None, False
+            self._due_ns[BRING] = self._after_ns(GAP_S)
 
     def _replayed(self, report: Report, before: bool, error: ConflictError) -> None:
         """Drop a report that the controller has, or does not want any more."""

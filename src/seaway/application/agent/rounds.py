@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from random import Random
 
 from seaway.application.agent.duty import Duty
@@ -15,6 +16,9 @@ from seaway.probing.figures import Round, figures
 NS_PER_S = 1_000_000_000
 LOOK_S = 1.0
 """How often an agent looks at least whether what it is to do has changed."""
+
+MOST_DISCARDED = 1000
+"""What a controller takes as one round's."""
 
 SPREAD, AGAIN = 0.7, 0.2
 """Over how much of the time that a round does not wait for answers its probes are spread, and those repeated."""
@@ -58,6 +62,25 @@ def _reported(target: Target, found: Round, at_ns: int) -> Reported:
         jitter_ns=said.jitter_ns if said else 0,
         discarded=found.discarded,
     )
+
+
+class Leftovers:
+    """Keeps what was discarded in rounds of which nothing else is left, to be told with the next that says more."""
+
+    def __init__(self) -> None:
+        self._discarded: dict[tuple[str, str], int] = {}
+
+    def settle(self, results: Iterable[Reported]) -> list[Reported]:
+        """Return what there is to report: results of rounds in which something counts."""
+        reported = []
+        for each in results:
+            way = (each.target, each.path)
+            discarded = min(each.discarded + self._discarded.pop(way, 0), MOST_DISCARDED)
+            if each.sent:
+                reported.append(replace(each, discarded=discarded) if discarded else each)
+            else:
+                self._discarded[way] = discarded
+        return reported
 
 
 class Rounds:

@@ -17,10 +17,10 @@ class AgentSettings:
         URL of the control plane; empty for none.
     token_file
         Where the agent's token is; empty for the variable ``SEAWAY_TOKEN``.
-    ca_file
-        Certificates to trust instead of the system's, PEM; empty for those.
     network
         A network file: what is probed without a server, and until it answers for the first time.
+    address
+        Its own, which probes are sent from; ``any`` leaves that to the routes, empty asks network file or server.
     netns
         The network namespace that is probed from; empty for the agent's own.
     user
@@ -36,8 +36,8 @@ class AgentSettings:
     gateway: str = ""
     server: str = ""
     token_file: str = ""
-    ca_file: str = ""
     network: str = ""
+    address: str = ""
     netns: str = ""
     user: str = "nobody"
     refresh_s: float = 30

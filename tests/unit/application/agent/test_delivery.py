@@ -51,7 +51,7 @@ def test_an_hour_without_controller() -> None:
     scene.run(90)
     assert scene.controller.rounds() == scene.measured
     assert scene.delivery.waiting == 0
-    assert len(scene.controller.taken) - before <= 20 * 370 / BATCH + 10
+    assert len(scene.controller.taken) - before <= 20 * 370 / BATCH + 12
     assert all(len(report.rounds) <= BATCH for report in scene.controller.taken)
 
 

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from seaway.application.agent.duty import Duty
-from seaway.application.agent.rounds import Rounds, measure
+from seaway.application.agent.rounds import Leftovers, Rounds, measure
 from seaway.application.network.rounds import Reported
 from seaway.probing.figures import Round
 from seaway.testing.clocks import START_NS, VirtualClock
@@ -121,3 +121,15 @@ def test_nothing_to_do() -> None:
     for duty in (Duty(), Duty(assignment())):
         assert Rounds(prober, duty, clock, Random(1), lambda _: None).step() == 1
     assert prober.asked == []
+
+
+def test_what_was_discarded_is_told_with_the_next_round_that_counts() -> None:
+    """A round of impossible figures alone is not reported, but their number is, with the next one of the same way."""
+    leftovers = Leftovers()
+    empty = Reported("gw-2", "", 0, 0, 0, None, 0, 10)
+    other = Reported("gw-2", "via-3", 0, 5, 5, MS, 0, 1)
+    counts = Reported("gw-2", "", 1, 5, 5, MS, 0, 2)
+    assert leftovers.settle([empty, other]) == [other]
+    assert leftovers.settle([empty]) == []
+    assert [each.discarded for each in leftovers.settle([counts])] == [22]
+    assert leftovers.settle([counts]) == [counts]

@@ -1,0 +1,57 @@
+"""What the log says of those that are probed."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import pytest
+
+from seaway.application.agent.watch import SUM_S, Watch
+from seaway.testing.clocks import VirtualClock
+from tests.unit.application.agent.scene import result
+
+ANSWERED = result(0)
+SILENT = replace(ANSWERED, received=0, latency_ns=None)
+
+
+def test_silence_is_told_once_and_its_end_too(caplog: pytest.LogCaptureFixture) -> None:
+    """Who stops to answer is named when it does, not again while it lasts, and when it answers again."""
+    watch = Watch(VirtualClock())
+    for each in (ANSWERED, SILENT, SILENT, ANSWERED, ANSWERED):
+        watch.see([each], 0)
+    assert [each.getMessage() for each in caplog.records] == ["no answer from gw-2", "answers again: gw-2"]
+
+
+def test_target_that_is_gone_does_not_answer_again(caplog: pytest.LogCaptureFixture) -> None:
+    """Of a silent target that is not probed any more nothing is said."""
+    watch = Watch(VirtualClock())
+    watch.see([SILENT], 0)
+    caplog.clear()
+    watch.see([replace(ANSWERED, target="gw-3")], 0)
+    assert caplog.records == []
+
+
+def test_paths_are_told_apart(caplog: pytest.LogCaptureFixture) -> None:
+    """A path that does not answer is named with its target, and many are not all named."""
+    Watch(VirtualClock()).see([replace(SILENT, path=f"via-{number:02}") for number in range(12)], 0)
+    assert "gw-2 by via-00, " in caplog.text
+    assert caplog.text.strip().endswith("gw-2 by via-09 and 2 more")
+
+
+def test_impossible_times_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Answers that were left out are told with their number."""
+    Watch(VirtualClock()).see([replace(ANSWERED, discarded=2), replace(ANSWERED, discarded=1)], 0)
+    assert "3 answers had impossible times" in caplog.text
+
+
+def test_sum_is_told_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
+    """The sum is told once in a while, and not with every round."""
+    caplog.set_level(logging.INFO)
+    clock = VirtualClock()
+    watch = Watch(clock)
+    for _ in range(3 * SUM_S // 10):
+        clock.advance_s(10)
+        watch.see([ANSWERED, replace(ANSWERED, target="gw-3")], 7)
+    told = [each.getMessage() for each in caplog.records]
+    assert told == ["2 of 2 ways to probe answer; 7 results wait for the controller"] * 3
