@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from seaway.application.access import is_loopback
 from seaway.application.network.bandwidth import Bandwidths
+from seaway.application.network.settings import LinkSettings, wrong_links
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.traffic import TrafficMeter
 from seaway.domain.errors import RejectedError
@@ -70,10 +71,13 @@ class NetworkSettings:
         What gateways' interfaces carry.
     prometheus
         Who is asked for that, instead of the gateways themselves.
+    links
+        From what agents measure to what decisions go by.
     """
 
     bandwidth: BandwidthSettings = field(default_factory=BandwidthSettings)
     prometheus: PrometheusSettings = field(default_factory=PrometheusSettings)
+    links: LinkSettings = field(default_factory=LinkSettings)
 
 
 def make_bandwidths(settings: NetworkSettings, clock: Clock) -> Bandwidths:
@@ -108,9 +112,9 @@ def _meter(settings: NetworkSettings) -> TrafficMeter:
 def wrong_network(settings: NetworkSettings) -> list[RejectedError]:
     """Find settings that make no sense."""
     prometheus = settings.prometheus
+    problems = wrong_links(settings.links, "[network] links.")
     if not prometheus.url:
-        return []
-    problems = []
+        return problems
     try:
         parts = urlsplit(prometheus.url)
     except ValueError:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from seaway.domain.errors import RejectedError
+
 BY_EWMA, BY_QUANTILE = "ewma", "quantile"
 WAYS = (BY_EWMA, BY_QUANTILE)
 """What latency and jitter are judged by: their moving average, or a quantile of the latest rounds."""
@@ -44,3 +46,22 @@ class LinkSettings:
     dead_rounds: int = 2
     stale_rounds: int = 3
     unknown_rounds: int = 9
+
+
+def wrong_links(settings: LinkSettings, where: str) -> list[RejectedError]:
+    """Find settings that make no sense; `where` is written before their names."""
+    problems = [
+        RejectedError("has to be more than 0", where=f"{where}{name}")
+        for name in ("window", "dead_rounds", "stale_rounds", "unknown_rounds")
+        if not getattr(settings, name)
+    ]
+    problems += [
+        RejectedError("has to be at most 1", where=f"{where}{name}")
+        for name in ("quantile", "band")
+        if getattr(settings, name) > 1
+    ]
+    if settings.smoothing not in WAYS:
+        problems.append(RejectedError(f"has to be one of {', '.join(WAYS)}", where=f"{where}smoothing"))
+    if settings.unknown_rounds < settings.stale_rounds:
+        problems.append(RejectedError("has to be at least stale_rounds", where=f"{where}unknown_rounds"))
+    return problems
