@@ -1,0 +1,197 @@
+"""A Linux machine, or one network namespace of it: what it has as a gateway, and changes of that."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import IPv6Address
+from pathlib import Path
+from socket import AF_INET6
+from typing import TYPE_CHECKING, Any
+
+from seaway.adapters.srv6.memory import FOLDER, Memory
+from seaway.adapters.srv6.namespace import identity, inside
+from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, UnavailableError
+from seaway.domain.gateways import MAIN_TABLE
+from seaway.steering.commands import commands
+from seaway.steering.difference import Add, Change, Difference, Remove, Replace, Set, difference
+from seaway.steering.state import NOTHING, PROTOCOL, TUNNEL_SOURCE, GatewayState, Kind, Knob, Present, mtu, sysctl
+
+if TYPE_CHECKING:
+    from pyroute2 import IPRoute
+
+SYSCTLS = Path("/proc/sys")
+READ = ("forwarding", "seg6_enabled", "accept_ra")
+"""IPv6 settings that are read of every interface."""
+
+
+class Machine:
+    """A machine as a gateway. Its calls block; call it outside of event loops.
+
+    Parameters
+    ----------
+    netns
+        A network namespace, by name; empty for the one that this process is in.
+    state
+        Folder that remembers what settings were before.
+
+    Raises
+    ------
+    RejectedError
+        When this is no Linux, or pyroute2 is missing.
+    """
+
+    def __init__(self, netns: str = "", state: Path = FOLDER) -> None:
+        if not sys.platform.startswith("linux"):
+            raise RejectedError("gateways are Linux machines, and this is none")
+        try:
+            import pyroute2  # noqa: F401
+        except ImportError:
+            raise RejectedError("this needs pyroute2: pip install 'seaway[gateway]'") from None
+        self._netns = netns
+        self._memory = Memory(state, netns)
+
+    def read(self) -> Present:
+        """Read what there is.
+
+        Raises
+        ------
+        RejectedError, ForbiddenError
+            When the namespace is not there, or this process may not look.
+        """
+        with self._netlink() as netlink:
+            return self._read(netlink)
+
+    def reach(self, wanted: GatewayState) -> Difference:
+        """Give the machine what it has to have, and return what was done for that.
+
+        Raises
+        ------
+        RejectedError
+            When something is in the way; nothing was done then.
+        ForbiddenError
+            When this process may not do so.
+        ConflictError
+            When the kernel refuses a change. What was done until then stays, and another try goes on from there.
+        """
+        with self._memory.locked(), self._netlink() as netlink:
+            found = difference(wanted, self._read(netlink))
+            self._apply(found, netlink)
+            return found
+
+    def apply(self, found: Difference) -> None:
+        """Do what was found to be missing; raises as `reach`."""
+        with self._memory.locked(), self._netlink() as netlink:
+            self._apply(found, netlink)
+
+    def remove(self) -> Difference:
+        """Take away all that Seaway wrote, and set settings back to what they were; raises as `reach`."""
+        return self.reach(NOTHING)
+
+    @contextmanager
+    def _netlink(self) -> Iterator[IPRoute]:
+        from pyroute2 import IPRoute
+        from pyroute2.netlink.exceptions import NetlinkError
+
+        with inside(self._netns):
+            try:
+                with IPRoute(strict_check=True) as netlink:
+                    yield netlink
+            except NetlinkError as error:
+                if error.code in {errno.EPERM, errno.EACCES}:
+                    raise ForbiddenError("the kernel lets only root look at gateways or change them") from None
+                raise UnavailableError(f"the kernel refuses to tell what there is: {error}") from None
+
+    def _read(self, netlink: IPRoute) -> Present:
+        from seaway.adapters.srv6.routes import read_foreign, read_own
+
+        links = [
+            (link["index"], link.get_attr("IFLA_IFNAME"), link.get_attr("IFLA_MTU")) for link in netlink.get_links()
+        ]
+        names = {index: name for index, name, _ in links}
+        routes = [
+            each
+            for each in netlink.get_routes(family=AF_INET6, table=MAIN_TABLE)
+            if (each.get_attr("RTA_TABLE") or each["table"]) == MAIN_TABLE
+        ]
+        addresses = (each.get_attr("IFA_ADDRESS") for each in netlink.get_addr(family=AF_INET6))
+        return Present(
+            routes=tuple(read_own(each, names) for each in routes if each["proto"] == PROTOCOL),
+            foreign=tuple(read_foreign(each, names) for each in routes if each["proto"] != PROTOCOL),
+            settings=dict(_settings()) | {mtu(name): str(size) for _, name, size in links},
+            addresses=frozenset(map(IPv6Address, addresses)),
+            interfaces=frozenset(names.values()),
+            remembered=self._memory.read(identity()),
+        )
+
+    def _apply(self, found: Difference, netlink: IPRoute) -> None:
+        remembered = self._memory.read(identity())
+        if found.changes:
+            self._memory.write(identity(), remembered | dict(found.remembered))
+        indices = {link.get_attr("IFLA_IFNAME"): link["index"] for link in netlink.get_links()} if found.changes else {}
+        for done, change in enumerate(found.changes):
+            try:
+                _do(change, netlink, indices)
+            except OSError as error:
+                raise self._refused(change, error, done) from None
+        if found.changes or remembered != found.remembered:
+            self._memory.write(identity(), found.remembered)
+
+    def _refused(self, change: Change, error: OSError, done: int) -> Exception:
+        """Say which change did not go, and what came of those before."""
+        (command,) = commands([change], self._netns)
+        if error.errno in {errno.EPERM, errno.EACCES}:
+            return ForbiddenError(f"this takes root: {command}")
+        why = error.strerror or str(error)
+        return ConflictError(f"the kernel refuses `{command}`: {why}; changes made before it: {done}")
+
+
+def _settings() -> Iterator[tuple[Knob, str]]:
+    """Yield what settings there are, of every interface and of all."""
+    from seaway.adapters.srv6 import tunnel_source
+
+    for folder in (SYSCTLS / "net/ipv6/conf").iterdir():
+        for name in READ:
+            try:
+                yield sysctl(folder.name, name), (folder / name).read_text().strip()
+            except FileNotFoundError:  # not in this kernel, or gone in the meantime
+                continue
+    source = tunnel_source.read()
+    if source is not None:
+        yield TUNNEL_SOURCE, source
+
+
+def _do(change: Change, netlink: IPRoute, indices: dict[str, int]) -> None:
+    from pyroute2.netlink.exceptions import NetlinkError
+
+    from seaway.adapters.srv6.routes import key, written
+
+    try:
+        match change:
+            case Set(knob, _, value):
+                _set(knob, value, netlink, indices)
+            case Add(route):
+                _route(netlink, "add", written(route, indices))
+            case Replace(_, route):
+                _route(netlink, "replace", written(route, indices))
+            case Remove(route):
+                _route(netlink, "del", key(route))
+    except NetlinkError as error:
+        raise OSError(error.code, error.args[-1]) from None
+
+
+def _route(netlink: IPRoute, what: str, route: dict[str, Any]) -> None:
+    netlink.route(what, **route)
+
+
+def _set(knob: Knob, value: str, netlink: IPRoute, indices: dict[str, int]) -> None:
+    from seaway.adapters.srv6 import tunnel_source
+
+    if knob.kind is Kind.SYSCTL:
+        (SYSCTLS / knob.name).write_text(f"{value}\n")
+    elif knob.kind is Kind.MTU:
+        netlink.link("set", index=indices[knob.name], mtu=int(value))
+    else:
+        tunnel_source.write(value)

@@ -1,0 +1,128 @@
+"""Routes between values and what pyroute2 makes of netlink's messages.
+
+The segments of a routing header stand there last hop first (RFC 8754, section 2), and so pyroute2 has them, the
+reverse of `ip`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import IPv6Address, IPv6Network
+from socket import AF_INET6
+from typing import Any
+
+from seaway.domain.gateways import Behaviour
+from seaway.steering.state import METRIC, PROTOCOL, ForeignRoute, Hop, OddRoute, PathRoute, Route, SidRoute
+
+SEG6, SEG6_LOCAL = 5, 7
+"""Kinds of encapsulation (linux/lwtunnel.h)."""
+
+ENCAP_MODE = 1
+"""The packet is wrapped whole (linux/seg6_iptunnel.h)."""
+
+ACTIONS = {1: Behaviour.END, 2: Behaviour.END_X, 5: Behaviour.END_DX6, 7: Behaviour.END_DT6}
+"""Numbers of what SIDs do (linux/seg6_local.h)."""
+
+Message = Any
+"""A netlink message, or a part of one, as pyroute2 has it."""
+
+
+def written(route: SidRoute | PathRoute, indices: Mapping[str, int]) -> dict[str, Any]:
+    """Return a route as pyroute2 takes it; `indices` has the numbers of interfaces."""
+    oif = indices[route.interface]
+    if isinstance(route, SidRoute):
+        return {**key(route), "oif": oif, "encap": _action(route)}
+    if len(route.hops) == 1:
+        return {**key(route), "oif": oif, "encap": _encap(route.hops[0])}
+    hops = [_neighbour(hop, oif) for hop in route.hops]
+    return {**key(route), "multipath": hops}
+
+
+def key(route: Route) -> dict[str, Any]:
+    """Return what tells a route of Seaway's from all others."""
+    return {"family": AF_INET6, "dst": str(route.destination), "proto": PROTOCOL, "priority": METRIC}
+
+
+def read_own(message: Message, names: Mapping[int, str]) -> Route:
+    """Read a route of Seaway's; `names` has the interfaces by number."""
+    destination = _destination(message)
+    try:
+        return _known(message, destination, names)
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return OddRoute(destination, "a route of another kind")
+
+
+def read_foreign(message: Message, names: Mapping[int, str]) -> ForeignRoute:
+    """Read somebody else's route; of several hops, the first."""
+    hops = message.get_attr("RTA_MULTIPATH") or []
+    via = (hops[0] if hops else message).get_attr("RTA_GATEWAY")
+    index = hops[0]["oif"] if hops else message.get_attr("RTA_OIF")
+    return ForeignRoute(
+        _destination(message),
+        message.get_attr("RTA_PRIORITY") or 0,
+        message["proto"],
+        names.get(index, ""),
+        None if via is None else IPv6Address(via),
+    )
+
+
+def _destination(message: Message) -> IPv6Network:
+    return IPv6Network((message.get_attr("RTA_DST") or "::", message["dst_len"]))
+
+
+def _known(message: Message, destination: IPv6Network, names: Mapping[int, str]) -> Route:
+    several = message.get_attr("RTA_MULTIPATH")
+    if several:
+        (interface,) = {names[each["oif"]] for each in several}
+        hops = sorted((_hop(each, each["hops"] + 1) for each in several), key=lambda hop: hop.segments)
+        return PathRoute(destination, interface, tuple(hops))
+    interface = names[message.get_attr("RTA_OIF")]
+    if message.get_attr("RTA_ENCAP_TYPE") == SEG6_LOCAL:
+        return _sid(message.get_attr("RTA_ENCAP"), destination, interface)
+    return PathRoute(destination, interface, (_hop(message, 1),))
+
+
+def _sid(encap: Message, destination: IPv6Network, interface: str) -> SidRoute:
+    behaviour = ACTIONS[encap.get_attr("SEG6_LOCAL_ACTION")]
+    next_hop = encap.get_attr("SEG6_LOCAL_NH6")
+    neighbour = None if next_hop is None else IPv6Address(next_hop)
+    if behaviour is not Behaviour.END_DT6:
+        return SidRoute(destination, interface, behaviour, next_hop=neighbour)
+    return SidRoute(destination, interface, behaviour, _number(encap.get_attr("SEG6_LOCAL_TABLE")), neighbour)
+
+
+def _number(table: Message) -> int:
+    return int(table["value"] if isinstance(table, Mapping) else table)
+
+
+def _hop(message: Message, weight: int) -> Hop:
+    header = message.get_attr("RTA_ENCAP").get_attr("SEG6_IPTUNNEL_SRH")
+    if message.get_attr("RTA_ENCAP_TYPE") != SEG6 or header["encapmode"] != ENCAP_MODE:
+        raise ValueError
+    via = message.get_attr("RTA_GATEWAY")
+    segments = tuple(map(IPv6Address, reversed(header["segs"])))
+    return Hop(segments, weight, None if via is None else IPv6Address(via))
+
+
+def _action(route: SidRoute) -> dict[str, Any]:
+    encap: dict[str, Any] = {"type": "seg6local", "action": route.behaviour.value}
+    if route.behaviour is Behaviour.END_DT6:
+        encap["table"] = route.table
+    if route.next_hop is not None:
+        encap["nh6"] = str(route.next_hop)
+    return encap
+
+
+def _neighbour(hop: Hop, oif: int) -> dict[str, Any]:
+    """Return one of several hops, spelt out: pyroute2 leaves the segments out of its short form without a word."""
+    encap = _encap(hop)
+    attributes = [
+        ["RTA_GATEWAY", str(hop.via)],
+        ["RTA_ENCAP_TYPE", SEG6],
+        ["RTA_ENCAP", {"attrs": [["SEG6_IPTUNNEL_SRH", {"mode": encap["mode"], "segs": encap["segs"]}]]}],
+    ]
+    return {"oif": oif, "flags": 0, "hops": hop.weight - 1, "attrs": attributes}
+
+
+def _encap(hop: Hop) -> dict[str, Any]:
+    return {"type": "seg6", "mode": "encap", "segs": [str(each) for each in reversed(hop.segments)]}

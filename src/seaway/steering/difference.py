@@ -1,0 +1,185 @@
+"""From what a gateway has to what it has to have: the least that needs to be done, in an order that loses no packet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from ipaddress import IPv6Address, IPv6Network
+
+from seaway.domain.errors import RejectedError
+from seaway.steering.obstacles import obstacles
+from seaway.steering.state import (
+    FORWARDING,
+    GatewayState,
+    Hop,
+    Kind,
+    Knob,
+    PathRoute,
+    Present,
+    Remembered,
+    Route,
+    SidRoute,
+    sysctl,
+)
+
+ROUTER_ADVERTISEMENT = 9
+"""The protocol of routes that routers advertise."""
+
+DEFAULT_ROUTE = IPv6Network("::/0")
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """Set something; `back` says that it becomes again what it was before Seaway."""
+
+    knob: Knob
+    before: str
+    value: str
+    back: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Add a route."""
+
+    route: SidRoute | PathRoute
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Put a route in the place of another, in one step."""
+
+    before: Route
+    route: SidRoute | PathRoute
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Take a route away."""
+
+    route: Route
+
+
+Change = Set | Add | Replace | Remove
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What has to be done, in this order.
+
+    Attributes
+    ----------
+    remembered
+        What settings were before, to be kept from before the first change on.
+    """
+
+    changes: tuple[Change, ...] = ()
+    remembered: Mapping[Knob, Remembered] = field(default_factory=dict)
+
+
+def difference(wanted: GatewayState, present: Present) -> Difference:
+    """Return what has to be done on a machine.
+
+    Settings come first, then SIDs, then what leads packets to them; what is not wanted goes the other way round.
+
+    Raises
+    ------
+    RejectedError
+        When something is in the way, like somebody else's route; `also` has what else is.
+    """
+    routes = tuple(_with_neighbours(route, present) for route in wanted.routes)
+    if wrong := tuple(obstacles(routes, wanted, present)):
+        first, *others = map(RejectedError, wrong)
+        raise RejectedError(first.message, also=tuple(others))
+    settings = {**_kept_default_routes(wanted, present), **wanted.settings}
+    remembered = dict(_remembered(settings, present))
+    changes: list[Change] = list(_set(settings, present))
+    there = {route.destination: route for route in present.routes}
+    changes += _written(routes, there)
+    kept = {route.destination for route in routes}
+    gone = [route for route in present.routes if route.destination not in kept]
+    changes += map(Remove, sorted(gone, key=lambda route: isinstance(route, SidRoute)))
+    changes += _set_back(settings, present)
+    return Difference(tuple(changes), remembered)
+
+
+def _written(routes: Iterable[SidRoute | PathRoute], there: Mapping[IPv6Network, Route]) -> Iterator[Change]:
+    for route in sorted(routes, key=lambda route: isinstance(route, PathRoute)):
+        before = there.get(route.destination)
+        if before is None:
+            yield Add(route)
+        elif before != route:
+            yield Replace(before, route)
+
+
+def _with_neighbours(route: SidRoute | PathRoute, present: Present) -> SidRoute | PathRoute:
+    """Name the neighbours of a route with several hops, as the kernel wants it."""
+    if isinstance(route, SidRoute) or len(route.hops) < 2:
+        return route
+    hops = (replace(hop, via=_neighbour(hop, route.interface, present)) for hop in route.hops)
+    return replace(route, hops=tuple(hops))
+
+
+def _neighbour(hop: Hop, interface: str, present: Present) -> IPv6Address | None:
+    """Return the neighbour that packets to the first segment go to; None when no route names one."""
+    ways = [each for each in present.foreign if each.interface == interface and hop.segments[0] in each.destination]
+    if not ways:
+        return None
+    return min(ways, key=lambda each: (-each.destination.prefixlen, each.metric)).via
+
+
+def _kept_default_routes(wanted: GatewayState, present: Present) -> dict[Knob, str]:
+    """Return settings by which a machine keeps a default route that it has from its router, though it forwards.
+
+    Linux drops such routes when forwarding begins, and takes no more of them, unless accept_ra is 2.
+    """
+    if FORWARDING not in wanted.settings:
+        return {}
+    interfaces = {
+        route.interface
+        for route in present.foreign
+        if route.protocol == ROUTER_ADVERTISEMENT and route.destination == DEFAULT_ROUTE
+    }
+    knobs = {sysctl(interface, "accept_ra") for interface in interfaces}
+    return {knob: "2" for knob in knobs if present.settings.get(knob) in {"1", "2"}}
+
+
+def _set(settings: Mapping[Knob, str], present: Present) -> Iterator[Set]:
+    for knob, value in settings.items():
+        before = present.settings[knob]
+        if before != value:
+            yield Set(knob, before, value)
+
+
+def _remembered(settings: Mapping[Knob, str], present: Present) -> Iterator[tuple[Knob, Remembered]]:
+    """Say what settings were before anything was set, for those that are set and those that change along."""
+    for knob, value in settings.items():
+        old, now = present.remembered.get(knob), present.settings[knob]
+        if old is not None:
+            yield knob, Remembered(old.before, value)
+        elif now != value:
+            yield knob, Remembered(now, value)
+        if knob == FORWARDING and old is not None:
+            yield from ((each, was) for each, was in present.remembered.items() if _changes_along(each))
+        elif knob == FORWARDING and now != value:
+            yield from (
+                (each, Remembered(was, value)) for each, was in present.settings.items() if _changes_along(each)
+            )
+
+
+def _changes_along(knob: Knob) -> bool:
+    """Tell whether setting forwarding for all interfaces changes this as well."""
+    return knob.kind is Kind.SYSCTL and knob.name.endswith("/forwarding") and knob != FORWARDING
+
+
+def _set_back(settings: Mapping[Knob, str], present: Present) -> Iterator[Set]:
+    """Set back what is not wanted any more, unless somebody has set it to something else in the meantime."""
+    for knob, old in present.remembered.items():
+        if knob in settings or _changes_along(knob) or not present.settings.get(knob) == old.value != old.before:
+            continue
+        yield Set(knob, old.value, old.before, back=True)
+        if knob != FORWARDING:
+            continue
+        for each, was in present.remembered.items():
+            if _changes_along(each) and was.before != old.before and each in present.settings:
+                yield Set(each, old.before, was.before, back=True)

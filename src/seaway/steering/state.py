@@ -1,0 +1,187 @@
+"""What a gateway has, or has to have: routes for its SIDs, routes that wrap packets, and settings of its kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from ipaddress import IPv6Address, IPv6Network
+
+from seaway.domain.gateways import MAIN_TABLE, Behaviour
+
+PROTOCOL = 151
+"""Marks routes as Seaway's, as routing daemons mark theirs: what has another number is never touched."""
+
+METRIC = 1024
+"""Of Seaway's routes, which is what `ip` gives as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class SidRoute:
+    """What happens to packets for a SID.
+
+    Attributes
+    ----------
+    destination
+        The SID alone.
+    interface
+        Where the neighbour is, or the gateway's own.
+    behaviour, table, next_hop
+        As in `seaway.domain.gateways.Sid`.
+    """
+
+    destination: IPv6Network
+    interface: str
+    behaviour: Behaviour
+    table: int = MAIN_TABLE
+    next_hop: IPv6Address | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One of the ways that a route wraps packets for.
+
+    Attributes
+    ----------
+    segments
+        In the order in which a packet passes them.
+    weight
+        Share of the flows, where there are several hops.
+    via
+        The neighbour that several hops need to be named, though the first segment's own route says where packets go;
+        None for one hop.
+    """
+
+    segments: tuple[IPv6Address, ...]
+    weight: int = 1
+    via: IPv6Address | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PathRoute:
+    """Wraps packets to a network behind another gateway.
+
+    Attributes
+    ----------
+    hops
+        At least one, sorted.
+    """
+
+    destination: IPv6Network
+    interface: str
+    hops: tuple[Hop, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OddRoute:
+    """A route that bears Seaway's number and that it would not write so; `text` says what it is."""
+
+    destination: IPv6Network
+    text: str
+
+
+Route = SidRoute | PathRoute | OddRoute
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRoute:
+    """Somebody else's route in the main table.
+
+    Attributes
+    ----------
+    protocol
+        Number of who set it: 2 for the kernel, 4 for static ones, 9 for router advertisements, and so on.
+    via
+        The neighbour; None without one.
+    """
+
+    destination: IPv6Network
+    metric: int
+    protocol: int
+    interface: str = ""
+    via: IPv6Address | None = None
+
+
+class Kind(Enum):
+    """What kind of setting one is."""
+
+    SYSCTL = "sysctl"
+    MTU = "mtu"
+    TUNNEL_SOURCE = "tunnel source"
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """One setting of the kernel.
+
+    Attributes
+    ----------
+    name
+        A sysctl like ``net/ipv6/conf/all/forwarding``, with slashes because interfaces may have dots; the interface
+        of an MTU; empty for the tunnels' source.
+    """
+
+    kind: Kind
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What a setting was before Seaway set it, and what it was set to."""
+
+    before: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayState:
+    """What a gateway has to have."""
+
+    routes: tuple[SidRoute | PathRoute, ...] = ()
+    settings: Mapping[Knob, str] = field(default_factory=dict)
+
+
+NOTHING = GatewayState()
+"""What a gateway has to have that is none any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What was read from a machine.
+
+    Attributes
+    ----------
+    routes
+        Seaway's.
+    foreign
+        The others' of the main table.
+    settings
+        Of every interface, and what stands for all of them; without those that the kernel does not know.
+    addresses
+        Its own.
+    interfaces
+        By name.
+    remembered
+        What settings were before.
+    """
+
+    routes: tuple[Route, ...] = ()
+    foreign: tuple[ForeignRoute, ...] = ()
+    settings: Mapping[Knob, str] = field(default_factory=dict)
+    addresses: frozenset[IPv6Address] = frozenset()
+    interfaces: frozenset[str] = frozenset()
+    remembered: Mapping[Knob, Remembered] = field(default_factory=dict)
+
+
+def sysctl(interface: str, name: str) -> Knob:
+    """Return an IPv6 setting of an interface, or of ``all``."""
+    return Knob(Kind.SYSCTL, f"net/ipv6/conf/{interface}/{name}")
+
+
+def mtu(interface: str) -> Knob:
+    """Return the MTU of an interface."""
+    return Knob(Kind.MTU, interface)
+
+
+TUNNEL_SOURCE = Knob(Kind.TUNNEL_SOURCE)
+FORWARDING = sysctl("all", "forwarding")
