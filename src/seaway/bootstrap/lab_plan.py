@@ -9,6 +9,7 @@ from ipaddress import IPv6Address, IPv6Interface, IPv6Network
 
 from seaway.adapters.namespaces.wires import End, Namespace, Route, Wire
 from seaway.domain.errors import RejectedError
+from seaway.domain.gateways import Behaviour, GatewayConfig, NetworkConfig, Pair, Path, Sid
 
 FEWEST, MOST = 2, 250
 CORE_MTU = 9000
@@ -18,6 +19,10 @@ LAN_MTU = 1500
 NAME = re.compile(r"[a-z][a-z0-9-]{0,29}")
 PLACE = re.compile(r"core|(?:gw|host)-[0-9]+")
 PREFIX = "seaway"
+
+SITE = "users"
+SPEED_MBPS = 10_000
+"""What gateways say that their interfaces carry: virtual ones have no speed."""
 
 CORE, WAN, LAN, HOSTS = "core", "wan", "lan", "eth0"
 
@@ -78,6 +83,16 @@ class Spot:
     def address(self) -> IPv6Address:
         """Its own address, which others probe."""
         return self.locator[1]
+
+    @property
+    def end(self) -> IPv6Address:
+        """The SID for packets that go on from here."""
+        return self.locator[0xE]
+
+    @property
+    def unwrap(self) -> IPv6Address:
+        """The SID for packets that end here."""
+        return self.locator[0xD6]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,41 +161,30 @@ class LabPlan:
                 LAN_MTU,
             )
 
-    def document(self) -> dict[str, object]:
-        """Return the network document (docs/network.md) of this lab."""
+    def config(self) -> NetworkConfig:
+        """Return the network as the gateways of this lab are to have it."""
         first, second, last = self.spots[0], self.spots[1], self.spots[-1]
-        found: dict[str, object] = {
-            "probe": {"every": "10s", "count": 5, "timeout": "1s"},
-            "mesh": True,
-            "gateways": [self._gateway(spot) for spot in self.spots],
-        }
-        if last is not second:
-            found["paths"] = [_two_paths(last, first, second), _two_paths(first, last, second)]
-        return found
+        ways = () if last is second else (_two_paths(first, last, second), _two_paths(last, first, second))
+        return NetworkConfig(tuple(map(self._gateway, self.spots)), ways)
 
-    def _gateway(self, spot: Spot) -> dict[str, object]:
+    def _gateway(self, spot: Spot) -> GatewayConfig:
         last = spot.number == self.gateways
-        stands_before = {"site": "users"} if last else {"cluster": f"cluster-{spot.number}"}
-        return {
-            "name": spot.gateway,
-            **stands_before,
-            "address": str(spot.address),
-            "interface": WAN,
-            "locator": str(spot.locator),
-            "sids": [
-                {"sid": str(spot.locator[0xE]), "behaviour": "End"},
-                {"sid": str(spot.locator[0xD6]), "behaviour": "End.DT6", "table": 254},
-                {
-                    "sid": str(spot.locator[0xD7]),
-                    "behaviour": "End.DX6",
-                    "next_hop": str(spot.lan[2]),
-                    "interface": LAN,
-                },
-            ],
-            "prefixes": [str(spot.lan)],
-            "mtu": CORE_MTU,
-            "speed": "10Gbps",
-        }
+        return GatewayConfig(
+            spot.gateway,
+            spot.address,
+            cluster="" if last else f"cluster-{spot.number}",
+            site=SITE if last else "",
+            interface=WAN,
+            locator=spot.locator,
+            sids=(
+                Sid(spot.end, Behaviour.END),
+                Sid(spot.unwrap, Behaviour.END_DT6),
+                Sid(spot.locator[0xD7], Behaviour.END_DX6, next_hop=spot.lan[2], interface=LAN),
+            ),
+            prefixes=(spot.lan,),
+            mtu=CORE_MTU,
+            speed_mbps=SPEED_MBPS,
+        )
 
 
 def require_name(name: str) -> None:
@@ -207,12 +211,7 @@ def _at(network: IPv6Network, position: int) -> IPv6Interface:
     return IPv6Interface((network[position], network.prefixlen))
 
 
-def _two_paths(source: Spot, target: Spot, by_way_of: Spot) -> dict[str, object]:
-    return {
-        "from": source.gateway,
-        "to": target.gateway,
-        "paths": [
-            {"name": "direct", "segments": [target.gateway]},
-            {"name": f"via-{by_way_of.number}", "segments": [by_way_of.gateway, target.gateway]},
-        ],
-    }
+def _two_paths(source: Spot, target: Spot, by_way_of: Spot) -> Pair:
+    straight = Path("direct", (target.unwrap,))
+    around = Path(f"via-{by_way_of.number}", (by_way_of.end, target.unwrap))
+    return Pair(source.gateway, target.gateway, (straight, around))

@@ -78,6 +78,7 @@ COMMANDS = (
     Command("replay", TRYING, "replay"),
     Command("policies", TRYING, "policies"),
     Command("simulate", TRYING, "simulate", "app"),
+    Command("lab", TRYING, "lab", "app"),
 )
 
 WITH_VALUE = ("--server", "--profile")

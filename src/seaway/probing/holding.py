@@ -107,6 +107,35 @@ class HeldLink:
         self.conditions, self._free_ns, self._last_ns = conditions, 0, 0
 
 
+@dataclass(frozen=True, slots=True)
+class LinkReading:
+    """What an emulator says of one direction of a link.
+
+    Attributes
+    ----------
+    counts
+        Hold times are 0 where the emulator does not measure them.
+    """
+
+    ends: Ends
+    conditions: Conditions
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What an emulator says.
+
+    Attributes
+    ----------
+    missed
+        Packets of any link that were lost as the emulator did not keep up.
+    """
+
+    links: tuple[LinkReading, ...]
+    missed: int = 0
+
+
 class Holding:
     """All links of a lab and the packets that they hold.
 

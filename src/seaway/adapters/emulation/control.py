@@ -6,6 +6,7 @@ import json
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from seaway.domain.errors import SeawayError
 
@@ -85,7 +86,7 @@ def listen(path: Path) -> socket.socket:
     return made
 
 
-def ask(path: Path, question: dict[str, object], timeout_s: float = 5.0) -> list[dict[str, object]]:
+def ask(path: Path, question: dict[str, object], timeout_s: float = 5.0) -> list[dict[str, Any]]:
     """Ask a running emulator.
 
     Raises
@@ -99,7 +100,7 @@ def ask(path: Path, question: dict[str, object], timeout_s: float = 5.0) -> list
         connection.settimeout(timeout_s)
         connection.connect(str(path))
         connection.sendall(json.dumps(question).encode() + b"\n")
-        found: list[dict[str, object]] = []
+        found: list[dict[str, Any]] = []
         with connection.makefile("rb") as lines:
             for line in lines:
                 answer = json.loads(line)

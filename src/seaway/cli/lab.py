@@ -1,0 +1,244 @@
+"""`seaway lab`: gateways, hosts and the network between them in namespaces of this machine, to try things on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seaway.cli.output import Output, OutputOption, show
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from seaway.bootstrap.lab import Lab
+    from seaway.probing.conditions import Conditions
+    from seaway.probing.holding import LinkReading, Readings
+
+app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
+
+Name = Annotated[str, typer.Option(help="Which lab, where this machine has several.")]
+Gateway = Annotated[str, typer.Argument(help="A gateway, like gw-1.")]
+
+
+@app.callback()
+def lab() -> None:
+    """Try Seaway's network on one machine: routers, hosts and slow, lossy links between them. Linux, as root.
+
+    Every gateway and every host is a network namespace with a kernel's real routing; only the links are made up.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway lab up --gateways 4[/cyan]
+      [cyan]seaway lab link gw-4 gw-1 --delay 40ms --loss 1%[/cyan]
+      [cyan]seaway lab exec host-4 -- ping fd00:a:1::2[/cyan]
+      [cyan]seaway lab down[/cyan]
+    """
+    from importlib.util import find_spec
+
+    from seaway.domain.errors import RejectedError
+
+    if find_spec("pyroute2") is None:
+        raise RejectedError("a lab needs the package pyroute2: pip install 'seaway[gateway]'")
+
+
+@app.command()
+def up(
+    gateways: Annotated[int, typer.Option(help="How many: before clusters, and the last one before the users.")] = 4,
+    links: Annotated[
+        Path | None, typer.Option(help="What links are like, YAML: docs/lab.md.", exists=True, dir_okay=False)
+    ] = None,
+    name: Name = "lab",
+    replace: Annotated[bool, typer.Option("--replace", help="Make it anew where there is one.")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Make a lab: a core router, gateways with their SIDs and routes, and a host behind each.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway lab up[/cyan]
+      [cyan]echo 'links: [{between: [gw-1, gw-2], delay: 40ms, loss: 1%}]' > links.yaml[/cyan]
+      [cyan]seaway lab up --gateways 3 --links links.yaml --replace[/cyan]
+    """
+    from seaway.bootstrap.lab import up as make
+    from seaway.bootstrap.lab_links import default_links
+    from seaway.bootstrap.lab_plan import LabPlan
+    from seaway.wire.lab_in import LinksIn
+    from seaway.wire.reading import read_yaml_message
+
+    plan = LabPlan(name, gateways)
+    names = [spot.gateway for spot in plan.spots]
+    given = read_yaml_message(LinksIn, links.read_bytes()).conditions(names) if links else default_links(names)
+    made = make(plan, given, replace=replace)
+    if output is Output.TABLE:
+        typer.echo(_next(made))
+    else:
+        _show(made, output)
+
+
+@app.command()
+def down(name: Name = "lab") -> None:
+    """Remove a lab and what runs in it; nothing of it stays."""
+    from seaway.bootstrap.lab import down as remove
+
+    remove(name)
+    typer.echo(f"The lab {name!r} is gone.")
+
+
+@app.command("show")
+def show_lab(name: Name = "lab", output: OutputOption = Output.TABLE) -> None:
+    """Show a lab's gateways, and what its links did to packets."""
+    from seaway.bootstrap.lab import find
+
+    _show(find(name), output)
+
+
+@app.command()
+def link(
+    a: Gateway,
+    b: Gateway,
+    delay: Annotated[str | None, typer.Option(help="On the way, one way, like 20ms.")] = None,
+    jitter: Annotated[str | None, typer.Option(help="By how much that is less or more, like 2ms.")] = None,
+    loss: Annotated[str | None, typer.Option(help="Share of packets that are lost, like 1%.")] = None,
+    rate: Annotated[str | None, typer.Option(help="How fast they leave, like 1Gbps; 0 for no limit.")] = None,
+    one_way: Annotated[bool, typer.Option("--one-way", help="From the first to the second only.")] = False,
+    name: Name = "lab",
+) -> None:
+    """Change a link of a running lab, both ways unless told otherwise; what is not given stays.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway lab link gw-1 gw-2 --delay 20ms --jitter 2ms --loss 1% --rate 1Gbps[/cyan]
+      [cyan]seaway lab link gw-4 gw-1 --loss 5% --one-way[/cyan]
+    """
+    from seaway.bootstrap.lab import find
+    from seaway.wire.lab_in import ConditionsIn, require_link
+    from seaway.wire.reading import read_value
+
+    given = {"delay": delay, "jitter": jitter, "loss": loss, "rate": rate}
+    change = read_value(ConditionsIn, {field: value for field, value in given.items() if value is not None})
+    found = find(name)
+    require_link((a, b), [spot.gateway for spot in found.plan.spots])
+    now = {each.ends: each.conditions for each in found.emulation.read().links}
+    ways = [(a, b)] if one_way else [(a, b), (b, a)]
+    changed = {ends: change.change(now[ends]) for ends in ways}
+    found.emulation.change(changed)
+    for (source, target), conditions in changed.items():
+        typer.echo(f"{source} → {target}: {_conditions(conditions)}")
+
+
+@app.command("exec")
+def run(
+    place: Annotated[str, typer.Argument(help="A gateway, a host, or core.", metavar="PLACE")],
+    command: Annotated[list[str], typer.Argument(help="The command, after --.", metavar="-- COMMAND...")],
+    name: Name = "lab",
+) -> None:
+    """Run a command at a gateway, at a host, or in the core.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway lab exec gw-1 -- ip -6 route[/cyan]
+      [cyan]seaway lab exec core -- tcpdump -ni gw-1[/cyan]
+    """
+    import os
+
+    from seaway.bootstrap.lab import find
+
+    whole = find(name).command(place, command)
+    os.execvp(whole[0], whole)
+
+
+def _next(lab: Lab) -> str:
+    from seaway.bootstrap.lab import option
+
+    plan, named = lab.plan, option(lab.plan.name)
+    last, first = plan.spots[-1].gateway, plan.spots[0].gateway
+    return f"""\
+The lab {plan.name!r} is up: {plan.gateways} gateways, the last one, {last}, before the users. Its network is in
+{lab.network}
+
+Type next, each but the second and the last in a terminal of its own:
+
+  seaway up                                              # the control plane
+  seaway network set {lab.network}
+  seaway agent --gateway {first} --netns {plan.namespace(first)}       # one for each gateway
+  seaway links
+
+Then make a link worse, and look again:
+
+  seaway lab link {last} {first} --delay 80ms --loss 2%{named}
+  seaway lab exec host-{plan.gateways}{named} -- ping {plan.spots[0].lan[2]}"""
+
+
+def _show(lab: Lab, output: Output) -> None:
+    readings = lab.emulation.read()
+    body = _body(lab, readings)
+    show(output, body, lambda wide: _tables(body, wide=wide), lambda: (spot.gateway for spot in lab.plan.spots))
+
+
+def _body(lab: Lab, readings: Readings) -> dict[str, Any]:
+    gateways = [
+        {
+            "name": each.name,
+            "cluster": each.cluster,
+            "site": each.site,
+            "address": str(each.address),
+            "netns": lab.plan.namespace(each.name),
+            "host": spot.host,
+            "host_address": str(spot.lan[2]),
+        }
+        for each, spot in zip(lab.plan.config().gateways, lab.plan.spots, strict=True)
+    ]
+    links = [_link(each) for each in readings.links if all(each.ends)]
+    return {
+        "name": lab.plan.name,
+        "network": str(lab.network),
+        "gateways": gateways,
+        "links": sorted(links, key=lambda each: (each["source"], each["target"])),
+        "missed": readings.missed,
+    }
+
+
+def _link(reading: LinkReading) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    source, target = reading.ends
+    return {"source": source, "target": target, **asdict(reading.conditions), **asdict(reading.counts)}
+
+
+def _tables(body: dict[str, Any], *, wide: bool) -> RenderableType:
+    from rich.console import Group
+
+    from seaway.cli.columns import Column, Rows
+    from seaway.cli.words import NONE, loss, rate, rtt
+
+    gateways = (
+        Column("GATEWAY", lambda each: each["name"]),
+        Column("BEFORE", lambda each: each["cluster"] or each["site"]),
+        Column("ADDRESS", lambda each: each["address"]),
+        Column("NAMESPACE", lambda each: each["netns"]),
+        Column("HOST", lambda each: f"{each['host']} {each['host_address']}", drop=1),
+    )
+    links = (
+        Column("FROM", lambda each: each["source"]),
+        Column("TO", lambda each: each["target"]),
+        Column("DELAY", lambda each: rtt(each["delay_ns"]), right=True),
+        Column("JITTER", lambda each: rtt(each["jitter_ns"]), right=True),
+        Column("LOSS", lambda each: loss(each["loss_ppm"]), right=True),
+        Column("RATE", lambda each: rate(each["rate_mbps"]) if each["rate_mbps"] else NONE, right=True),
+        Column("PACKETS", lambda each: f"{each['packets']:,}", right=True, drop=2),
+        Column("LOST", lambda each: f"{each['lost'] + each['overflowed']:,}", right=True, drop=1),
+        Column("HELD", lambda each: rtt(each["held_ns"] // each["released"]) if each["released"] else NONE, right=True),
+        Column("LATEST", lambda each: rtt(each["latest_ns"]), right=True, wide=True),
+    )
+    missed = [f"\nThe emulator did not keep up: {body['missed']:,} packets more were lost."] if body["missed"] else []
+    return Group(Rows(gateways, body["gateways"], wide=wide), "", Rows(links, body["links"], wide=wide), *missed)
+
+
+def _conditions(conditions: Conditions) -> str:
+    from seaway.cli.words import loss, rate, rtt
+
+    limit = f", rate {rate(conditions.rate_mbps)}" if conditions.rate_mbps else ""
+    delay, jitter = rtt(conditions.delay_ns), rtt(conditions.jitter_ns)
+    return f"delay {delay}, jitter {jitter}, loss {loss(conditions.loss_ppm)}{limit}"
