@@ -18,6 +18,17 @@ YAML = ("application/yaml", "application/x-yaml", "text/yaml")
 MERGE_PATCH = "application/merge-patch+json"
 
 
+async def read_at_most(request: Request, model: type[Message], limit: int) -> Message:
+    """Read a message in JSON that has no more than `limit` bytes; raises as `read`."""
+    require_kind(request, JSON)
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > limit:
+            raise BadRequestError(413, f"this body may have {limit} bytes at the most")
+    return read_json(model, body)
+
+
 async def read(request: Request, model: type[Message]) -> Message:
     """Read a message in JSON.
 

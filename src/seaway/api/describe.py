@@ -16,6 +16,7 @@ TAGS = [
     {"name": "jobs", "description": "Submit jobs, watch them, change them, and ask why."},
     {"name": "events", "description": "Follow what happens."},
     {"name": "fleet", "description": "Clusters, nodes, devices, slices and links."},
+    {"name": "network", "description": "The network between gateways: how it is meant to be, and who measures it."},
     {"name": "cordons", "description": "Keep new work away."},
     {"name": "queues", "description": "Where jobs wait, and by which policy they are placed."},
     {"name": "pools", "description": "Parts of the fleet."},

@@ -11,6 +11,7 @@ from starlette.routing import Match
 
 from seaway.api.replies import problem
 from seaway.application.login_limit import TooManyFailuresError
+from seaway.application.network.reports import TooManyReportsError
 from seaway.domain.errors import (
     ConflictError,
     ForbiddenError,
@@ -50,6 +51,7 @@ STATUSES: tuple[tuple[type[SeawayError], int], ...] = (
     (StaleError, 412),
     (ConflictError, 409),
     (TooManyFailuresError, 429),
+    (TooManyReportsError, 429),
     (UnavailableError, 503),
 )
 """The first that an error is an instance of gives its status; others are our own fault."""

@@ -1,4 +1,4 @@
-"""Versions of queues, pools and tenants as entity tags: shown with what is read, heeded by what changes it.
+"""Versions of queues, pools, tenants and the network as entity tags: shown when read, heeded by changes.
 
 References
 ----------
@@ -14,11 +14,9 @@ from fastapi import Request, Response
 
 from seaway.api.replies import json_reply, tags_in
 from seaway.api.routes import IF_MATCH, Header
-from seaway.application.operations import Meant
-from seaway.domain.tenancy import Pool, Queue, Tenant
 
 Fields = dict[str, Any]
-"""A queue, pool or tenant as it is shown, with its version."""
+"""A queue, pool or tenant as it is shown, with its version; of the network, at least that."""
 
 IF_MEANT = (IF_MATCH, Header("If-None-Match", "`*`: only if there is none of this name yet."))
 
@@ -28,15 +26,22 @@ def tagged_reply(fields: Fields) -> Response:
     return json_reply(fields, headers={"etag": _tag(fields)})
 
 
-def read_reply(request: Request, fields: Fields) -> Response:
-    """Show something with its tag, unless who asks has it already."""
+def read_reply(request: Request, fields: Fields, version: int | str | None = None) -> Response:
+    """Show something with its tag, unless who asks has it already.
+
+    Parameters
+    ----------
+    version
+        What the tag says; None where it stands among the fields.
+    """
+    tag = _tag(fields) if version is None else f'"{version}"'
     known = tags_in(request.headers.get("if-none-match", ""))
-    if "*" in known or _tag(fields) in known:
-        return Response(status_code=304, headers={"etag": _tag(fields)})
-    return tagged_reply(fields)
+    if "*" in known or tag in known:
+        return Response(status_code=304, headers={"etag": tag})
+    return json_reply(fields, headers={"etag": tag})
 
 
-def meant_by(request: Request, fields: Callable[[Any], Fields]) -> Meant | None:
+def meant_by(request: Request, fields: Callable[[Any], Fields]) -> Callable[[object], bool] | None:
     """Return what tells whether a change is meant for what there is; None when the request says nothing of that.
 
     Parameters
@@ -48,7 +53,7 @@ def meant_by(request: Request, fields: Callable[[Any], Fields]) -> Meant | None:
     if match is None and none_match is None:
         return None
 
-    def meant(there: Queue | Pool | Tenant | None) -> bool:
+    def meant(there: object) -> bool:
         tags = set() if there is None else {"*", _tag(fields(there))}
         wanted = match is None or not tags.isdisjoint(tags_in(match))
         return wanted and (none_match is None or tags.isdisjoint(tags_in(none_match)))

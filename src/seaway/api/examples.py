@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from seaway.api.example_answers import ANSWERS
+from seaway.api.example_network import NETWORK
 
 _JOB: dict[str, Any] = {
     "id": "6gzx9takdjhgz",
@@ -63,5 +64,6 @@ EXAMPLES: dict[str, Any] = {
     "QueueOut": {"name": "batch", **_QUEUE, "version": "0f4a9d27c81be653"},
     "TenantOut": {"name": "vision", **_TENANT, "version": "b35c70d1e9842fa6"},
     **ANSWERS,
+    **NETWORK,
     "WhoOut": {"name": "ada", "role": "user", "tenant": "vision"},
 }

@@ -50,7 +50,7 @@ SAYS = {
     415: "The body is of a kind that is not taken.",
     422: "Something in the request is wrong; `errors` says what, field by field.",
     428: "Say with If-Match which version you mean.",
-    429: "Too many tokens from your address did not hold.",
+    429: "Too many tokens from your address did not hold, or an agent brings too many reports.",
     500: "Our own fault.",
     503: "Something that Seaway depends on does not answer; `Retry-After` says when to try again.",
 }

@@ -8,6 +8,7 @@ import pytest
 from seaway import AsyncClient, Client
 from seaway.api.errors import STATUSES, answer
 from seaway.application.login_limit import TooManyFailuresError
+from seaway.application.network.reports import TooManyReportsError
 from seaway.client.call import decoded, part
 from seaway.client.errors import (
     AnswerError,
@@ -148,7 +149,9 @@ def test_errors_are_sorted_by_what_to_do(ask: Asking, status: int, kind: type[Se
     assert type(raised.value) is kind
 
 
-@pytest.mark.parametrize("kind", [kind for kind, _ in STATUSES if kind is not TooManyFailuresError])
+@pytest.mark.parametrize(
+    "kind", [kind for kind, _ in STATUSES if kind not in (TooManyFailuresError, TooManyReportsError)]
+)
 def test_clients_get_the_error_that_the_server_had(kind: type[SeawayError]) -> None:
     """An error is of the same class on both sides: a use case and a call over HTTP are caught alike."""
     answered = answer(kind("said why"), "/")

@@ -1,0 +1,196 @@
+"""The network between gateways: how it is meant to be, and the agents that measure it."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Annotated, Any
+
+import orjson
+from fastapi import Query, Request, Response
+
+from seaway.api.bodies import YAML, read, read_at_most, read_either
+from seaway.api.desk import DRY_RUN, NOTED, address_of, desk_of, plane_of, who_of
+from seaway.api.etags import IF_MEANT, meant_by, read_reply
+from seaway.api.job_query import Word
+from seaway.api.replies import json_reply, nothing
+from seaway.api.routes import IF_MATCH, IF_NONE_MATCH, operation, router
+from seaway.application.network.configuration import Configured
+from seaway.application.network.targets import assignment
+from seaway.application.records import Role
+from seaway.domain.errors import ConflictError, ForbiddenError, UnknownError
+from seaway.wire.network_in import NetworkConfigIn
+from seaway.wire.network_out import network_text
+from seaway.wire.network_reports import AppliedIn, ReportIn
+from seaway.wire.network_views import (
+    AgentList,
+    GatewayWanted,
+    NetworkOut,
+    NetworkPlan,
+    TargetList,
+    agent_fields,
+    plan_fields,
+    target_list_fields,
+    wanted_fields,
+)
+
+MOST_REPORTED_BYTES = 524_288
+"""What a report may have: some hundred bytes for each of its rounds."""
+
+NO_NETWORK = "no network between gateways is configured: `seaway network put -f FILE`"
+
+routes = router("network")
+agent_routes = router("network")
+
+Gateway = Annotated[Word, Query(min_length=1, description="Whose agent; an agent asks for its own gateway.")]
+Force = Annotated[bool, Query(description="Even if jobs run by a gateway that goes.")]
+
+
+@operation(
+    routes, "GET", "/network", Role.VIEWER, {200: NetworkOut, 304: None}, errors=(404,), headers=(IF_NONE_MATCH,)
+)
+async def get_network(request: Request) -> Response:
+    """Show how the network between gateways is meant to be, as it can be put again; its version is the `ETag`."""
+    there = _configured(request)
+    return read_reply(request, network_text(there.config), there.version)
+
+
+@operation(
+    routes,
+    "PUT",
+    "/network",
+    Role.OPERATOR,
+    {200: NetworkPlan},
+    errors=(409, 412),
+    body=NetworkConfigIn,
+    media=("application/json", *YAML[:1]),
+    headers=IF_MEANT,
+)
+async def put_network(
+    request: Request,
+    dry_run: Annotated[bool, Query(description="Only check it, and say what would become different.")] = False,
+    force: Force = False,
+) -> Response:
+    """Set how the network between gateways is meant to be, as a whole; agents and gateways follow within seconds.
+
+    A gateway that jobs use which run now is not removed, unless it is forced.
+    """
+    desk = desk_of(request)
+    request.scope[DRY_RUN] = dry_run
+    given, _ = await read_either(request, NetworkConfigIn)
+    config, meant = await desk.threads.read(given.config), meant_by(request, _version)
+    known = desk.plane.network.configuration
+    if dry_run:
+        return json_reply(plan_fields(await desk.threads.read(known.plan, config, meant)))
+    plan = await desk.threads.write(known.put, config, who_of(request).name, meant, force=force)
+    return json_reply(plan_fields(plan), headers={"etag": f'"{plan.version}"'})
+
+
+@operation(routes, "DELETE", "/network", Role.OPERATOR, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
+async def delete_network(request: Request, force: Force = False) -> Response:
+    """Remove it: nothing is measured from then on, and what clusters themselves tell of links counts again."""
+    desk = desk_of(request)
+    meant = meant_by(request, _version)
+    await desk.threads.write(desk.plane.network.configuration.delete, who_of(request).name, meant, force=force)
+    return nothing()
+
+
+@operation(routes, "GET", "/network/agents", Role.VIEWER, {200: AgentList})
+async def list_agents(request: Request) -> Response:
+    """List the agents of all gateways: which report, which are silent, and what came of their reports."""
+    network = plane_of(request).network
+    agents = [agent_fields(each) for each in network.agents.views()]
+    return json_reply({"version": str(network.configuration.version), "agents": agents})
+
+
+@operation(agent_routes, "GET", "/network/targets", Role.AGENT, {200: TargetList}, errors=(404,))
+async def list_targets(request: Request, gateway: Gateway) -> Response:
+    """List what the agent of a gateway has to measure. For that agent, and for operators."""
+    _require_own(request, gateway, Role.OPERATOR)
+    there = _configured(request)
+    return json_reply(target_list_fields(gateway, assignment(there.config, there.version, gateway)))
+
+
+@operation(agent_routes, "POST", "/network/reports", Role.AGENT, {204: None}, errors=(404, 409), body=ReportIn)
+async def take_report(request: Request) -> Response:
+    """Take what an agent measured, all of it or nothing. For the agent of that gateway alone.
+
+    A report whose `started_ns` and `number` are not above those of the last one taken is a repetition: 409.
+    """
+    plane, who = plane_of(request), who_of(request)
+    if not plane.access.everybody:
+        if who.role is not Role.AGENT:
+            raise ForbiddenError(f"only agents report; {who.name!r} is {who.role.value}")
+        plane.network.reports.admit(who.gateway)
+    given = await read_at_most(request, ReportIn, MOST_REPORTED_BYTES)
+    _require_own(request, given.gateway)
+    await plane.network.reports.take(given.report(), address_of(request))
+    request.scope[NOTED] = True  # no entry in the audit log every ten seconds
+    return nothing()
+
+
+@operation(
+    agent_routes,
+    "GET",
+    "/network/gateways/{gateway}",
+    Role.AGENT,
+    {200: GatewayWanted, 304: None},
+    errors=(404,),
+    headers=(IF_NONE_MATCH,),
+)
+async def get_gateway(request: Request, gateway: str) -> Response:
+    """Say what a gateway has to have: the network, and the path to each other gateway that traffic has to take.
+
+    For its agent, and for whoever may look at the network.
+    """
+    _require_own(request, gateway, Role.VIEWER)
+    there, active = _configured(request), plane_of(request).network.active
+    wanted = active.of(gateway)
+    fields = wanted_fields(gateway, there.config, there.version, wanted, active.applied(gateway))
+    told = orjson.dumps([fields["active"], fields["applied"]], option=orjson.OPT_SORT_KEYS)
+    return read_reply(request, fields, f"{there.version}.{sha256(told).hexdigest()[:16]}")
+
+
+@operation(
+    agent_routes,
+    "POST",
+    "/network/gateways/{gateway}/applied",
+    Role.AGENT,
+    {204: None},
+    errors=(404, 409),
+    body=AppliedIn,
+)
+async def confirm_applied(request: Request, gateway: str) -> Response:
+    """Take down which paths a gateway has written. For the agent of that gateway alone."""
+    desk = desk_of(request)
+    _require_own(request, gateway)
+    given, there = await read(request, AppliedIn), _configured(request)
+    if int(given.version) != there.version:
+        raise ConflictError(f"the network is at version {there.version} by now; ask again what there has to be")
+    await desk.threads.write(desk.plane.network.active.confirm, gateway, given.active)
+    return nothing()
+
+
+def _configured(request: Request) -> Configured:
+    there = plane_of(request).network.configuration.now
+    if there is None:
+        raise UnknownError(NO_NETWORK)
+    return there
+
+
+def _version(there: Configured) -> dict[str, Any]:
+    return {"version": there.version}
+
+
+def _require_own(request: Request, gateway: str, others: Role | None = None) -> None:
+    """Check that it is the agent of a gateway that asks, or somebody with the role `others`.
+
+    Raises
+    ------
+    ForbiddenError
+        When it is neither.
+    """
+    who = who_of(request)
+    if plane_of(request).access.everybody or who.speaks_for(gateway) or (others is not None and who.may(others)):
+        return
+    whose = f"of {who.gateway}" if who.role is Role.AGENT else who.role.value
+    raise ForbiddenError(f"this is for the agent of {gateway[:80]!r}; {who.name!r} is {whose}")
