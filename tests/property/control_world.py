@@ -372,7 +372,7 @@ class World:
                 each for each in attempt.placements if attempt.state.live or (job_id, number, each.cluster) in owed
             ]
             book(fresh, attempt.spec.job(attempt.job_id), placements)
-        for table in ("nodes", "devices", "blocks", "clusters", "bandwidth"):
+        for table in ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways"):
             np.testing.assert_array_equal(getattr(seen.arrays, table), getattr(fresh.arrays, table), err_msg=table)
 
     def check_copies(self) -> None:

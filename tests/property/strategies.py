@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device
 from seaway.domain.job import Job
-from seaway.domain.network import Link, NetworkNeed
+from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.domain.node import Node, Taint, Toleration
 from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
 
@@ -73,7 +73,11 @@ def fleets(draw: st.DrawFn) -> Fleet:
         )
         for source, target in measured
     ]
-    return fleet(*draw(st.lists(clusters(), min_size=1, max_size=4)), links=links, gateways=(*GATEWAYS, USER))
+    doors = [
+        Gateway(name, speed_mbps=draw(st.sampled_from((0, 0, 500))), used_in_mbps=draw(st.sampled_from((0, 100))))
+        for name in (*GATEWAYS, USER)
+    ]
+    return fleet(*draw(st.lists(clusters(), min_size=1, max_size=4)), links=links, gateways=doors)
 
 
 def needs() -> st.SearchStrategy[NetworkNeed]:

@@ -35,7 +35,7 @@ from seaway.scheduling.state import FleetArrays
 from seaway.scheduling.statement import Statement
 from tests.property.strategies import fleets, jobs
 
-BOOKS = ("nodes", "devices", "blocks", "clusters", "bandwidth")
+BOOKS = ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways")
 """The tables that say what is there and what is free."""
 
 EXAMPLES = settings().max_examples // 6
@@ -80,11 +80,13 @@ def clusters_of(plan: Plan, number: int) -> list[Cluster]:
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs())
 def test_nothing_is_given_twice(name: str, level: Level, fleet: Fleet, queue: list[Job]) -> None:
-    """No device, node or link is ever promised beyond what it has."""
+    """No device, node, link or interface of a gateway is ever promised beyond what it has."""
     arrays = planned(fleet, queue, name, level).snapshot.arrays
+    gateways = {gateway.name: g for g, gateway in enumerate(fleet.gateways)}
     assert (arrays.devices[[DEVICE_MEMORY_FREE, DEVICE_CORE_FREE, DEVICE_SLOTS_FREE]] >= 0).all()
     assert (arrays.nodes[[NODE_CPU_FREE, NODE_MEMORY_FREE, NODE_PODS_FREE]] >= 0).all()
-    assert (arrays.bandwidth >= 0).all()
+    assert all(arrays.bandwidth[gateways[link.source], gateways[link.target]] >= 0 for link in fleet.links)
+    assert (arrays.gateways >= 0).all()
 
 
 @pytest.mark.parametrize(("name", "level"), POLICIES)

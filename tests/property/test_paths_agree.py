@@ -22,7 +22,7 @@ from tests.property.strategies import fleets, jobs
 EXAMPLES = settings().max_examples // 6
 """A sixth of what the profile asks for: there are many policies."""
 
-BOOKS = ("nodes", "devices", "blocks", "clusters", "bandwidth")
+BOOKS = ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways")
 """The tables that say what is there and what is free."""
 
 

@@ -101,7 +101,7 @@ def test_snapshot_in_the_end_is_that_of_the_fleet_in_the_end(fleet: Fleet, past:
         found = snapshot.arrays.devices[devices, snapshot.device_index[uuid]]
         np.testing.assert_array_equal(found, fresh.arrays.devices[devices, d], err_msg=uuid)
     assert snapshot.arrays.devices[DEVICE_OPEN].sum() == fresh.arrays.devices[DEVICE_OPEN].sum()
-    same_columns(snapshot.arrays, fresh.arrays, ("clusters", "bandwidth"))
+    same_columns(snapshot.arrays, fresh.arrays, ("clusters", "bandwidth", "gateways"))
 
 
 @settings(max_examples=EXAMPLES)
@@ -168,7 +168,9 @@ def test_what_is_remembered_decides_as_what_is_worked_out_anew(
         anew = decide(twin, JobQueue(twin, change.jobs), make_policy(name, options))
         np.testing.assert_array_equal(plan.lines, anew.lines)
         np.testing.assert_array_equal(plan.slices, anew.slices)
-        same_columns(told.snapshot.arrays, twin.arrays, ("nodes", "devices", "blocks", "clusters", "bandwidth"))
+        same_columns(
+            told.snapshot.arrays, twin.arrays, ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways")
+        )
 
 
 def state(snapshot: Snapshot) -> list[object]:

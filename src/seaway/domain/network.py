@@ -12,10 +12,28 @@ PPM = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """An SRv6 gateway: the network's door to one cluster or to one user site."""
+    """An SRv6 gateway: the network's door to one cluster or to one user site.
+
+    All its links share its interface.
+
+    Attributes
+    ----------
+    speed_mbps
+        What its interface carries each way, Mbit/s; 0 sets no limit besides those of its links.
+    used_in_mbps, used_out_mbps
+        Traffic seen on it that is not promised to a job, Mbit/s.
+    """
 
     name: str
     address: str = ""
+    speed_mbps: int = 0
+    used_in_mbps: int = 0
+    used_out_mbps: int = 0
+
+    def __post_init__(self) -> None:
+        """Reject negative figures."""
+        if min(self.speed_mbps, self.used_in_mbps, self.used_out_mbps) < 0:
+            raise RejectedError(f"gateway {self.name!r}: a figure is below 0")
 
 
 @dataclass(frozen=True, slots=True)

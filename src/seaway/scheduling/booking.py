@@ -18,6 +18,7 @@ from seaway.scheduling.columns import (
     DEMAND_GATEWAY,
     NODE_CLUSTER,
     PLAN_BANDWIDTH,
+    PLAN_BETWEEN,
     PLAN_DEMAND,
     PLAN_JOB,
     PLAN_NODE,
@@ -103,14 +104,17 @@ def book_all(snapshot: Snapshot, held: Iterable[tuple[Job, Sequence[Placement], 
     taken: list[tuple[int, int, int, int, int]] = []
     ends = [(0, 0)]
     gateways = {"", *(gateway.name for gateway in snapshot.fleet.gateways)}
-    for job, placements, pods in held:
+    for number, (job, placements, pods) in enumerate(held):
         known = job.demand.gateway in gateways
         demand = snapshot.demands.line(job.demand if known else replace(job.demand, gateway="", network=NO_NEED))
         _write(snapshot, demand, placements, pods, lines, taken)
+        for line in lines[ends[-1][0] :]:
+            line[PLAN_JOB], line[PLAN_BETWEEN] = number, job.between_replicas.min_bandwidth_mbps
         ends.append((len(lines), len(taken)))
     plan = np.array(lines, np.int64).reshape(-1, PLAN_ROWS)
     slices = np.array(taken, np.int32).reshape(-1, SLICE_ROWS)
     retake_rows(snapshot.arrays, snapshot.demands.arrays, plan, slices)
+    plan[:, PLAN_JOB] = 0  # from here on each is alone
     return [_part(plan, slices, *begin, *end) for begin, end in pairwise(ends)]
 
 

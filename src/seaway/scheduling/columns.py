@@ -110,6 +110,11 @@ CLUSTER_GPU_CORE: Final = 7
 CLUSTER_GPU_CORE_FREE: Final = 8
 CLUSTER_ROWS: Final = 9
 
+# Gateways, shape (GATEWAY_ROWS, G), Mbit/s that their interfaces can still promise.
+GATEWAY_IN: Final = 0
+GATEWAY_OUT: Final = 1
+GATEWAY_ROWS: Final = 2
+
 # Marks of clusters, shape (CLUSTERS_ROWS, C).
 CLUSTERS_GATE: Final = 0
 """1 while the cluster may be chosen at all."""
@@ -173,7 +178,9 @@ PLAN_LINK_MISSED: Final = 8
 """1 where the replica holds resources although its cluster's link misses the demand."""
 PLAN_PODS: Final = 9
 """How many pods the line stands for: one, but for what pods of others hold of a node, which is one line."""
-PLAN_ROWS: Final = 10
+PLAN_BETWEEN: Final = 10
+"""Mbit/s that the job took from each link between the gateways of its clusters, in each direction."""
+PLAN_ROWS: Final = 11
 
 # Slices of decisions, shape (S, SLICE_ROWS).
 SLICE_DEVICE: Final = 0

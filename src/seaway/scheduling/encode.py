@@ -10,7 +10,7 @@ from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device, DeviceMode, MigProfile
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, DeviceRules, NodeRules
-from seaway.domain.network import Link, NetworkNeed
+from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.domain.node import Node, Taint
 from seaway.scheduling.columns import (
     BLOCK_NODES,
@@ -40,6 +40,7 @@ from seaway.scheduling.columns import (
     DEVICE_SLOTS,
     DEVICE_SLOTS_FREE,
     EVEN_SHARES,
+    GATEWAY_ROWS,
     MIG_ROWS,
     NODE_CLUSTER,
     NODE_CPU,
@@ -67,6 +68,9 @@ LOG_LENGTH = 4096
 
 SAME_GATEWAY_MBPS = 2**40
 """Bandwidth from a gateway to itself: no link is crossed, so nothing is used up."""
+
+NO_LIMIT_MBPS = 2**40
+"""What a gateway's interface carries where nobody says: more than all its links."""
 
 
 def encode_fleet(fleet: Fleet, geometries: dict[tuple[MigProfile, ...], int]) -> FleetArrays:
@@ -115,6 +119,7 @@ def encode_fleet(fleet: Fleet, geometries: dict[tuple[MigProfile, ...], int]) ->
         blocks=np.zeros((BLOCK_ROWS, -(-len(nodes) // BLOCK_NODES)), np.int32),
         clusters=clusters,
         bandwidth=encode_bandwidth(fleet.links, gateways),
+        gateways=encode_gateways(fleet.gateways),
         mig=mig,
         mig_first=mig_first,
         log=np.zeros(LOG_LENGTH, np.int32),
@@ -179,6 +184,17 @@ def encode_bandwidth(links: Iterable[Link], gateways: dict[str, int]) -> Int64:
     for link in links:
         table[gateways[link.source], gateways[link.target]] = link.free_mbps
     return table
+
+
+def encode_gateways(gateways: Iterable[Gateway]) -> Int64:
+    """Write what the interfaces of gateways have to give, shape (GATEWAY_ROWS, G), Mbit/s."""
+    lines = [
+        (each.speed_mbps - each.used_in_mbps, each.speed_mbps - each.used_out_mbps)
+        if each.speed_mbps
+        else (NO_LIMIT_MBPS, NO_LIMIT_MBPS)
+        for each in gateways
+    ]
+    return np.ascontiguousarray(np.maximum(np.array(lines, np.int64).reshape(-1, GATEWAY_ROWS), 0).T)
 
 
 def encode_demand(demand: Demand, mask: int, network: int, gateway: int) -> Int64:

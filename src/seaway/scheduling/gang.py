@@ -15,6 +15,7 @@ import numpy as np
 from seaway.scheduling.aggregates import asked_sums, free_gpu_milli, free_sums
 from seaway.scheduling.cluster_sets import Between, best_sets
 from seaway.scheduling.columns import (
+    CLUSTER_GATEWAY,
     CLUSTERS_GATE,
     DEMAND_GPU_MEMORY,
     DEMAND_GPUS,
@@ -23,6 +24,7 @@ from seaway.scheduling.columns import (
     NODE_CLUSTER,
     PLAN_NODE,
 )
+from seaway.scheduling.kernels.network import book_between
 from seaway.scheduling.links import links_of
 from seaway.scheduling.state import Int64
 from seaway.scheduling.statement import Statement
@@ -73,16 +75,22 @@ class Trial:
         Returns
         -------
         int
-            How many fitted.
+            How many fitted. All may, and yet nothing is placed, where the network cannot carry what they exchange.
         """
         self._gate[:] = 0
         self._gate[list(clusters)] = self._open[list(clusters)]
         before = self._statement.checkpoint()
         self._placer.place_replicas(self._statement, self._number, 0, replicas)
         fitted = int((self._nodes_since(before[0]) >= 0).sum())
-        if fitted < replicas:
+        if fitted < replicas or (len(clusters) > 1 and not self._promised(before[0])):
             self._statement.rollback(before)
         return fitted
+
+    def holds_all(self, clusters: Sequence[int]) -> bool:
+        """Place the whole job in some clusters; return whether it is placed."""
+        before = self._statement.length
+        self.count_within(clusters, self.job.replicas)
+        return self._statement.length > before
 
     def first_choice(self) -> int:
         """Return the cluster that the policy would choose for the first replica; -1 for none."""
@@ -95,12 +103,47 @@ class Trial:
 
     def place_apart(self) -> None:
         """Place the replicas one by one, each in a cluster with good links to all before it."""
-        allowed = links_of(self.snapshot).meeting(self.job.between_replicas)
+        links, homes = links_of(self.snapshot), set[int]()
         for replica in range(self.job.replicas):
+            c = self._place_apart(replica)
+            if c >= 0 and c not in homes:
+                homes.add(c)
+                kept = links.keeping(self.job.between_replicas)[c]
+                self._open &= kept  # bandwidth is asked for when it is promised
+            self._gate[:] = self._open
+
+    def _place_apart(self, replica: int) -> int:
+        """Place one replica where the network carries what it exchanges; return its cluster, -1 for none."""
+        while True:
+            before = self._statement.checkpoint()
             self._placer.place_replicas(self._statement, self._number, replica, replica + 1)
-            n = int(self._nodes_since(self._statement.length - 1)[0])
-            if n >= 0:
-                self._gate &= allowed[self.snapshot.arrays.nodes[NODE_CLUSTER, n]]
+            n = int(self._nodes_since(before[0])[0])
+            if n < 0:
+                return -1
+            c = int(self.snapshot.arrays.nodes[NODE_CLUSTER, n])
+            if self._promised(before[0], before[0] - replica):
+                return c
+            self._statement.rollback(before)
+            self._gate[c] = 0
+
+    def _promised(self, row: int, first: int | None = None) -> bool:
+        """Promise what replicas of the job exchange across clusters; tell whether the network carries it.
+
+        Parameters
+        ----------
+        row
+            The first line of replicas that are not booked yet.
+        first
+            The job's first line; None when it is `row`.
+        """
+        mbps, end = self.job.between_replicas.min_bandwidth_mbps, self._statement.length
+        if not mbps:
+            return True
+        arrays, nodes = self.snapshot.arrays, self._nodes_since(row if first is None else first)
+        book_between(arrays, self._statement.lines, row, end, mbps)
+        gateways = np.unique(arrays.clusters[CLUSTER_GATEWAY, arrays.nodes[NODE_CLUSTER, nodes[nodes >= 0]]])
+        gateways = gateways[gateways >= 0]
+        return len(gateways) < 2 or not links_of(self.snapshot).overdrawn(gateways)
 
     def at_most(self) -> Int64:
         """Count the replicas that each cluster could hold if it were one large node, shape (C,).
@@ -137,7 +180,7 @@ def place_gang(trial: Trial) -> bool:
     if trial.job.together or holds.sum() < replicas:
         return False
     sets = best_sets(between_clusters(trial), holds, replicas, [c for c in order if holds[c]])
-    return any(trial.count_within(chosen.members, replicas) == replicas for chosen in sets)
+    return any(trial.holds_all(chosen.members) for chosen in sets)
 
 
 def between_clusters(trial: Trial) -> Between:

@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seaway.domain.network import Link, NetworkNeed
-from seaway.scheduling.columns import CLUSTER_GATEWAY
+from seaway.scheduling.columns import CLUSTER_GATEWAY, GATEWAY_IN, GATEWAY_OUT
 from seaway.scheduling.encode import link_meets
 from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.state import Int64
+from seaway.scheduling.state import FleetArrays, Int64
+
+Index = int | np.int64 | Int64
+"""One gateway, or several."""
 
 UNKNOWN_NS = 2**62
 """Latency of a link that nobody measured, or over which nothing answered: longer than any other."""
@@ -49,20 +52,39 @@ class ClusterLinks:
         return self._latency_ns
 
     def free_mbps(self) -> Int64:
-        """Return the bandwidth that can still be promised, shape (C, C); 0 where no link is known."""
-        free = self._table(NO_LINK_MBPS, self._snapshot.arrays.bandwidth[self._ends])
+        """Return the bandwidth that can still be promised, shape (C, C); 0 where no link is known.
+
+        It is what is free on the link and on the interfaces at its ends, in the worse direction.
+        """
+        free = self._table(NO_LINK_MBPS, free_bandwidth(self._snapshot.arrays, *self._ends))
         less = np.minimum(free, free.T)
         less[less == NO_LINK_MBPS] = 0
         return self._of_clusters(less, NO_LINK_MBPS)
 
     def meeting(self, need: NetworkNeed) -> NDArray[np.bool_]:
         """Tell between which clusters the link meets `need`, shape (C, C); an unknown one never does."""
+        return self.keeping(need) & (self.free_mbps() >= need.min_bandwidth_mbps)
+
+    def keeping(self, need: NetworkNeed) -> NDArray[np.bool_]:
+        """Tell between which clusters the link keeps the bounds of `need` but for bandwidth, shape (C, C)."""
         if need not in self._meeting:
             verdicts = self._table(1, np.array([link_meets(need, link) for link in self._links], np.int64))
             met = self._of_clusters(np.minimum(verdicts, verdicts.T), 1) == 1
             self._meeting[need] = met & (self._latency_ns < UNKNOWN_NS)
-        answer: NDArray[np.bool_] = self._meeting[need] & (self.free_mbps() >= need.min_bandwidth_mbps)
-        return answer
+        return self._meeting[need]
+
+    def overdrawn(self, gateways: Int64) -> bool:
+        """Tell whether an interface of some gateways, or a measured link between them, promises more than it has.
+
+        Parameters
+        ----------
+        gateways
+            Their indices, shape (X,).
+        """
+        arrays = self._snapshot.arrays
+        between = np.isin(self._ends[0], gateways) & np.isin(self._ends[1], gateways)
+        links = arrays.bandwidth[self._ends[0][between], self._ends[1][between]]
+        return bool((links < 0).any() or (arrays.gateways[:, gateways] < 0).any())
 
     def _latency(self) -> Int64:
         table = self._table(-1, np.array([latency_ns(link) for link in self._links], np.int64))
@@ -82,6 +104,20 @@ class ClusterLinks:
         one = (self._at[:, None] == self._at[None, :]) & (self._at >= 0)[None, :]
         found[one | np.eye(len(self._at), dtype=np.bool_)] = same
         return found
+
+
+def free_bandwidth(arrays: FleetArrays, source: Index, target: Index) -> Int64:
+    """Return what can still be promised from gateways to gateways: on the link and on both interfaces, Mbit/s.
+
+    Parameters
+    ----------
+    source, target
+        Indices of gateways, of one shape or broadcast to one; from a gateway to itself there is no limit.
+    """
+    gateways = arrays.gateways
+    shared = np.minimum(gateways[GATEWAY_OUT, source], gateways[GATEWAY_IN, target])
+    free: Int64 = np.where(np.equal(source, target), NO_LINK_MBPS, np.minimum(arrays.bandwidth[source, target], shared))
+    return free
 
 
 def latency_ns(link: Link) -> int:

@@ -32,6 +32,8 @@ class FleetArrays(NamedTuple):
         Shape (CLUSTER_ROWS, C), int64.
     bandwidth
         Free bandwidth from gateway to gateway, shape (G, G), int64, Mbit/s.
+    gateways
+        What the interfaces of gateways can still promise in and out, shape (GATEWAY_ROWS, G), int64, Mbit/s.
     mig
         MIG profiles, shape (P, MIG_ROWS), int32.
     mig_first
@@ -50,6 +52,7 @@ class FleetArrays(NamedTuple):
     blocks: Int32
     clusters: Int64
     bandwidth: Int64
+    gateways: Int64
     mig: Int32
     mig_first: Int32
     log: Int32

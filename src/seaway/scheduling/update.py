@@ -6,14 +6,15 @@ free, and what left it can still be released.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
 
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
-from seaway.domain.network import Link
+from seaway.domain.network import Gateway, Link
 from seaway.domain.node import Node
 from seaway.scheduling.columns import (
     BLOCK_NODES,
@@ -46,7 +47,13 @@ from seaway.scheduling.columns import (
     NODE_PODS_FREE,
     NODE_ROWS,
 )
-from seaway.scheduling.encode import encode_bandwidth, encode_device, encode_geometries, encode_node
+from seaway.scheduling.encode import (
+    encode_bandwidth,
+    encode_device,
+    encode_gateways,
+    encode_geometries,
+    encode_node,
+)
 from seaway.scheduling.kernels.book import refresh_changed
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.state import Int32
@@ -106,6 +113,21 @@ def remove_node(snapshot: Snapshot, cluster: str, name: str) -> None:
     snapshot.part_demands()
     _overwrite(snapshot, n, Node(name, 0, 0, ready=False))
     snapshot.removed[cluster, name] = snapshot.node_index.pop((cluster, name))
+
+
+def put_gateways(snapshot: Snapshot, gateways: Sequence[Gateway]) -> None:
+    """Take over what interfaces of gateways carry now; what is promised to running jobs stays promised.
+
+    Raises
+    ------
+    RejectedError
+        When they are not the gateways that the snapshot has, in their order.
+    """
+    if [each.name for each in gateways] != [each.name for each in snapshot.fleet.gateways]:
+        raise RejectedError("a snapshot keeps the gateways that it was made with")
+    promised = encode_gateways(snapshot.fleet.gateways) - snapshot.arrays.gateways
+    snapshot.arrays.gateways[:] = encode_gateways(gateways) - promised
+    snapshot.fleet = replace(snapshot.fleet, gateways=tuple(gateways))
 
 
 def put_links(snapshot: Snapshot, links: Iterable[Link]) -> None:

@@ -26,6 +26,7 @@ from seaway.scheduling.columns import (
 )
 from seaway.scheduling.kernels.allocated import least_allocated
 from seaway.scheduling.kernels.decide import GivenDevices, book_given, forget_bandwidth_of
+from seaway.scheduling.links import free_bandwidth
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
@@ -131,4 +132,4 @@ def link_met(snapshot: Snapshot, k: int, cluster: int) -> bool:
     if not mbps or arrays.clusters_open[CLUSTERS_PAID, cluster]:
         return True
     target = int(arrays.clusters[CLUSTER_GATEWAY, cluster])
-    return target >= 0 and int(arrays.bandwidth[demands.amounts[k, DEMAND_GATEWAY], target]) >= mbps
+    return target >= 0 and int(free_bandwidth(arrays, demands.amounts[k, DEMAND_GATEWAY], target)) >= mbps

@@ -32,7 +32,7 @@ from seaway.simulation.measures import Float64, quantile, use, used_shares
 from seaway.simulation.outcome import Counts, Curve, Outcome, Shares, Waits
 from seaway.simulation.replay import asked_milli, capacity_milli, last_of, percent
 
-Kind = tuple[int, int, int, bool]
+Kind = tuple[int, int, int, bool, int]
 """What makes waiting jobs alike: priority (negative), line of the demand, replicas, gang."""
 
 
@@ -196,7 +196,8 @@ class _Run:
 
     def _kind(self, number: int) -> Kind:
         job = self._queue.jobs[number]
-        return -job.priority, int(self._queue.lines[number, JOB_DEMAND]), job.replicas, job.gang
+        between_mbps = job.between_replicas.min_bandwidth_mbps
+        return -job.priority, int(self._queue.lines[number, JOB_DEMAND]), job.replicas, job.gang, between_mbps
 
     def _start(self, number: int) -> bool:
         """Try to place a job; return whether it runs now, be it where its links are not good enough."""
@@ -231,6 +232,7 @@ class _Run:
         demands = self._snapshot.demands.arrays
         may_fit = fitting(self._snapshot.arrays, demands, lines, freed) != 0
         may_fit |= demands.amounts[lines, DEMAND_BANDWIDTH] > 0
+        may_fit |= np.array([kind[4] > 0 for kind in kinds], np.bool_)
         return [kinds[at] for at in np.flatnonzero(may_fit)]
 
 

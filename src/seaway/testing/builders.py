@@ -65,7 +65,7 @@ def cluster(*nodes: Node, **figures: Any) -> Cluster:
     return Cluster(**{"name": "", "nodes": nodes, **figures})
 
 
-def fleet(*parts: Node | Cluster, links: Iterable[Link] = (), gateways: Iterable[str] = ()) -> Fleet:
+def fleet(*parts: Node | Cluster, links: Iterable[Link] = (), gateways: Iterable[str | Gateway] = ()) -> Fleet:
     """Make a fleet of clusters; nodes given by themselves form one cluster, before the others.
 
     Gateways that clusters and links name need not be given.
@@ -76,13 +76,11 @@ def fleet(*parts: Node | Cluster, links: Iterable[Link] = (), gateways: Iterable
         clusters.insert(0, cluster(*alone))
     named = tuple(_named_cluster(each, f"cluster-{at}") for at, each in enumerate(clusters))
     ties = tuple(links)
-    ends = [
-        *gateways,
-        *(each.gateway for each in named),
-        *(end for tie in ties for end in (tie.source, tie.target)),
-    ]
-    doors = tuple(Gateway(name) for name in dict.fromkeys(ends) if name)
-    return Fleet(named, doors, ties)
+    doors = {each.name: each for each in (Gateway(each) if isinstance(each, str) else each for each in gateways)}
+    for end in (*(each.gateway for each in named), *(end for tie in ties for end in (tie.source, tie.target))):
+        if end:
+            doors.setdefault(end, Gateway(end))
+    return Fleet(named, tuple(doors.values()), ties)
 
 
 def job(name: str = "job", **figures: Any) -> Job:

@@ -7,7 +7,7 @@ import pytest
 
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
-from seaway.domain.network import Link
+from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.domain.placement import DeviceSlice, Placement
 from seaway.scheduling.booking import book, book_all, bookings
 from seaway.scheduling.engine import decide
@@ -16,7 +16,7 @@ from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
 from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
 
-TABLES = ("nodes", "devices", "blocks", "clusters", "bandwidth")
+TABLES = ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways")
 
 
 def some_fleet() -> Fleet:
@@ -24,7 +24,8 @@ def some_fleet() -> Fleet:
     return fleet(
         cluster(node(gpu(), gpu()), node(mig_gpu()), name="alpha", gateway="door"),
         cluster(node(gpu(), mig_gpu()), name="beta", gateway="gate"),
-        links=[Link("user", "door", 1, bandwidth_mbps=100), Link("user", "gate", 1, bandwidth_mbps=100)],
+        links=[Link(*ends, 1, bandwidth_mbps=100) for ends in (("user", "door"), ("user", "gate"), ("door", "gate"))],
+        gateways=(Gateway("user", speed_mbps=1_000), Gateway("door", speed_mbps=1_000, used_in_mbps=1)),
     )
 
 
@@ -35,6 +36,7 @@ JOBS = [
     job("plain", cpu_milli=1_000, memory_mib=64, replicas=3),
     job("never", gpus=9),
     job("gang", gpus=1, gpu_memory_mib=5_000, replicas=3, gang=True, gateway="user", min_bandwidth_mbps=10),
+    job("wide", cpu_milli=40_000, replicas=3, gang=True, between_replicas=NetworkNeed(min_bandwidth_mbps=20)),
 ]
 
 
@@ -63,7 +65,8 @@ def decided(jobs: list[Job]) -> tuple[Snapshot, list[tuple[Placement, ...]], lis
 def test_what_is_booked_by_placements_is_what_the_engine_took() -> None:
     """Placements that were stored say all that has to be booked again after a restart, to the bit."""
     snapshot, where, fits = decided(JOBS)
-    assert fits == [True, True, True, True, False, True]
+    assert fits == [True, True, True, True, False, True, True]
+    assert len({place.cluster for place in where[-1]}) == 2
     again = Snapshot(some_fleet())
     for each, placements in zip(JOBS, where, strict=True):
         book(again, each, placements)
@@ -72,7 +75,7 @@ def test_what_is_booked_by_placements_is_what_the_engine_took() -> None:
 
 def test_each_jobs_booking_is_given_back_alone() -> None:
     """A plan is taken apart job by job; releasing one leaves the others, in any order, and twice is once."""
-    for order in ([0, 1, 2, 3, 4, 5], [5, 3, 1, 4, 2, 0]):
+    for order in ([0, 1, 2, 3, 4, 5, 6], [5, 3, 6, 1, 4, 2, 0]):
         snapshot = Snapshot(some_fleet())
         empty = state(snapshot)
         plan = decide(snapshot, JobQueue(snapshot, JOBS), make_profile("bestfit"))

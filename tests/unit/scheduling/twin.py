@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device, DeviceMode
@@ -175,7 +176,24 @@ class Twin:
         for name in {placement.cluster for placement in placements}:
             if job.demand.network.min_bandwidth_mbps:
                 link = job.demand.gateway, gateways[name]
-                self.promised[link] = self.promised.get(link, 0) + job.demand.network.min_bandwidth_mbps
+                self.promise(*link, job.demand.network.min_bandwidth_mbps)
+        mbps = job.between_replicas.min_bandwidth_mbps
+        for link in permutations({gateways[placement.cluster] for placement in placements} - {""}, 2):
+            self.promise(*link, mbps)
+
+    def promise(self, source: str, target: str, mbps: int) -> None:
+        """Note a promise on the link between two gateways, on the way out of one and into the other."""
+        if source != target:
+            for way in ((source, target), (source, "out"), (target, "in")):
+                self.promised[way] = self.promised.get(way, 0) + mbps
+
+    def interface_free(self, source: str, target: str) -> float:
+        """Return what interfaces of gateways have left on the way from one to another, Mbit/s."""
+        doors = {gateway.name: gateway for gateway in self.fleet.gateways}
+        out, into = doors[source], doors[target]
+        left = out.speed_mbps - out.used_out_mbps - self.promised.get((source, "out"), 0)
+        room = into.speed_mbps - into.used_in_mbps - self.promised.get((target, "in"), 0)
+        return min(left if out.speed_mbps else math.inf, room if into.speed_mbps else math.inf)
 
     def card(self, placement: Placement, slice_: DeviceSlice) -> Card:
         """Return the card that a slice is of."""
@@ -200,6 +218,7 @@ class Twin:
         for link in self.fleet.links:
             if (link.source, link.target) == (demand.gateway, cluster.gateway):
                 free = link.free_mbps - self.promised.get((link.source, link.target), 0)
+                free = min(free, self.interface_free(link.source, link.target))
                 return link.latency_ns is not None and (
                     (need.max_latency_ns == 0 or link.latency_ns <= need.max_latency_ns)
                     and (need.max_jitter_ns == 0 or link.jitter_ns <= need.max_jitter_ns)

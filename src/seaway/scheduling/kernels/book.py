@@ -52,7 +52,6 @@ from seaway.scheduling.columns import (
     NODE_GPU_MEMORY_FREE,
     NODE_LEFT,
     NODE_MEMORY_FREE,
-    NODE_MOVED,
     NODE_OPEN,
     NODE_PODS_FREE,
     NODE_ROOM_CORE,
@@ -60,6 +59,7 @@ from seaway.scheduling.columns import (
     NODE_ROOM_WHOLE,
     NODE_TAKES,
     PLAN_BANDWIDTH,
+    PLAN_BETWEEN,
     PLAN_COPY,
     PLAN_DEMAND,
     PLAN_JOB,
@@ -78,6 +78,7 @@ from seaway.scheduling.columns import (
 from seaway.scheduling.kernels.borrow import borrowed
 from seaway.scheduling.kernels.compile import compiled
 from seaway.scheduling.kernels.fit import WHOLE_MILLI, core_needed, memory_needed, mig_slot
+from seaway.scheduling.kernels.network import gateway_of, promise, promise_between, where_now
 from seaway.scheduling.state import DemandArrays, FleetArrays, Int32, Int64
 
 MIG_INSTANCES = 7
@@ -259,14 +260,15 @@ def book_bandwidth(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, mb
     """Take `mbps` from the link between the user of demand `k` and the cluster of node `n`."""
     if mbps != 0:
         target = fleet.clusters[CLUSTER_GATEWAY, fleet.nodes[NODE_CLUSTER, n]]
-        fleet.bandwidth[demands.amounts[k, DEMAND_GATEWAY], target] -= mbps
+        promise(fleet, demands.amounts[k, DEMAND_GATEWAY], target, mbps)
 
 
 @compiled
 def release_line(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: Int32, row: int) -> None:
     """Give back all that a decision holds and mark it unplaced.
 
-    Bandwidth goes over to another replica of the job in the same cluster, if there is one.
+    Bandwidth goes over to another replica of the job in the same cluster, if there is one; what the job takes between
+    clusters is given back with its last replica behind a gateway.
     """
     line = plan[row]
     n = where_now(fleet, line[PLAN_NODE])
@@ -286,15 +288,10 @@ def release_line(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices:
             book_bandwidth(fleet, demands, k, n, -line[PLAN_BANDWIDTH])
             fleet.clusters_open[CLUSTERS_PAID, fleet.nodes[NODE_CLUSTER, n]] = 0
         line[PLAN_BANDWIDTH] = 0
+    if line[PLAN_BETWEEN] > 0:
+        promise_between(fleet, plan, row, plan.shape[0], gateway_of(fleet, n), -1)
+        line[PLAN_BETWEEN] = 0
     note_change(fleet, n)
-
-
-@compiled
-def where_now(fleet: FleetArrays, n: int) -> int:
-    """Follow node `n`, which may be -1, to where its figures are now."""
-    while n >= 0 and fleet.nodes[NODE_MOVED, n] >= 0:
-        n = fleet.nodes[NODE_MOVED, n]
-    return n
 
 
 @compiled
@@ -359,6 +356,7 @@ def retake_rows(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: 
             retake_slice(fleet, slices[s])
         book_node(fleet, demands, k, n, 1, plan[row, PLAN_PODS])
         book_bandwidth(fleet, demands, k, n, plan[row, PLAN_BANDWIDTH])
+        promise_between(fleet, plan, row, row, gateway_of(fleet, n), 1)
         note_change(fleet, n)
 
 

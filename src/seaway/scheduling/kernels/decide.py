@@ -23,6 +23,7 @@ from seaway.scheduling.columns import (
     NODE_DEVICE_END,
     NODE_DEVICE_FIRST,
     PLAN_BANDWIDTH,
+    PLAN_BETWEEN,
     PLAN_COPY,
     PLAN_DEMAND,
     PLAN_JOB,
@@ -39,6 +40,7 @@ from seaway.scheduling.kernels.borrow import borrowed
 from seaway.scheduling.kernels.compile import compiled, specialises
 from seaway.scheduling.kernels.draw import mixed
 from seaway.scheduling.kernels.fit import all_or_none, device_fits, numa_node, serves_alone, slices_on_node
+from seaway.scheduling.kernels.network import carries
 from seaway.scheduling.kernels.policy import device_key, search
 from seaway.scheduling.state import DemandArrays, FleetArrays, Int32, Int64
 
@@ -58,7 +60,7 @@ def find_usable_clusters(fleet: FleetArrays, demands: DemandArrays, k: int) -> N
             usable = demands.cluster_ok[network, c] != 0
             if usable and mbps > 0 and not marks[CLUSTERS_PAID, c]:
                 target = fleet.clusters[CLUSTER_GATEWAY, c]
-                usable = target >= 0 and fleet.bandwidth[demands.amounts[k, DEMAND_GATEWAY], target] >= mbps
+                usable = target >= 0 and carries(fleet, demands.amounts[k, DEMAND_GATEWAY], target, mbps)
         marks[CLUSTERS_USABLE, c] = usable
 
 
@@ -222,6 +224,7 @@ def start_line(line: Int64, job: int, replica: int, k: int, end: int) -> None:
     line[PLAN_SLICE_FIRST] = end
     line[PLAN_SLICE_END] = end
     line[PLAN_BANDWIDTH] = 0
+    line[PLAN_BETWEEN] = 0
     line[PLAN_COPY] = 0
     line[PLAN_PODS] = 1
     line[PLAN_LINK_MISSED] = 0

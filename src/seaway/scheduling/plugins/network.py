@@ -13,11 +13,12 @@ from seaway.scheduling.columns import (
     NODE_CLUSTER,
 )
 from seaway.scheduling.encode import link_meets
-from seaway.scheduling.framework import Codes, Cycle, Mask
+from seaway.scheduling.framework import Codes, Cycle
+from seaway.scheduling.links import free_bandwidth
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.static import Static
 
-CLOSED, NO_GATEWAY, NOT_MEASURED, SILENT, LATENCY, JITTER, LOSS, BANDWIDTH = range(1, 9)
+CLOSED, NO_GATEWAY, NOT_MEASURED, SILENT, LATENCY, JITTER, LOSS, BANDWIDTH, INTERFACE = range(1, 10)
 
 
 class Network:
@@ -37,6 +38,7 @@ class Network:
         "jitter above the bound",
         "loss above the bound",
         "not enough free bandwidth",
+        "not enough free bandwidth on the interface of a gateway",
     )
 
     def __init__(self) -> None:
@@ -47,22 +49,24 @@ class Network:
         codes = np.zeros(len(cycle.snapshot.clusters), np.uint8)
         if cycle.demand.network.any:
             codes[:] = self._links(cycle.snapshot, (cycle.demand.gateway, cycle.demand.network))
-            codes[(codes == 0) & ~enough_bandwidth(cycle)] = BANDWIDTH
+            short = bandwidth_refused(cycle)
+            codes[codes == 0] = short[codes == 0]
         codes[~cycle.usable] = CLOSED
         by_node: Codes = codes[cycle.snapshot.arrays.nodes[NODE_CLUSTER]]
         return by_node
 
 
-def enough_bandwidth(cycle: Cycle) -> Mask:
-    """Tell which clusters' links have the bandwidth that the job would take, shape (C,)."""
+def bandwidth_refused(cycle: Cycle) -> Codes:
+    """Return why clusters cannot be promised the bandwidth that the job would take, 0 where they can, shape (C,)."""
     arrays = cycle.snapshot.arrays
     line = cycle.snapshot.demands.arrays.amounts[cycle.line]
     targets = arrays.clusters[CLUSTER_GATEWAY]
-    free = arrays.bandwidth[line[DEMAND_GATEWAY], targets]
-    mbps = line[DEMAND_BANDWIDTH]
-    enough: Mask = (targets >= 0) & ((free >= mbps) | (mbps == 0))
-    paid: Mask = arrays.clusters_open[CLUSTERS_PAID] != 0
-    return enough | paid
+    source, mbps = line[DEMAND_GATEWAY], line[DEMAND_BANDWIDTH]
+    owes = (arrays.clusters_open[CLUSTERS_PAID] == 0) & ((targets < 0) | (mbps > 0))
+    codes = np.zeros(len(targets), np.uint8)
+    codes[owes & (free_bandwidth(arrays, source, targets) < mbps)] = INTERFACE
+    codes[owes & ((targets < 0) | (arrays.bandwidth[source, targets] < mbps))] = BANDWIDTH
+    return codes
 
 
 def links_refused(snapshot: Snapshot, asked: tuple[str, NetworkNeed]) -> Codes:

@@ -64,7 +64,7 @@ def same(made: LiveFleet) -> None:
     fresh = Snapshot(made.fleet())
     for attempt, job, _ in made._held.values():  # noqa: SLF001
         book(fresh, job, attempt.placements)
-    for table in ("nodes", "devices", "blocks", "clusters", "bandwidth"):
+    for table in ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways"):
         np.testing.assert_array_equal(getattr(made.snapshot.arrays, table), getattr(fresh.arrays, table), table)
 
 

@@ -1,0 +1,111 @@
+"""Promises of bandwidth: to a job's user, and between the clusters that a job is spread over."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seaway.scheduling.columns import (
+    CLUSTER_GATEWAY,
+    GATEWAY_IN,
+    GATEWAY_OUT,
+    NODE_CLUSTER,
+    NODE_MOVED,
+    PLAN_BETWEEN,
+    PLAN_COPY,
+    PLAN_JOB,
+    PLAN_NODE,
+)
+from seaway.scheduling.kernels.borrow import borrowed
+from seaway.scheduling.kernels.compile import compiled
+from seaway.scheduling.state import FleetArrays, Int64
+
+
+@compiled
+def carries(fleet: FleetArrays, source: int, target: int, mbps: int) -> bool:
+    """Tell whether `mbps` can be promised from a gateway to another: on the link, and on both interfaces."""
+    if source == target:
+        return True
+    shared = min(fleet.gateways[GATEWAY_OUT, source], fleet.gateways[GATEWAY_IN, target])
+    return min(fleet.bandwidth[source, target], shared) >= mbps
+
+
+@compiled
+def promise(fleet: FleetArrays, source: int, target: int, mbps: int) -> None:
+    """Take `mbps`, below 0 to give it back, from the link between two gateways and from their interfaces."""
+    fleet.bandwidth[source, target] -= mbps
+    if source != target:
+        fleet.gateways[GATEWAY_OUT, source] -= mbps
+        fleet.gateways[GATEWAY_IN, target] -= mbps
+
+
+@compiled
+def where_now(fleet: FleetArrays, n: int) -> int:
+    """Follow node `n`, which may be -1, to where its figures are now."""
+    while n >= 0 and fleet.nodes[NODE_MOVED, n] >= 0:
+        n = fleet.nodes[NODE_MOVED, n]
+    return n
+
+
+@compiled
+def gateway_of(fleet: FleetArrays, n: int) -> int:
+    """Return the gateway before node `n`; -1 when either is unknown."""
+    n = where_now(fleet, n)
+    return fleet.clusters[CLUSTER_GATEWAY, fleet.nodes[NODE_CLUSTER, n]] if n >= 0 else -1
+
+
+@compiled
+def promise_between(fleet: FleetArrays, plan: Int64, row: int, end: int, gateway: int, sign: int) -> None:
+    """Take (`sign` 1) or give back (-1) what a replica exchanges with those of its job behind other gateways.
+
+    Of each two gateways a job takes the links between them once, in both directions, however many replicas are behind
+    them: nothing is taken when another replica is behind the same one.
+
+    Parameters
+    ----------
+    plan
+        Decisions, shape (R, PLAN_ROWS).
+    row, end
+        The replica's line, and one past the last of the lines that may be of others.
+    gateway
+        Before the replica; -1 when it is unknown, and nothing is crossed.
+    """
+    mbps = plan[row, PLAN_BETWEEN]
+    if mbps == 0 or gateway < 0:
+        return
+    met = np.zeros(fleet.gateways.shape[1], np.uint8)
+    first = row
+    while first > 0 and plan[first - 1, PLAN_JOB] == plan[row, PLAN_JOB]:
+        first -= 1
+    for other in range(first, end):
+        if plan[other, PLAN_JOB] != plan[row, PLAN_JOB]:
+            break
+        if other != row and plan[other, PLAN_BETWEEN] != 0 and plan[other, PLAN_COPY] == plan[row, PLAN_COPY]:
+            there = gateway_of(fleet, plan[other, PLAN_NODE])
+            if there >= 0:
+                met[there] = 1
+    if met[gateway] != 0:
+        return
+    for there in range(met.shape[0]):
+        if met[there] != 0:
+            promise(fleet, gateway, there, sign * mbps)
+            promise(fleet, there, gateway, sign * mbps)
+
+
+@compiled
+def book_between(fleet: FleetArrays, plan: Int64, first: int, end: int, mbps: int) -> None:
+    """Promise what the replicas of one job exchange across clusters, after their nodes were chosen.
+
+    Parameters
+    ----------
+    plan
+        Decisions, shape (R, PLAN_ROWS); written to.
+    first, end
+        The job's lines that are booked now; those before are booked already.
+    mbps
+        What it takes of each link between two of its clusters, each way.
+    """
+    fleet, plan = borrowed(fleet), borrowed(plan)
+    for row in range(first, end):
+        if plan[row, PLAN_NODE] >= 0:
+            plan[row, PLAN_BETWEEN] = mbps
+            promise_between(fleet, plan, row, row, gateway_of(fleet, plan[row, PLAN_NODE]), 1)

@@ -1,0 +1,131 @@
+"""Interfaces of gateways are shared by their links, and links by what the replicas of jobs exchange."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Job
+from seaway.domain.network import Gateway, Link, NetworkNeed
+from seaway.scheduling.engine import decide
+from seaway.scheduling.links import free_bandwidth
+from seaway.scheduling.plan import Plan
+from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.update import put_gateways
+from seaway.testing.builders import cluster, fleet, job, node
+from tests.unit.scheduling.asking import refusals
+
+DOORS = ("east", "west", "south")
+PATHS = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+
+
+def three(**speeds: int) -> Snapshot:
+    """Three clusters of one node, a gateway before each, and links of 100 Mbit/s between all and from the user."""
+    ends = [(a, b) for a in ("user", *DOORS) for b in DOORS if a != b]
+    return Snapshot(
+        fleet(
+            *(cluster(node(), name=name, gateway=name) for name in DOORS),
+            links=[Link(*each, latency_ns=1, bandwidth_mbps=100) for each in ends],
+            gateways=[Gateway(name, speed_mbps=speeds.get(name, 0)) for name in ("user", *DOORS)],
+        )
+    )
+
+
+def placed(snapshot: Snapshot, *jobs: Job, plain: bool = False) -> Plan:
+    """Decide jobs by best fit."""
+    return decide(snapshot, JobQueue(snapshot, jobs), make_policy("bestfit", PolicyOptions(plain=plain)))
+
+
+def asking(mbps: int, **figures: object) -> Job:
+    """Make a job of one replica that fills half a node and takes bandwidth from its user."""
+    return job(cpu_milli=32_000, gateway="user", min_bandwidth_mbps=mbps, **figures)
+
+
+def spread(replicas: int, mbps: int, *, gang: bool = True, **figures: object) -> Job:
+    """Make a job of which each replica fills a node, and that exchanges `mbps` between any two clusters."""
+    between = NetworkNeed(min_bandwidth_mbps=mbps)
+    return job(cpu_milli=64_000, replicas=replicas, gang=gang, between_replicas=between, **figures)
+
+
+@PATHS
+def test_links_of_a_gateway_share_its_interface(plain: bool) -> None:
+    """What is promised on one link of the user's gateway is gone from the others, down to nothing."""
+    snapshot = three(user=150)
+    plan = placed(snapshot, *(asking(60) for _ in range(4)), plain=plain)
+    assert plan.jobs_placed.tolist() == [True, True, False, False]
+    link, interface = "not enough free bandwidth", "not enough free bandwidth on the interface of a gateway"
+    assert refusals(snapshot, asking(60)) == [link, link, interface]
+    assert refusals(snapshot, asking(30)) == [""] * 3
+
+
+@PATHS
+def test_interface_of_a_cluster_is_shared_too(plain: bool) -> None:
+    """Traffic into a cluster is bounded by its gateway, whoever it comes from."""
+    snapshot = three(east=50)
+    plan = placed(snapshot, asking(30, clusters={"east"}), asking(30, clusters={"east"}), plain=plain)
+    assert plan.jobs_placed.tolist() == [True, False]
+
+
+def test_gateway_without_a_speed_sets_no_limit() -> None:
+    """Where nobody says what an interface carries, only links count."""
+    snapshot = three()
+    plan = placed(snapshot, *(asking(100) for _ in range(4)))
+    assert plan.jobs_placed.tolist() == [True, True, True, False]
+
+
+def test_traffic_of_others_is_not_promised() -> None:
+    """What was seen on an interface is not there for jobs; what they were promised stays promised."""
+    snapshot = three(user=150)
+    plan = placed(snapshot, asking(60))
+    doors = [Gateway("user", speed_mbps=150, used_out_mbps=50), *(Gateway(name) for name in DOORS)]
+    put_gateways(snapshot, doors)
+    user, east = 0, 1
+    assert free_bandwidth(snapshot.arrays, user, east) == 40
+    snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
+    assert free_bandwidth(snapshot.arrays, user, east) == 100
+    with pytest.raises(RejectedError, match="keeps the gateways"):
+        put_gateways(snapshot, doors[:2])
+
+
+@PATHS
+@pytest.mark.parametrize("gang", [True, False], ids=["gang", "apart"])
+def test_traffic_between_clusters_is_promised_both_ways(plain: bool, gang: bool) -> None:
+    """A job over several clusters takes its bandwidth from each link between two of them, once, and gives it back."""
+    snapshot = three(east=1_000)
+    before = snapshot.arrays.bandwidth.copy(), snapshot.arrays.gateways.copy()
+    plan = placed(snapshot, spread(3, 40, gang=gang), plain=plain)
+    taken = before[0] - snapshot.arrays.bandwidth
+    assert taken[1:, 1:].tolist() == [[0, 40, 40], [40, 0, 40], [40, 40, 0]]
+    assert not taken[0].any()
+    assert (before[1] - snapshot.arrays.gateways)[:, 1:].tolist() == [[80, 80, 80], [80, 80, 80]]
+    snapshot.release(plan.lines, plan.slices, np.array([1]))
+    assert int((before[0] - snapshot.arrays.bandwidth).sum()) == 80
+    snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
+    np.testing.assert_array_equal(snapshot.arrays.bandwidth, before[0])
+    np.testing.assert_array_equal(snapshot.arrays.gateways, before[1])
+
+
+@PATHS
+@pytest.mark.parametrize(("mbps", "fits"), [(40, True), (60, False)])
+def test_what_a_gang_exchanges_is_not_there_for_another(plain: bool, mbps: int, fits: bool) -> None:
+    """A gang that fits on nodes waits where the link between its clusters is promised to another."""
+    between = NetworkNeed(min_bandwidth_mbps=mbps)
+    first, second = (
+        job(cpu_milli=cpu, replicas=3, gang=True, between_replicas=between, clusters={"east", "west"})
+        for cpu in (24_000, 16_000)
+    )
+    snapshot = three()
+    assert placed(snapshot, first, second, plain=plain).jobs_placed.tolist() == [True, fits]
+
+
+@PATHS
+@pytest.mark.parametrize("gang", [True, False], ids=["gang", "apart"])
+def test_gateway_bounds_how_far_a_job_spreads(plain: bool, gang: bool) -> None:
+    """A gateway whose interface carries the traffic to one other cluster is not the third of three."""
+    snapshot = three(east=60, west=60)
+    plan = placed(snapshot, spread(3, 40, gang=gang), plain=plain)
+    assert int(plan.placed.sum()) == (0 if gang else 2)
+    assert (snapshot.arrays.gateways >= 0).all()
