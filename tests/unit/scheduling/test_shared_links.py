@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -39,12 +41,12 @@ def placed(snapshot: Snapshot, *jobs: Job, plain: bool = False) -> Plan:
     return decide(snapshot, JobQueue(snapshot, jobs), make_policy("bestfit", PolicyOptions(plain=plain)))
 
 
-def asking(mbps: int, **figures: object) -> Job:
+def asking(mbps: int, **figures: Any) -> Job:
     """Make a job of one replica that fills half a node and takes bandwidth from its user."""
     return job(cpu_milli=32_000, gateway="user", min_bandwidth_mbps=mbps, **figures)
 
 
-def spread(replicas: int, mbps: int, *, gang: bool = True, **figures: object) -> Job:
+def spread(replicas: int, mbps: int, *, gang: bool = True, **figures: Any) -> Job:
     """Make a job of which each replica fills a node, and that exchanges `mbps` between any two clusters."""
     between = NetworkNeed(min_bandwidth_mbps=mbps)
     return job(cpu_milli=64_000, replicas=replicas, gang=gang, between_replicas=between, **figures)
