@@ -1,0 +1,218 @@
+"""What a real node-exporter and a real Prometheus say of a real interface is what passes through it.
+
+The interface is in a network namespace of its own, which nothing outside sees and which ends with the exporter. That
+answers on this machine's loopback all the same: its socket was opened outside.
+
+Debian has both: ``apt-get install prometheus-node-exporter prometheus``. No service of them is needed, nor used.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from ipaddress import ip_address
+from pathlib import Path
+from random import Random
+from socket import create_server
+
+import pytest
+
+from seaway.application.network.watching import TrafficWatch
+from seaway.application.ports.traffic import Traffic
+from seaway.application.system_clock import SystemClock
+from seaway.bootstrap.bandwidth import BandwidthSettings, NetworkSettings, PrometheusSettings, make_bandwidths
+from seaway.domain.gateways import GatewayConfig
+from tests.integration.test_prometheus import prometheus
+from tests.missing import skip_or_fail
+
+PATIENCE_S = 20.0
+
+RATE_MBPS = 40
+OFF = 0.05
+"""By how much of itself a measured rate may differ from what was sent."""
+
+IN_A_NAMESPACE = """
+set -e
+mount -t sysfs none /sys
+ip link add wan type veth peer name far
+ip link add asleep type veth peer name beyond-it
+ip link set wan up
+ip link set far up
+export LISTEN_FDS=1 LISTEN_PID=$$
+exec prometheus-node-exporter --web.systemd-socket --collector.disable-defaults --collector.netdev --collector.netclass
+"""
+
+SENDER = """
+import socket, sys, time
+into, rate_mbps = sys.argv[1], float(sys.argv[2])
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+out.bind((into, 0))
+frame = bytes([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xB5]) + bytes(1486)  # a type for experiments
+begun, sent = time.monotonic(), 0
+while True:
+    if sent * 8 < (time.monotonic() - begun) * rate_mbps * 1e6:
+        sent += out.send(frame)
+    else:
+        time.sleep(0.002)
+"""
+
+
+def missing() -> str:
+    """Return why none of this can be tried here; empty when it can."""
+    programs = {"prometheus-node-exporter": "prometheus-node-exporter", "ip": "iproute2", "nsenter": "util-linux"}
+    if lacks := [package for program, package in programs.items() if not shutil.which(program)]:
+        return f"apt-get install {' '.join(lacks)}"
+    tried = subprocess.run(
+        ["unshare", "--net", "--mount", "ip", "link", "add", "wan", "type", "veth"], capture_output=True, check=False
+    )
+    return "" if tried.returncode == 0 else "no network namespace or no veth can be made here: that takes root"
+
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A machine with an exporter; of its interfaces ``far`` is the other end of ``wan``, and ``asleep`` is down."""
+
+    pid: int
+    place: str
+
+    def config(self, interface: str = "wan", speed_mbps: int = 0) -> GatewayConfig:
+        """Return what Seaway knows of it."""
+        return GatewayConfig(
+            "gw-1",
+            ip_address("fd00::1"),
+            interface=interface,
+            exporter=f"http://{self.place}/metrics",
+            speed_mbps=speed_mbps,
+        )
+
+    @contextmanager
+    def sending(self, interface: str, rate_mbps: float) -> Iterator[None]:
+        """Have so much sent out of an interface."""
+        command = ["nsenter", f"--net=/proc/{self.pid}/ns/net", sys.executable, "-c", SENDER, interface, f"{rate_mbps}"]
+        process = subprocess.Popen(command)
+        try:
+            yield
+            assert process.poll() is None
+        finally:
+            process.kill()
+            process.wait(PATIENCE_S)
+
+
+@pytest.fixture(scope="module")
+def gateway() -> Iterator[Gateway]:
+    """Return a machine with an exporter."""
+    if why_not := missing():
+        skip_or_fail(OSError(why_not))
+    with create_server(("127.0.0.1", 0)) as listener:
+        place = f"127.0.0.1:{listener.getsockname()[1]}"
+        fd = listener.fileno()
+        process = subprocess.Popen(
+            ["unshare", "--net", "--mount", "bash", "-c", f"exec 3<&{fd}\n{IN_A_NAMESPACE}"],
+            pass_fds=[fd],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+    try:
+        yield Gateway(process.pid, place)
+    finally:
+        process.kill()
+        process.wait(PATIENCE_S)
+
+
+@contextmanager
+def watching(settings: NetworkSettings, config: GatewayConfig) -> Iterator[Callable[[], Traffic | None]]:
+    """Watch a gateway as a control plane does; yields what tells the latest."""
+    clock = SystemClock()
+    bandwidths = make_bandwidths(settings, clock)
+    watch = TrafficWatch(bandwidths, lambda: [config], settings.bandwidth.every_s, clock, Random(1))
+    watch.start()
+    try:
+        yield lambda: bandwidths.of(config)
+    finally:
+        watch.stop()
+
+
+def await_that(tell: Callable[[], Traffic | None], wanted: Callable[[Traffic], bool]) -> Traffic:
+    """Wait until something is measured that is as wanted."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        found = tell()
+        if found is not None and wanted(found):
+            return found
+        assert time.monotonic() < until, found
+        time.sleep(0.05)
+
+
+def near(found: Traffic, in_mbps: float, out_mbps: float) -> bool:
+    """Tell whether what was measured is what was sent, each way."""
+    return abs(found.in_used_mbps - in_mbps) <= OFF * in_mbps and abs(found.out_used_mbps - out_mbps) <= OFF * out_mbps
+
+
+OFTEN = NetworkSettings(BandwidthSettings(every_s=0.5))
+
+
+def test_traffic_out_and_in_is_measured_each_for_itself(gateway: Gateway) -> None:
+    """What one end sends the other receives; the interface tells its speed itself, whatever is configured."""
+    with watching(OFTEN, gateway.config(speed_mbps=7)) as tell:
+        quiet = await_that(tell, lambda found: found.in_used_mbps == found.out_used_mbps == 0)
+        assert quiet.speed_mbps == 10_000
+        with gateway.sending("wan", RATE_MBPS):
+            await_that(tell, lambda found: near(found, 0, RATE_MBPS))
+            with gateway.sending("far", 2 * RATE_MBPS):
+                await_that(tell, lambda found: near(found, 2 * RATE_MBPS, RATE_MBPS))
+        await_that(tell, lambda found: found.in_used_mbps == found.out_used_mbps == 0)
+
+
+def test_an_interface_without_a_speed_has_the_configured_one(gateway: Gateway) -> None:
+    """Without that, none; what passes is measured either way. One that is down tells none."""
+    for configured, speed_mbps in ((0, None), (1000, 1000)):
+        with watching(OFTEN, gateway.config("asleep", configured)) as tell:
+            assert await_that(tell, lambda _: True).speed_mbps == speed_mbps
+
+
+def test_an_interface_that_is_made_anew_is_measured_again(gateway: Gateway) -> None:
+    """It is unknown while it is not there, and counters that begin at 0 are no traffic."""
+    inside = ["nsenter", f"--net=/proc/{gateway.pid}/ns/net", "ip", "link"]
+    config = gateway.config("fleeting")
+    subprocess.run([*inside, "add", "fleeting", "type", "veth", "peer", "name", "beyond"], check=True)
+    subprocess.run([*inside, "set", "fleeting", "up"], check=True)
+    subprocess.run([*inside, "set", "beyond", "up"], check=True)
+    with watching(OFTEN, config) as tell:
+        with gateway.sending("fleeting", RATE_MBPS):
+            await_that(tell, lambda found: near(found, 0, RATE_MBPS))
+        subprocess.run([*inside, "del", "fleeting"], check=True)
+        until = time.monotonic() + PATIENCE_S
+        while tell() is not None:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        subprocess.run([*inside, "add", "fleeting", "type", "veth", "peer", "name", "beyond"], check=True)
+        assert await_that(tell, lambda _: True).out_used_mbps == 0
+
+
+@pytest.mark.skipif(not shutil.which("prometheus"), reason="there is no Prometheus here: apt-get install prometheus")
+def test_a_prometheus_that_scrapes_the_exporter_says_the_same(gateway: Gateway, tmp_path: Path) -> None:
+    """Asked instead of the exporter it tells the same rates and speed, as old as its latest scrape."""
+    (tmp_path / "prometheus.yml").write_text(
+        f"""
+global: {{scrape_interval: 500ms}}
+scrape_configs:
+  - job_name: node
+    static_configs: [{{targets: ["{gateway.place}"]}}]
+""",
+        encoding="utf-8",
+    )
+    with gateway.sending("wan", RATE_MBPS), gateway.sending("far", 2 * RATE_MBPS), prometheus(tmp_path) as client:
+        asked = PrometheusSettings(f"{client.base_url}", labels='job="node",instance="{exporter}"', window_s=2)
+        with watching(replace(OFTEN, prometheus=asked), gateway.config()) as tell:
+            found = await_that(tell, lambda found: near(found, 2 * RATE_MBPS, RATE_MBPS))
+            assert found.speed_mbps == 10_000
+            assert found.age_s is not None
+            assert found.age_s < 2.5
