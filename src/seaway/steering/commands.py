@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from seaway.domain.gateways import Behaviour
 from seaway.steering.difference import Add, Change, Remove, Replace, Set
+from seaway.steering.obstacles import setting_text
 from seaway.steering.state import METRIC, PROTOCOL, Hop, Kind, PathRoute, Route, SidRoute
 
 
@@ -42,8 +43,7 @@ def _set(change: Set, ip: str, inside: str) -> str:
         return f"{ip} link set dev {change.knob.name} mtu {change.value}"
     if change.knob.kind is Kind.TUNNEL_SOURCE:
         return f"{ip} sr tunsrc set {change.value}"
-    name = change.knob.name if "." in change.knob.name else change.knob.name.replace("/", ".")
-    return f"{inside}sysctl -w {name}={change.value}"
+    return f"{inside}sysctl -w {setting_text(change.knob)}={change.value}"
 
 
 def _key(route: Route) -> str:

@@ -160,14 +160,12 @@ def _remembered(settings: Mapping[Knob, str], present: Present) -> Iterator[tupl
         elif now != value:
             yield knob, Remembered(now, value)
         if knob == FORWARDING and old is not None:
-            yield from ((each, was) for each, was in present.remembered.items() if _changes_along(each))
+            yield from ((each, was) for each, was in present.remembered.items() if changes_along(each))
         elif knob == FORWARDING and now != value:
-            yield from (
-                (each, Remembered(was, value)) for each, was in present.settings.items() if _changes_along(each)
-            )
+            yield from ((each, Remembered(was, value)) for each, was in present.settings.items() if changes_along(each))
 
 
-def _changes_along(knob: Knob) -> bool:
+def changes_along(knob: Knob) -> bool:
     """Tell whether setting forwarding for all interfaces changes this as well."""
     return knob.kind is Kind.SYSCTL and knob.name.endswith("/forwarding") and knob != FORWARDING
 
@@ -175,11 +173,11 @@ def _changes_along(knob: Knob) -> bool:
 def _set_back(settings: Mapping[Knob, str], present: Present) -> Iterator[Set]:
     """Set back what is not wanted any more, unless somebody has set it to something else in the meantime."""
     for knob, old in present.remembered.items():
-        if knob in settings or _changes_along(knob) or not present.settings.get(knob) == old.value != old.before:
+        if knob in settings or changes_along(knob) or not present.settings.get(knob) == old.value != old.before:
             continue
         yield Set(knob, old.value, old.before, back=True)
         if knob != FORWARDING:
             continue
         for each, was in present.remembered.items():
-            if _changes_along(each) and was.before != old.before and each in present.settings:
+            if changes_along(each) and was.before != old.before and each in present.settings:
                 yield Set(each, old.before, was.before, back=True)

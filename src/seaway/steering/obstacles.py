@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import IPv6Address
 
 from seaway.domain.gateway_paths import LEAST_MTU, inner_mtu, overhead
 from seaway.domain.gateways import NetworkConfig
 from seaway.steering.desired import named_gateway, taken
-from seaway.steering.state import METRIC, TUNNEL_SOURCE, GatewayState, Kind, PathRoute, Present, SidRoute, mtu, sysctl
+from seaway.steering.state import METRIC, GatewayState, Kind, Knob, PathRoute, Present, SidRoute, mtu, sysctl
 
 USUAL_MTU = 1500
 """What hosts send where nobody tells them otherwise."""
@@ -25,16 +25,26 @@ def obstacles(routes: Iterable[SidRoute | PathRoute], wanted: GatewayState, pres
     if sysctl("all", "seg6_enabled") not in present.settings:
         yield "this kernel knows no SRv6: it needs CONFIG_IPV6_SEG6_LWTUNNEL, as the kernels of distributions have it"
         return
-    if TUNNEL_SOURCE in wanted.settings and TUNNEL_SOURCE not in present.settings:
-        yield "this kernel has no setting for the source of tunnels (the generic netlink family SEG6)"
     missing = _interfaces(wanted) - present.interfaces
     there = ", ".join(sorted(present.interfaces)) or "none"
     yield from (f"there is no interface {name!r} here; there are: {there}" for name in sorted(missing))
-    if not missing:
-        yield from _in_the_way(routes, present)
+    if missing:
+        return
+    for knob in wanted.settings.keys() - present.settings.keys():
+        yield f"this kernel has no setting {setting_text(knob)}: has the interface IPv6?"
+    yield from _in_the_way(routes, present)
 
 
-def notes(config: NetworkConfig, name: str, active: dict[str, str], present: Present) -> Iterator[str]:
+def setting_text(knob: Knob) -> str:
+    """Return what people call a setting."""
+    if knob.kind is Kind.TUNNEL_SOURCE:
+        return "source of tunnels (sr tunsrc)"
+    if knob.kind is Kind.MTU:
+        return f"MTU of {knob.name}"
+    return knob.name if "." in knob.name else knob.name.replace("/", ".")
+
+
+def notes(config: NetworkConfig, name: str, active: Mapping[str, str], present: Present) -> Iterator[str]:
     """Yield what the owner of a gateway should know, though it keeps nothing from working."""
     gateway = named_gateway(config, name)
     if gateway.locator is None:
@@ -58,7 +68,9 @@ def notes(config: NetworkConfig, name: str, active: dict[str, str], present: Pre
 
 def _interfaces(wanted: GatewayState) -> set[str]:
     named = {route.interface for route in wanted.routes}
-    return named | {knob.name for knob in wanted.settings if knob.kind is Kind.MTU}
+    named |= {knob.name for knob in wanted.settings if knob.kind is Kind.MTU}
+    conf = (knob.name.split("/")[3] for knob in wanted.settings if knob.kind is Kind.SYSCTL)
+    return named | {name for name in conf if name != "all"}
 
 
 def _in_the_way(routes: Iterable[SidRoute | PathRoute], present: Present) -> Iterator[str]:
