@@ -16,10 +16,13 @@ import yaml
 from seaway.adapters.emulation.queue import QueueEmulation
 from seaway.adapters.emulation.start import missing as missing_for_queue
 from seaway.adapters.namespaces import netns, wires
+from seaway.adapters.srv6.machine import Machine
+from seaway.adapters.srv6.memory import FOLDER as REMEMBERED
 from seaway.bootstrap.lab_plan import CORE, LabPlan, belongs, require_name
 from seaway.domain.errors import ConflictError, RejectedError, UnknownError
 from seaway.probing.conditions import Conditions
 from seaway.probing.holding import Ends
+from seaway.steering.desired import desired
 from seaway.wire.network_out import network_text
 
 FOLDER = Path("/run/seaway/labs")
@@ -184,6 +187,9 @@ def _build(plan: LabPlan) -> None:
             ends.setdefault(end.namespace, []).append((end, other))
     for namespace in plan.namespaces():
         wires.furnish(namespace, ends[namespace.name])
+    config = plan.config()
+    for spot in plan.spots:
+        Machine(plan.namespace(spot.gateway)).reach(desired(config, spot.gateway))
 
 
 def _remove(name: str) -> bool:
@@ -194,6 +200,9 @@ def _remove(name: str) -> bool:
     for each in namespaces:
         netns.remove(each)
     shutil.rmtree(folder, ignore_errors=True)
+    for file in REMEMBERED.glob("gateway@*"):
+        if belongs(file.stem.removeprefix("gateway@"), name):
+            file.unlink(missing_ok=True)
     for parent in (FOLDER, FOLDER.parent):
         with suppress(OSError):
             parent.rmdir()
