@@ -73,6 +73,7 @@ COMMANDS = (
     Command("login", SETUP, "config"),
     Command("config", SETUP, "config", "app"),
     Command("cluster", SETUP, "cluster", "app"),
+    Command("gateway", SETUP, "gateway", "app"),
     Command("db", SETUP, "db", "app"),
     Command("up", SETUP, "up"),
     Command("replay", TRYING, "replay"),
