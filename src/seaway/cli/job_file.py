@@ -81,7 +81,7 @@ def read_jobs(file: str) -> list[Written]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise RejectedError(f"this is no YAML: {' '.join(str(error).split())[:200]}", where=source) from None
     if not jobs:
-        raise RejectedError("there is no job in it", where=source)
+        raise RejectedError("there is nothing in it", where=source)
     return jobs
 
 
@@ -98,7 +98,7 @@ def _text(file: str, source: str) -> str:
     try:
         raw = sys.stdin.buffer.read(MOST_BYTES + 1) if file == STDIN else Path(file).read_bytes()
         if len(raw) > MOST_BYTES:
-            raise RejectedError("is too large for a file of jobs", where=source)
+            raise RejectedError("is too large", where=source)
         return raw.decode()
     except OSError as error:
         raise RejectedError(f"cannot be read: {error.strerror}", where=source) from None
@@ -153,4 +153,4 @@ def _plain(value: Any, source: str, line: int) -> Any:  # noqa: ANN401  # anythi
         return value.isoformat()
     if value is None or isinstance(value, str | int | float):
         return value
-    raise RejectedError(f"holds a {type(value).__name__}, which no job has", where=f"{source}:{line}")
+    raise RejectedError(f"holds a {type(value).__name__}, which has no place here", where=f"{source}:{line}")

@@ -13,6 +13,7 @@ from seaway.client.call import Call, Paged, decoded
 from seaway.client.calls import access as access_calls
 from seaway.client.calls import fleet as fleet_calls
 from seaway.client.calls import jobs as job_calls
+from seaway.client.calls import network as network_calls
 from seaway.client.calls import service as service_calls
 from seaway.client.calls import strays as stray_calls
 from seaway.client.calls import tenancy as tenancy_calls
@@ -131,6 +132,7 @@ class Client:
     slices = pages(fleet_calls.slices)
     metrics = verb(fleet_calls.metrics)
     links = verb(fleet_calls.links)
+    net_links = verb(fleet_calls.net_links)
     gateways = verb(fleet_calls.gateways)
     cluster_history = pages(fleet_calls.cluster_history)
     link_history = pages(fleet_calls.link_history)
@@ -140,6 +142,11 @@ class Client:
     uncordon = verb(fleet_calls.uncordon)
     strays = verb(stray_calls.strays)
     remove_strays = verb(stray_calls.remove_strays)
+
+    network = verb(network_calls.network)
+    put_network = verb(network_calls.put_network)
+    delete_network = verb(network_calls.delete_network)
+    agents = verb(network_calls.agents)
 
     # Queues, pools, tenants, policies.
     queues = verb(tenancy_calls.queues)

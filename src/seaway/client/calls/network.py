@@ -1,0 +1,55 @@
+"""Calls about the network between gateways, and who measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from seaway.client.call import Answer, Call, Model, Nothing, get, send
+
+if TYPE_CHECKING:
+    from seaway.wire.network_views import AgentList, NetworkOut, NetworkPlan
+
+_WIRE = "seaway.wire.network_views"
+
+NETWORK: Answer[NetworkOut] = Model(_WIRE, "NetworkOut")
+PLAN: Answer[NetworkPlan] = Model(_WIRE, "NetworkPlan")
+AGENTS: Answer[AgentList] = Model(_WIRE, "AgentList")
+
+
+def network() -> Call[NetworkOut]:
+    """Show how the network between gateways is meant to be, as it can be put again."""
+    return get("/network", NETWORK)
+
+
+def put_network(
+    network: Mapping[str, Any], *, dry_run: bool = False, force: bool = False, version: str = ""
+) -> Call[NetworkPlan]:
+    """Set how the network between gateways is meant to be, as a whole; say what becomes different.
+
+    Parameters
+    ----------
+    network
+        As in the file of `seaway network put`: gateways, paths, probe, mesh.
+    dry_run
+        Only check it, and say what would become different.
+    force
+        Even if jobs run by a gateway that goes.
+    version
+        The version that it was when the change was thought of, as `agents` and earlier changes told it: refused with
+        `StaleError` if it is another by now. Empty changes whichever there is.
+    """
+    call = send("PUT", "/network", PLAN, network, repeatable=not version)
+    call = replace(call, query={"dry_run": dry_run or None, "force": force or None})
+    return replace(call, headers={**call.headers, "If-Match": f'"{version}"'}) if version else call
+
+
+def delete_network(*, force: bool = False) -> Call[None]:
+    """Remove it: nothing is measured from then on, and what clusters themselves tell of links counts again."""
+    return replace(send("DELETE", "/network", Nothing(), repeatable=False), query={"force": force or None})
+
+
+def agents() -> Call[AgentList]:
+    """List the agents of all gateways: which report, which are silent, and what came of their reports."""
+    return get("/network/agents", AGENTS)

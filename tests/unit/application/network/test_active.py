@@ -1,0 +1,118 @@
+"""Which paths are taken, and what is to be measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from ipaddress import IPv4Address, IPv6Address
+
+import pytest
+
+from seaway.application.network.targets import assignment
+from seaway.application.ports.probing import Target
+from seaway.domain.errors import RejectedError, UnknownError
+from seaway.domain.gateways import Method, Pair, Path
+from tests.unit.application.network.scene import Scene, gateway, network
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """Make a network of three gateways."""
+    scene = Scene()
+    scene.configuration.put(network(), "ada")
+    return scene
+
+
+def test_without_a_choice_the_path_that_is_liked_best_is_taken(scene: Scene) -> None:
+    """The first of those with the largest weight, of the mesh the straight one; who shares traffic takes none."""
+    assert scene.active.of("gw-1") == {"gw-2": "straight", "gw-3": "direct"}
+    (pair,) = network().pairs
+    heavy = replace(pair, paths=(pair.paths[0], replace(pair.paths[1], weight=2)))
+    scene.configuration.put(network(pairs=(heavy,)), "ada")
+    assert scene.active.of("gw-1")["gw-2"] == "around"
+    scene.configuration.put(network(pairs=(replace(pair, share=True),)), "ada")
+    assert scene.active.of("gw-1") == {"gw-3": "direct"}
+    with pytest.raises(UnknownError):
+        scene.active.of("gw-9")
+
+
+def test_a_choice_is_kept_and_told(scene: Scene) -> None:
+    """What is chosen is taken from then on, also after a start, followers hear of it, and an event says why."""
+    heard: list[object] = []
+    scene.active.follow(heard.append)
+    scene.active.choose("gw-1", "gw-2", "around", "train needs it")
+    scene.active.choose("gw-1", "gw-2", "around", "again")
+    for active in (scene.active, scene.again().active):
+        assert active.of("gw-1")["gw-2"] == "around"
+        assert active.chosen() == {("gw-1", "gw-2"): "around"}
+    assert heard[0] == {}
+    assert heard[-1] == {("gw-1", "gw-2"): "around"}
+    assert scene.told("path") == ["traffic from gw-1 to gw-2 takes around: train needs it"]
+    with pytest.raises(RejectedError):
+        scene.active.choose("gw-1", "gw-2", "scenic", "")
+
+
+def test_a_choice_that_is_gone_is_not_taken(scene: Scene) -> None:
+    """When the path that was chosen goes, the one that is liked best is taken; it counts again once it is back."""
+    scene.active.choose("gw-1", "gw-2", "around", "")
+    scene.configuration.put(network(pairs=()), "ada")
+    assert (scene.active.of("gw-1")["gw-2"], scene.active.chosen()) == ("direct", {})
+    scene.configuration.put(network(), "ada")
+    assert scene.active.of("gw-1")["gw-2"] == "around"
+
+
+def test_what_a_gateway_has_written_is_taken_down(scene: Scene) -> None:
+    """Confirmed paths are kept beside those that are wanted; one that is not there is refused with all others."""
+    scene.active.choose("gw-1", "gw-2", "around", "")
+    scene.active.confirm("gw-1", {"gw-2": "straight", "gw-3": "direct"})
+    again = scene.again().active
+    assert again.applied("gw-1") == {"gw-2": "straight", "gw-3": "direct"}
+    assert (again.applied("gw-2"), again.of("gw-1")["gw-2"]) == ({}, "around")
+    stored = len(scene.store.commits)
+    scene.active.confirm("gw-1", {"gw-3": "direct"})
+    assert len(scene.store.commits) == stored  # it was known
+    with pytest.raises(RejectedError) as caught:
+        scene.active.confirm("gw-1", {"gw-2": "around", "gw-3": "scenic", "gw-9": "direct"})
+    assert [each.where for each in (caught.value, *caught.value.also)] == ["active.gw-3", "active.gw-9"]
+    assert scene.active.applied("gw-1")["gw-2"] == "straight"
+
+
+def test_each_gateway_and_each_path_is_measured() -> None:
+    """Every other gateway is a target the way that routes lead, and each path where one of several is taken."""
+    found = assignment(network(), 7, "gw-1")
+    two, three = (IPv6Address(f"fd00:51d:{number}::1") for number in (2, 3))
+    assert found.targets == (
+        Target("gw-2", two),
+        Target("gw-2", two, path="straight"),
+        Target("gw-2", two, path="around", segments=(IPv6Address("fd00:51d:3::e"),)),
+        Target("gw-3", three),
+    )
+    assert (found.version, found.how, found.reflect) == ("7", network().probe, 0)
+    assert [each.path for each in assignment(network(), 7, "gw-2").targets] == ["", ""]
+    with pytest.raises(UnknownError):
+        assignment(network(), 7, "gw-9")
+
+
+def test_paths_are_measured_only_where_packets_can_take_them() -> None:
+    """Paths that share traffic are not measured apart, nor is anything but ICMPv6; IPv4 does not get to IPv6."""
+    (pair,) = network().pairs
+    shared = network(pairs=(replace(pair, share=True),))
+    one = network(pairs=(Pair("gw-1", "gw-2", pair.paths[:1]),))
+    udp = network()
+    udp = replace(udp, gateways=(udp.gateways[0], gateway(2, method=Method.UDP, port=8627), udp.gateways[2]))
+    for config in (shared, one, udp):
+        assert [each.path for each in assignment(config, 1, "gw-1").targets] == ["", ""]
+    assert assignment(udp, 1, "gw-1").targets[0].method is Method.UDP
+    assert assignment(udp, 1, "gw-2").reflect == 8627
+    old = network()
+    old = replace(old, gateways=(*old.gateways, gateway(4, address=IPv4Address("192.0.2.4"), locator=None, sids=())))
+    assert "gw-4" not in {each.gateway for each in assignment(old, 1, "gw-1").targets}
+    assert assignment(old, 1, "gw-4").targets == ()
+
+
+def test_a_path_says_by_name_which_is_first() -> None:
+    """Of equal weights the first path is liked best, whatever its name."""
+    scene = Scene()
+    (pair,) = network().pairs
+    paths: tuple[Path, ...] = pair.paths[::-1]
+    scene.configuration.put(network(pairs=(replace(pair, paths=paths),)), "ada")
+    assert scene.active.of("gw-1")["gw-2"] == "around"

@@ -1,0 +1,108 @@
+"""Which agents report."""
+
+from __future__ import annotations
+
+import pytest
+
+from seaway.application.network.agents import LEAST_SILENCE_S, SILENT_ROUNDS, AgentState
+from seaway.domain.errors import UnavailableError
+from seaway.domain.gateways import ProbeConfig
+from tests.unit.application.network.scene import Scene, network
+
+pytestmark = pytest.mark.anyio
+
+SILENT_S = SILENT_ROUNDS * 10 + 1
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """Make a network of three gateways."""
+    scene = Scene()
+    scene.configuration.put(network(), "ada")
+    scene.agents.step()
+    return scene
+
+
+def states(scene: Scene) -> list[str]:
+    """Return the state of each agent."""
+    return [each.state.value for each in scene.agents.views()]
+
+
+async def test_silence_is_told_once_and_its_end_too(scene: Scene) -> None:
+    """An event tells the first report of an agent, one its silence and one its end, and nothing else does."""
+    assert states(scene) == ["never"] * 3
+    await scene.reports.take(scene.report(), "::1")
+    scene.agents.step()
+    scene.clock.advance_s(SILENT_S)
+    scene.agents.step()
+    assert states(scene) == ["reporting", "never", "never"]
+    scene.clock.advance_s(1)
+    for _ in range(3):
+        scene.agents.step()
+    assert states(scene)[0] == "silent"
+    assert scene.agents.views()[0].age_s == SILENT_S + 1
+    await scene.reports.take(scene.report(2), "::1")
+    scene.agents.step()
+    scene.agents.step()
+    assert scene.told("agent") == [
+        "the agent of gw-1 reports for the first time",
+        f"the agent of gw-1 is silent: nothing came from it for {SILENT_S} s",
+        "the agent of gw-1 reports again",
+    ]
+
+
+async def test_nobody_is_called_silent_for_the_time_that_nobody_listened(scene: Scene) -> None:
+    """After a control plane was away an agent has the usual time to report before its silence is told."""
+    await scene.reports.take(scene.report(), "::1")
+    scene.clock.advance_s(1000)
+    again = scene.again()
+    again.agents.step()
+    assert states(again)[0] == "silent"  # as far as anybody knows
+    again.clock.advance_s(SILENT_S)
+    again.agents.step()
+    assert again.told("agent") == []
+    again.clock.advance_s(1)
+    again.agents.step()
+    assert len(again.told("agent")) == 1
+
+
+async def test_a_clock_that_is_set_makes_nobody_silent(scene: Scene) -> None:
+    """Who is silent goes by a time that never jumps."""
+    await scene.reports.take(scene.report(), "::1")
+    scene.clock.jump(10**9 * 10_000)
+    assert (states(scene)[0], scene.agents.views()[0].age_s) == ("reporting", 0)
+
+
+async def test_what_could_not_be_told_is_told_later(scene: Scene) -> None:
+    """While the database does not answer nothing is told, and all of it after."""
+    await scene.reports.take(scene.report(), "::1")
+    scene.store.fail_next()
+    with pytest.raises(UnavailableError):
+        scene.agents.step()
+    scene.agents.step()
+    assert len(scene.told("agent")) == 1
+
+
+async def test_short_rounds_do_not_make_an_agent_silent_at_once(scene: Scene) -> None:
+    """However often is probed, an agent that brings several rounds in one report is not silent meanwhile."""
+    scene.configuration.put(network(probe=ProbeConfig(every_s=0.1, timeout_s=0.1)), "ada")
+    await scene.reports.take(scene.report(), "::1")
+    scene.clock.advance_s(LEAST_SILENCE_S)
+    assert states(scene)[0] == "reporting"
+    scene.clock.advance_s(0.1)
+    assert states(scene)[0] == "silent"
+
+
+async def test_agents_are_those_of_the_gateways_there_are(scene: Scene) -> None:
+    """An agent whose gateway goes is not listed and not missed; what came of it is known when it comes back."""
+    await scene.reports.take(scene.report(5), "::1")
+    scene.configuration.put(network(2, pairs=()), "ada")
+    assert len(states(scene)) == 2
+    scene.configuration.delete("ada")
+    scene.clock.advance_s(1000)
+    scene.agents.step()
+    assert (scene.agents.views(), scene.told("agent")) == ([], [])
+    scene.configuration.put(network(), "ada")
+    view = scene.agents.views()[0]
+    assert view.known is not None
+    assert (view.state, view.known.number) == (AgentState.SILENT, 5)

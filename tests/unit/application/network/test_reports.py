@@ -1,0 +1,149 @@
+"""Reports of agents."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from seaway.application.network.reports import MOST_AHEAD_S, MOST_AT_ONCE, PER_S, TooManyReportsError
+from seaway.domain.errors import ConflictError, RejectedError, UnavailableError, UnknownError
+from tests.unit.application.network.scene import NS_PER_S, Scene, network
+
+pytestmark = pytest.mark.anyio
+
+START_NS = 10
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """Make a network of three gateways."""
+    scene = Scene()
+    scene.configuration.put(network(), "ada")
+    return scene
+
+
+async def test_a_report_is_taken(scene: Scene) -> None:
+    """What is right is handed to the book as it came, and taken down in numbers."""
+    rounds = [
+        scene.round(),
+        scene.round("gw-2", path="around"),
+        scene.round("gw-3", received=0, latency_ns=None, jitter_ns=0, discarded=2),
+    ]
+    await scene.reports.take(scene.report(4, *rounds, dropped=3, started_ns=START_NS), "::1")
+    await scene.reports.take(scene.report(9, dropped=2, started_ns=START_NS), "::2")
+    assert scene.book.taken[0] == ("gw-1", tuple(rounds))
+    assert len(scene.book.taken) == 2
+    (kept,) = scene.store.agents()
+    assert (kept.started_ns, kept.number, kept.at_ns, kept.address) == (START_NS, 9, scene.clock.now_ns(), "::2")
+    assert (kept.reports, kept.rounds, kept.dropped, kept.discarded) == (2, 4, 5, 2)
+
+
+@pytest.mark.parametrize(
+    ("started_ns", "number"), [(START_NS, 7), (START_NS, 6), (START_NS - 1, 8)], ids=["same", "older", "older start"]
+)
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_a_report_counts_once(scene: Scene, started_ns: int, number: int, restarted: bool) -> None:
+    """What was taken, or is older than what was, is refused as a repetition, also by a control plane started anew."""
+    await scene.reports.take(scene.report(7, started_ns=START_NS), "::1")
+    if restarted:
+        scene = scene.again()
+    taken = len(scene.book.taken)
+    with pytest.raises(ConflictError):
+        await scene.reports.take(scene.report(number, started_ns=started_ns), "::1")
+    assert len(scene.book.taken) == taken
+    assert scene.store.agents()[0].number == 7
+    await scene.reports.take(scene.report(1, started_ns=START_NS + 1), "::1")
+    assert len(scene.book.taken) == taken + 1
+
+
+async def test_of_two_that_come_together_one_counts(scene: Scene) -> None:
+    """The same report sent twice at the same time counts once."""
+    scene.writer.start()
+    report = scene.report()
+    came = await asyncio.gather(*(scene.reports.take(report, "::1") for _ in range(5)), return_exceptions=True)
+    scene.writer.stop()
+    assert sorted(type(each).__name__ for each in came) == ["ConflictError"] * 4 + ["NoneType"]
+    assert len(scene.book.taken) == 1
+
+
+async def test_what_is_not_stored_was_not_taken(scene: Scene) -> None:
+    """A report that could not be stored is nowhere, and the same one is taken when it comes again."""
+    scene.store.fail_next()
+    with pytest.raises(UnavailableError):
+        await scene.reports.take(scene.report(), "::1")
+    assert (scene.book.taken, scene.agents.known("gw-1")) == ([], None)
+    await scene.reports.take(scene.report(), "::1")
+    assert len(scene.book.taken) == 1
+
+
+async def test_wrong_rounds_are_told_and_nothing_is_taken(scene: Scene) -> None:
+    """Whatever is wrong with one round, the whole report is refused, and each mistake is told with its place."""
+    ahead_ns = scene.clock.now_ns() + (MOST_AHEAD_S + 1) * NS_PER_S
+    good = scene.round("gw-3")
+    wrong = {
+        "rounds[1].target": scene.round("gw-1"),
+        "rounds[2].target": scene.round("gw-9"),
+        "rounds[3].path": scene.round("gw-2", path="scenic"),
+        "rounds[4].path": scene.round("gw-3", path="around"),
+        "rounds[5].at_ns": scene.round(at_ns=ahead_ns),
+        "rounds[6].received": scene.round(received=6),
+        "rounds[7].latency_ns": scene.round(latency_ns=None),
+        "rounds[8].latency_ns": scene.round(received=0, jitter_ns=0, at_ns=1),
+        "rounds[9].jitter_ns": scene.round(received=0, latency_ns=None, at_ns=2),
+        "rounds[10]": good,
+        "started_ns": None,
+    }
+    rounds = [good, *(each for each in wrong.values() if each)]
+    with pytest.raises(RejectedError) as caught:
+        await scene.reports.take(scene.report(1, *rounds, started_ns=ahead_ns), "::1")
+    assert {each.where for each in (caught.value, *caught.value.also)} >= set(wrong)
+    assert (scene.book.taken, scene.store.agents()) == ([], [])
+    (own, *_) = scene.agents.views()
+    assert own.refused == 1
+    assert "ahead" in own.trouble
+
+
+async def test_a_clock_that_is_a_little_ahead_does(scene: Scene) -> None:
+    """An agent's clock may differ by so much and no more: a start in the far future would keep all others out."""
+    report = scene.report(started_ns=scene.clock.now_ns() + MOST_AHEAD_S * NS_PER_S)
+    await scene.reports.take(report, "::1")
+    with pytest.raises(RejectedError, match="ahead"):
+        await scene.reports.take(replace(report, started_ns=report.started_ns + 1), "::1")
+
+
+async def test_nobody_reports_for_a_gateway_that_is_not_there(scene: Scene) -> None:
+    """Reports for unknown gateways are refused, and so are all when there is no network."""
+    with pytest.raises(UnknownError):
+        await scene.reports.take(scene.report(gateway="gw-9"), "::1")
+    scene.configuration.delete("ada")
+    with pytest.raises(UnknownError):
+        await scene.reports.take(scene.report(), "::1")
+    assert scene.book.taken == []
+
+
+async def test_what_is_measured_follows_the_network(scene: Scene) -> None:
+    """After a change of the network, rounds of what is gone are refused and those of what is new are taken."""
+    with pytest.raises(RejectedError):
+        await scene.reports.take(scene.report(1, scene.round("gw-4")), "::1")
+    scene.configuration.put(network(4, pairs=()), "ada")
+    await scene.reports.take(scene.report(2, scene.round("gw-4")), "::1")
+    with pytest.raises(RejectedError, match="no path"):
+        await scene.reports.take(scene.report(3, scene.round(path="around")), "::1")
+
+
+async def test_an_agent_that_floods_has_to_wait(scene: Scene) -> None:
+    """After some in one go an agent may bring so many a second; another's are let through meanwhile."""
+    for _ in range(MOST_AT_ONCE):
+        scene.reports.admit("gw-1")
+    for _ in range(3):
+        with pytest.raises(TooManyReportsError) as caught:
+            scene.reports.admit("gw-1")
+    assert caught.value.retry_after_s == 1
+    scene.reports.admit("gw-2")
+    scene.clock.advance_s(1)
+    for _ in range(int(PER_S)):
+        scene.reports.admit("gw-1")
+    with pytest.raises(TooManyReportsError):
+        scene.reports.admit("gw-1")
