@@ -17,6 +17,7 @@ from benchmarks.clusters.deploy import deploy
 from benchmarks.clusters.fleet import fleet
 from benchmarks.kill.cases import kill
 from benchmarks.loop import loop
+from benchmarks.probe.cases import probe
 from benchmarks.record import Result, SkippedError, circumstances
 
 CASES: dict[str, Callable[[int], Result]] = {
@@ -32,6 +33,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "fleet": fleet,
     "deploy": deploy,
     "kill": kill,
+    "probe": probe,
 }
 
 

@@ -7,11 +7,11 @@ PRECISION_NS = 100_000
 
 
 class Clocks:
-    """Turns times of the wall clock into those of the steady one, unless it was set in the meantime.
+    """Tells whether the wall clock was set.
 
     The kernel stamps packets with the wall clock. It is slewed together with the steady clock, so the distance of the
-    two changes only when somebody sets it. What arrived between the look before last and the last one can be
-    believed when all of them agree.
+    two changes only when somebody sets it. What is read between two looks may have come just before the earlier one,
+    so three have to agree.
 
     Parameters
     ----------
@@ -23,11 +23,10 @@ class Clocks:
         self._looks = (offset_ns, offset_ns, offset_ns)
 
     def look(self, offset_ns: int) -> None:
-        """Compare the clocks, after whatever is asked for next arrived."""
+        """Compare the clocks, after stamps were read."""
         self._looks = (*self._looks[1:], offset_ns)
 
-    def steady_ns(self, wall_ns: int) -> int | None:
-        """Return what the steady clock said then; None when the wall clock may have been set since."""
-        if max(self._looks) - min(self._looks) > PRECISION_NS:
-            return None
-        return wall_ns - self._looks[-1]
+    @property
+    def agree(self) -> bool:
+        """Whether the wall clock was left alone, so that stamps since the look before last can be believed."""
+        return max(self._looks) - min(self._looks) <= PRECISION_NS

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import NamedTuple
 
 _HEADER = struct.Struct("!BBHHH")
 _CHECKSUM_AT = 2
@@ -37,14 +36,6 @@ V4 = Echo(request=8, reply=0, checksummed=True)
 V6 = Echo(request=128, reply=129, checksummed=False)
 
 
-class Message(NamedTuple):
-    """An echo reply, read."""
-
-    identifier: int
-    sequence: int
-    payload: bytes
-
-
 def encode_request(echo: Echo, identifier: int, sequence: int, payload: bytes) -> bytes:
     """Return an echo request; the lower 16 bits of `sequence` go into it."""
     packet = _HEADER.pack(echo.request, 0, 0, identifier, sequence & 0xFFFF) + payload
@@ -53,14 +44,11 @@ def encode_request(echo: Echo, identifier: int, sequence: int, payload: bytes) -
     return packet[:_CHECKSUM_AT] + checksum(packet).to_bytes(2, "big") + packet[_CHECKSUM_AT + 2 :]
 
 
-def decode_reply(echo: Echo, packet: bytes) -> Message | None:
-    """Read an echo reply, without the IP header; None when it is none."""
-    if len(packet) < HEADER_BYTES:
+def decode_reply(echo: Echo, packet: bytes) -> bytes | None:
+    """Return what an echo reply, without the IP header, brings back; None when it is none."""
+    if len(packet) < HEADER_BYTES or packet[0] != echo.reply or packet[1] != 0:
         return None
-    kind, code, _, identifier, sequence = _HEADER.unpack_from(packet)
-    if kind != echo.reply or code != 0:
-        return None
-    return Message(identifier, sequence, packet[HEADER_BYTES:])
+    return packet[HEADER_BYTES:]
 
 
 def without_ip_header(packet: bytes) -> bytes:

@@ -9,10 +9,10 @@ from seaway.probing.clocks import PRECISION_NS, Clocks
 from seaway.probing.figures import Round
 from seaway.probing.payload import SECRET_BYTES
 
-BURST = 16
+BURST = 32
 """Most probes sent at once, so that no queue on the way gets many of them together."""
-TICK_NS = 20_000_000
-"""Shortest pause between bursts, nanoseconds: waking up costs more than sending."""
+TICK_NS = 500_000_000
+"""Longest pause that is made for several probes to go in one burst, nanoseconds: waking up costs more than sending."""
 
 _UNSENT, _LOST = -1, -2
 _OPEN, _DISCARDED = -1, -2
@@ -116,37 +116,29 @@ class OpenRound:
             What the clocks say after the last of them came.
         """
         self._clocks.look(offset_ns)
-        for arrival in arrivals:
-            if self._expected(arrival):
-                self._settle(arrival, now_ns)
+        trusted, latest_ns = self._clocks.agree, now_ns + PRECISION_NS
+        for probe, secret, wall_ns, dwell_ns in arrivals:
+            if probe >= self.probes or self._rtts_ns[probe] != _OPEN or secret != self.secret(probe):
+                continue
+            sent_ns = self._sent_ns[probe]
+            if sent_ns < 0:
+                continue
+            self.outstanding -= 1
+            at_ns = wall_ns - offset_ns
+            rtt_ns = at_ns - sent_ns - dwell_ns
+            if not trusted or at_ns > latest_ns or rtt_ns < -PRECISION_NS:
+                self._rtts_ns[probe] = _DISCARDED
+            elif rtt_ns > self._timeout_ns:
+                self._sent_ns[probe] = _LOST
+            else:
+                self._rtts_ns[probe] = max(rtt_ns, 0)
 
     def close(self) -> tuple[Round, ...]:
         """Return what came of it, for each target."""
         return tuple(self._round(target) for target in range(self._targets))
 
-    def _expected(self, arrival: Arrival) -> bool:
-        probe = arrival.probe
-        return (
-            probe < self.probes
-            and self._rtts_ns[probe] == _OPEN
-            and self._sent_ns[probe] >= 0
-            and arrival.secret == self.secret(probe)
-        )
-
-    def _settle(self, arrival: Arrival, now_ns: int) -> None:
-        self.outstanding -= 1
-        at_ns = self._clocks.steady_ns(arrival.wall_ns)
-        rtt_ns = _DISCARDED
-        if at_ns is not None and at_ns <= now_ns + PRECISION_NS:
-            rtt_ns = at_ns - self._sent_ns[arrival.probe] - arrival.dwell_ns
-        if rtt_ns > self._timeout_ns:
-            self._sent_ns[arrival.probe] = _LOST
-        else:
-            self._rtts_ns[arrival.probe] = max(rtt_ns, 0) if rtt_ns >= -PRECISION_NS else _DISCARDED
-
     def _round(self, target: int) -> Round:
-        probes = range(target, self.probes, self._targets)
-        discarded = sum(self._rtts_ns[probe] == _DISCARDED for probe in probes)
-        sent = sum(self._sent_ns[probe] != _UNSENT for probe in probes)
-        rtts_ns = tuple(self._rtts_ns[probe] for probe in probes if self._rtts_ns[probe] >= 0)
-        return Round(sent - discarded, rtts_ns, discarded)
+        sent_ns, rtts_ns = self._sent_ns[target :: self._targets], self._rtts_ns[target :: self._targets]
+        discarded = rtts_ns.count(_DISCARDED)
+        sent = len(sent_ns) - sent_ns.count(_UNSENT)
+        return Round(sent - discarded, tuple(rtt for rtt in rtts_ns if rtt >= 0), discarded)

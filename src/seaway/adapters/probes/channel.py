@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 from typing import Protocol
@@ -65,5 +66,9 @@ class Channel(Protocol):
 
 def way(target: Target, port: int) -> Way:
     """Return how a target is reached."""
-    header = srh.on_the_way(target.segments, target.address) if isinstance(target.address, IPv6Address) else b""
-    return Way((str(target.address), port), header)
+    address, family, header = target.address, socket.AF_INET, b""
+    if isinstance(address, IPv6Address):
+        family, header = socket.AF_INET6, srh.on_the_way(target.segments, address)
+        if address.scope_id:
+            return Way((str(address), port), header)
+    return Way((socket.inet_ntop(family, address.packed), port), header)

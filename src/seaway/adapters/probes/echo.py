@@ -57,10 +57,10 @@ class EchoChannel:
             except OSError:  # nothing more, or what became of an earlier packet
                 break
             message = icmp.without_ip_header(packet) if self._has_ip_header else packet
-            reply = icmp.decode_reply(self._echo, message)
-            marked = payload.decode(reply.payload) if reply else None
+            brought = icmp.decode_reply(self._echo, message)
+            marked = payload.decode(brought) if brought else None
             if marked:
-                arrivals.append(Arrival(*marked, stamp_ns(ancillary)))
+                arrivals.append(Arrival(marked[0], marked[1], stamp_ns(ancillary)))
         return arrivals
 
     def forget(self) -> None:

@@ -1,0 +1,1 @@
+"""What probing costs and how true it is: a full mesh of gateways on one machine."""

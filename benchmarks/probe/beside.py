@@ -1,0 +1,62 @@
+"""What the prober is compared with: the bare system calls, and fping."""
+
+from __future__ import annotations
+
+import re
+import resource
+import shutil
+import subprocess
+import time
+from ipaddress import IPv6Address
+
+from seaway.adapters.probes.sockets import open_icmp
+from seaway.domain.gateways import ProbeConfig
+from seaway.probing import icmp, payload
+
+_COUNTS = re.compile(r"= (\d+)/(\d+)/")
+
+
+def bare(addresses: list[IPv6Address], count: int) -> dict[str, float]:
+    """Send every probe of a round and receive its answer at once: no pauses, no books, no clock."""
+    sockets = [open_icmp(6, own, number) for number, own in enumerate(addresses)]
+    before_s, sent = time.process_time(), 0
+    for number, own in enumerate(sockets):
+        own.setblocking(True)
+        packet = icmp.encode_request(icmp.V6, number, 0, payload.encode(0, bytes(8)))
+        for address in (str(each) for at, each in enumerate(addresses) if at != number):
+            for _ in range(count):
+                own.sendto(packet, (address, 0))
+                own.recvmsg(256, 64)
+                sent += 1
+    used_s = time.process_time() - before_s
+    for own in sockets:
+        own.close()
+    return {"sent": sent, "received": sent, "cpu_s": used_s}
+
+
+def fping(addresses: list[IPv6Address], how: ProbeConfig, spread_s: float) -> dict[str, float] | None:
+    """Have an fping for each gateway probe all others in one round; None where there is none."""
+    program = shutil.which("fping")
+    if program is None:
+        return None
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    period_ms = round(spread_s * 1000 / how.count)
+    options = ["-6", "-q", "-c", str(how.count), "-p", str(period_ms), "-t", str(round(how.timeout_s * 1000))]
+    options += ["-i", str(period_ms // len(addresses))]
+    running = [
+        subprocess.Popen(
+            [program, *options, "-S", str(own), *(str(each) for each in addresses if each != own)],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+        )
+        for own in addresses
+    ]
+    told = "".join(each.communicate()[1] for each in running)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    counts = [(int(sent), int(received)) for sent, received in _COUNTS.findall(told)]
+    return {
+        "sent": sum(sent for sent, _ in counts),
+        "received": sum(received for _, received in counts),
+        "cpu_s": after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime,
+    }

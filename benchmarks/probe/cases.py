@@ -1,0 +1,77 @@
+"""The case of `script/bench probe`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.probe.mesh import HOW
+from benchmarks.record import ROOT, Result, SkippedError
+
+GATEWAYS = 100
+ROUNDS = 3
+PROBES = GATEWAYS * (GATEWAYS - 1) * HOW.count
+"""In a round."""
+
+
+def probe(seed: int) -> Result:
+    """Probe a full mesh of 100 gateways on one machine: processor time, false loss and error (as root, on Linux)."""
+    program = [sys.executable, "-m", "benchmarks.probe.mesh", str(GATEWAYS), str(ROUNDS), str(seed)]
+    done = subprocess.run([*_into_a_namespace(), *program], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    measured = json.loads(done.stdout)
+    plain = measured["bare"]["cpu_s"] / measured["bare"]["sent"]
+    ours = {"sent": measured["sent"], "received": len(measured["rtts_ns"]), "cpu_s": measured["cpu_s"]}
+    rows = [{**_row("seaway", ours, plain), **_times(measured["rtts_ns"], measured["errors_ns"])}]
+    rows += [_row(name, measured[name], plain) for name in ("fping", "bare") if measured[name]]
+    return Result(
+        "probe",
+        rows,
+        [
+            f"{GATEWAYS} gateways, {GATEWAYS * (GATEWAYS - 1):,} directed pairs, 5 probes each, every 10 s, for {ROUNDS} "
+            "rounds. CPU %: what that takes of one core, all probers together.",
+            "Each prober is a process with sockets and an address of its own, all on the loopback of one namespace; "
+            "nothing was dropped there, so whatever is missing is false loss. Processor time is getrusage's.",
+            "Error: round-trip time less what a capture says between request and reply, every eighth probe of one "
+            "more round.",
+            "Bare: sendto and recvmsg over and over, without pauses or books; fping: one for each gateway, one round.",
+        ],
+    )
+
+
+def _into_a_namespace() -> list[str]:
+    """Return what runs a program in an empty network namespace, which is gone when the program ends."""
+    missing = [name for name in ("unshare", "ip") if shutil.which(name) is None]
+    if os.geteuid() != 0 or missing:
+        raise SkippedError(f"it makes a network namespace, which takes root and {', '.join(missing) or 'Linux'}")
+    return ["unshare", "--net", "--"]
+
+
+def _row(name: str, counted: dict[str, Any], bare_s: float) -> dict[str, Any]:
+    each_s = counted["cpu_s"] / counted["sent"]
+    return {
+        "prober": name,
+        "probes": counted["sent"],
+        "lost": counted["sent"] - counted["received"],
+        "CPU %": round(100 * each_s * PROBES / HOW.every_s, 1),
+        "CPU us": round(each_s * 1e6, 1),
+        "x bare": round(each_s / bare_s, 2),
+    }
+
+
+def _times(rtts_ns: Sequence[int], errors_ns: Sequence[int]) -> dict[str, float]:
+    return {
+        "RTT p50 ms": _quantile_ms(rtts_ns, 0.5),
+        "RTT p99 ms": _quantile_ms(rtts_ns, 0.99),
+        "error p99 ms": _quantile_ms(errors_ns, 0.99),
+        "error max ms": _quantile_ms(errors_ns, 1),
+    }
+
+
+def _quantile_ms(values_ns: Sequence[int], share: float) -> float:
+    ordered = sorted(values_ns)
+    return round(ordered[min(int(share * len(ordered)), len(ordered) - 1)] / 1e6, 3) if ordered else 0.0
