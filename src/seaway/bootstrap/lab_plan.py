@@ -164,7 +164,7 @@ class LabPlan:
     def config(self) -> NetworkConfig:
         """Return the network as the gateways of this lab are to have it."""
         first, second, last = self.spots[0], self.spots[1], self.spots[-1]
-        ways = () if last is second else (_two_paths(first, last, second), _two_paths(last, first, second))
+        ways = () if self.gateways == FEWEST else (_two_paths(first, last, second), _two_paths(last, first, second))
         return NetworkConfig(tuple(map(self._gateway, self.spots)), ways)
 
     def _gateway(self, spot: Spot) -> GatewayConfig:
