@@ -1,0 +1,50 @@
+"""A machine's kernel as values: what becomes of it when changes are carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from ipaddress import IPv6Address, IPv6Network
+
+from seaway.steering.difference import Add, Difference, Remove, Replace, Set
+from seaway.steering.state import FORWARDING, TUNNEL_SOURCE, ForeignRoute, Knob, Present, Route, mtu, sysctl
+
+ROUTER = IPv6Address("fd00:c::1")
+
+
+def make_present(
+    interfaces: Iterable[str] = ("lo", "wan", "lan"), settings: dict[Knob, str] | None = None, **fields: object
+) -> Present:
+    """Make a machine as it is before Seaway comes, with a default route; `settings` differ from the usual."""
+    names = frozenset(interfaces)
+    usual = {sysctl(each, name): "0" for each in (*names, "all", "default") for name in ("forwarding", "seg6_enabled")}
+    usual |= {sysctl(each, "accept_ra"): "1" for each in names} | {mtu(each): "1500" for each in names}
+    present = Present(
+        foreign=(ForeignRoute(IPv6Network("::/0"), 1024, 4, "wan", ROUTER),),
+        settings={**usual, TUNNEL_SOURCE: "::", **(settings or {})},
+        addresses=frozenset({IPv6Address("fd00:51d:1::1")}),
+        interfaces=names,
+    )
+    return replace(present, **fields)  # type: ignore[arg-type]
+
+
+def carried_out(found: Difference, present: Present) -> Present:
+    """Return a machine after changes, as Linux has them: forwarding for all is forwarding of each interface."""
+    routes: dict[IPv6Network, Route] = {route.destination: route for route in present.routes}
+    settings = dict(present.settings)
+    for change in found.changes:
+        match change:
+            case Set(knob, before, value):
+                assert settings[knob] == before
+                settings[knob] = value
+                if knob == FORWARDING:
+                    settings |= {each: value for each in settings if each.name.endswith("/forwarding")}
+            case Add(route):
+                assert route.destination not in routes
+                routes[route.destination] = route
+            case Replace(before_it, route):
+                assert routes[route.destination] == before_it
+                routes[route.destination] = route
+            case Remove(gone):
+                del routes[gone.destination]
+    return replace(present, routes=tuple(routes.values()), settings=settings, remembered=dict(found.remembered))

@@ -1,0 +1,202 @@
+from dataclasses import replace
+from ipaddress import IPv6Address, IPv6Network
+
+import pytest
+
+from seaway.domain.errors import RejectedError
+from seaway.domain.gateways import Pair
+from seaway.steering.commands import commands
+from seaway.steering.desired import desired
+from seaway.steering.difference import Add, Remove, Replace, Set, difference
+from seaway.steering.obstacles import notes
+from seaway.steering.state import (
+    FORWARDING,
+    NOTHING,
+    TUNNEL_SOURCE,
+    ForeignRoute,
+    OddRoute,
+    PathRoute,
+    Present,
+    SidRoute,
+    mtu,
+    sysctl,
+)
+from seaway.testing.gateways import make_network, make_path, with_gateway
+from seaway.testing.kernel import ROUTER, carried_out, make_present
+
+PATHS = make_path("direct", 2), make_path("round", 3, 2)
+NETWORK = make_network(3, [Pair("gw-1", "gw-2", PATHS)])
+WANTED = desired(NETWORK, "gw-1")
+BEFORE = make_present()
+APPLIED = carried_out(difference(WANTED, BEFORE), BEFORE)
+
+
+def refused(present: Present, wanted: object = WANTED) -> list[str]:
+    """Return all that is in the way."""
+    with pytest.raises(RejectedError) as caught:
+        difference(wanted, present)  # type: ignore[arg-type]
+    return [str(caught.value), *map(str, caught.value.also)]
+
+
+def test_what_leads_packets_to_a_gateway_comes_after_what_receives_them() -> None:
+    """Settings first, then SIDs, then routes that wrap; and away with them in the reverse order."""
+    kinds = [type(getattr(each, "route", each)) for each in difference(WANTED, BEFORE).changes]
+    assert kinds == [Set] * 5 + [SidRoute] * 2 + [PathRoute] * 2
+    kinds = [type(getattr(each, "route", each)) for each in difference(NOTHING, APPLIED).changes]
+    assert kinds == [PathRoute] * 2 + [SidRoute] * 2 + [Set] * 5
+
+
+def test_a_change_of_path_is_one_replacement() -> None:
+    """Nothing but the route of that target is touched, in one step."""
+    (change,) = difference(desired(NETWORK, "gw-1", {"gw-2": "round"}), APPLIED).changes
+    assert isinstance(change, Replace)
+    assert change.route.destination == IPv6Network("fd00:a:2::/64")
+
+
+def test_what_somebody_put_in_the_place_of_a_route_of_ours_is_replaced() -> None:
+    """A route with our number that we would not write so becomes what it has to be."""
+    odd = OddRoute(IPv6Network("fd00:a:3::/64"), "blackhole")
+    routes = (*(each for each in APPLIED.routes if each.destination != odd.destination), odd)
+    (change,) = difference(WANTED, replace(APPLIED, routes=routes)).changes
+    assert isinstance(change, Replace)
+    assert change.before == odd
+
+
+def test_shared_paths_name_the_neighbour_by_which_their_segments_are_reached() -> None:
+    """The kernel takes several hops only with a neighbour: that of the longest route to the first segment."""
+    near = ForeignRoute(IPv6Network("fd00:51d:3::/48"), 1024, 4, "wan", IPv6Address("fd00:c::3"))
+    elsewhere = ForeignRoute(IPv6Network("fd00:51d:3::/56"), 1024, 4, "lan", IPv6Address("fd00:a::9"))
+    present = replace(BEFORE, foreign=(*BEFORE.foreign, near, elsewhere))
+    wanted = desired(make_network(3, [Pair("gw-1", "gw-2", PATHS, share=True)]), "gw-1")
+    found = difference(wanted, present)
+    (route,) = (
+        each.route for each in found.changes if isinstance(each, Add) and str(each.route.destination) == "fd00:a:2::/64"
+    )
+    assert isinstance(route, PathRoute)
+    assert [hop.via for hop in route.hops] == [ROUTER, near.via]
+    assert difference(wanted, carried_out(found, present)).changes == ()
+
+
+def test_shared_paths_without_a_neighbour_are_refused() -> None:
+    """Where no route names a neighbour, sharing cannot be set up, which is said."""
+    wanted = desired(make_network(3, [Pair("gw-1", "gw-2", PATHS, share=True)]), "gw-1")
+    assert refused(replace(BEFORE, foreign=()), wanted)[0].startswith("sharing the traffic to fd00:a:2::/64 needs a")
+
+
+def test_a_foreign_route_is_never_touched() -> None:
+    """Somebody else's route to the same network is an error that says whose; one that ranks below is none."""
+    foreign = ForeignRoute(IPv6Network("fd00:a:3::/64"), 256, 2, "lan")
+    (told,) = refused(replace(BEFORE, foreign=(foreign,)))
+    assert told.startswith(
+        "somebody else's route to fd00:a:3::/64 dev lan (set by the kernel, metric 256) is in the way"
+    )
+    below = replace(BEFORE, foreign=(replace(foreign, metric=2048),))
+    assert len(difference(WANTED, below).changes) == 9
+
+
+def test_an_address_of_the_machine_is_no_sid() -> None:
+    """The kernel would take such packets itself and never do what the SID says."""
+    (told,) = refused(replace(BEFORE, addresses=frozenset({IPv6Address("fd00:51d:1::e")})))
+    assert told.startswith("fd00:51d:1::e is an address of this machine")
+
+
+def test_interfaces_that_are_missing_are_told_with_those_that_are_there() -> None:
+    """A slip in a name shows at once."""
+    assert refused(make_present(["lo", "eth0"])) == ["there is no interface 'wan' here; there are: eth0, lo"]
+
+
+def test_a_kernel_without_srv6_is_told() -> None:
+    """Without segment routing nothing can be set up."""
+    settings = {knob: value for knob, value in BEFORE.settings.items() if not knob.name.endswith("seg6_enabled")}
+    assert refused(replace(BEFORE, settings=settings))[0].startswith("this kernel knows no SRv6")
+
+
+def test_a_setting_that_is_missing_is_told() -> None:
+    """An interface without IPv6 has no such setting."""
+    settings = {knob: value for knob, value in BEFORE.settings.items() if knob != sysctl("wan", "seg6_enabled")}
+    (told,) = refused(replace(BEFORE, settings=settings))
+    assert told == "this kernel has no setting net.ipv6.conf.wan.seg6_enabled: has the interface IPv6?"
+
+
+def test_settings_come_back_as_they_were() -> None:
+    """Forwarding of all interfaces changes each; what was on before is on again after, and new ones follow all."""
+    before = make_present(settings={sysctl("lan", "forwarding"): "1", mtu("wan"): "1400"})
+    applied = carried_out(difference(WANTED, before), before)
+    assert applied.settings[sysctl("lo", "forwarding")] == "1"
+    new = {sysctl("new", "forwarding"): "1"}
+    again = replace(applied, settings={**applied.settings, **new})
+    again = carried_out(difference(WANTED, again), again)
+    after = carried_out(difference(NOTHING, again), again)
+    assert after.settings == {**before.settings, sysctl("new", "forwarding"): "0"}
+    assert after.remembered == {}
+
+
+def test_a_setting_that_somebody_changed_in_the_meantime_stays() -> None:
+    """What is not as Seaway left it is not Seaway's any more."""
+    changed = replace(APPLIED, settings={**APPLIED.settings, mtu("wan"): "8000", TUNNEL_SOURCE: "fd00::9"})
+    after = carried_out(difference(NOTHING, changed), changed)
+    assert after.settings == {**BEFORE.settings, mtu("wan"): "8000", TUNNEL_SOURCE: "fd00::9"}
+
+
+def test_a_setting_that_is_not_wanted_any_more_goes_back_at_once() -> None:
+    """A file that no longer gives an MTU gives the interface its old one back."""
+    found = difference(desired(with_gateway(NETWORK, "gw-1", mtu=0), "gw-1"), APPLIED)
+    assert found.changes == (Set(mtu("wan"), "9000", "1500", back=True),)
+    assert mtu("wan") not in found.remembered
+
+
+def test_what_was_before_is_remembered_over_many_changes() -> None:
+    """However often a setting is changed, it goes back to what it was before the first time."""
+    second = carried_out(difference(desired(with_gateway(NETWORK, "gw-1", mtu=8000), "gw-1"), APPLIED), APPLIED)
+    assert second.settings[mtu("wan")] == "8000"
+    assert carried_out(difference(NOTHING, second), second) == BEFORE
+
+
+def test_settings_that_were_right_before_are_left_after() -> None:
+    """What Seaway did not change it does not change back."""
+    before = make_present(settings={knob: "1" for knob in BEFORE.settings if knob.name.endswith("forwarding")})
+    applied = carried_out(difference(WANTED, before), before)
+    assert FORWARDING not in applied.remembered
+    assert carried_out(difference(NOTHING, applied), applied) == before
+
+
+def test_a_default_route_from_a_router_outlives_forwarding() -> None:
+    """Linux drops a default route that a router advertised once it forwards, unless it is told to keep it."""
+    route = ForeignRoute(IPv6Network("::/0"), 1024, 9, "wan", IPv6Address("fe80::1"))
+    found = difference(WANTED, replace(BEFORE, foreign=(route,)))
+    assert found.changes[:2] == (Set(sysctl("wan", "accept_ra"), "1", "2"), Set(FORWARDING, "0", "1"))
+
+
+def test_commands_do_the_same_for_people() -> None:
+    """Each change is one command, with the namespace where one is meant, and segments in the order of travel."""
+    assert commands(difference(WANTED, BEFORE).changes)[:6] == (
+        "sysctl -w net.ipv6.conf.all.forwarding=1",
+        "sysctl -w net.ipv6.conf.all.seg6_enabled=1",
+        "sysctl -w net.ipv6.conf.wan.seg6_enabled=1",
+        "ip sr tunsrc set fd00:51d:1::1",
+        "ip link set dev wan mtu 9000",
+        "ip -6 route add fd00:51d:1::e/128 proto 151 metric 1024 encap seg6local action End dev wan",
+    )
+    moved = difference(desired(NETWORK, "gw-1", {"gw-2": "round"}), APPLIED).changes
+    assert commands(moved, "blue") == (
+        "ip -n blue -6 route replace fd00:a:2::/64 proto 151 metric 1024 encap seg6 mode encap "
+        "segs fd00:51d:3::e,fd00:51d:2::d6 dev wan",
+    )
+    (gone,) = difference(desired(make_network(2), "gw-1"), APPLIED).changes
+    assert isinstance(gone, Remove)
+    assert commands([gone]) == ("ip -6 route del fd00:a:3::/64 proto 151 metric 1024",)
+    dotted = Set(sysctl("eth0.7", "seg6_enabled"), "0", "1")
+    assert commands([dotted], "blue") == ("ip netns exec blue sysctl -w net/ipv6/conf/eth0.7/seg6_enabled=1",)
+
+
+def test_what_its_owner_should_know_of_a_gateway() -> None:
+    """An address that nobody can probe, and packets that will not fit, are told though they stop nothing."""
+    assert list(notes(NETWORK, "gw-1", {}, APPLIED)) == []
+    bare = replace(APPLIED, addresses=frozenset())
+    assert "ip addr add fd00:51d:1::1/128 dev lo" in next(notes(NETWORK, "gw-1", {}, bare))
+    small = with_gateway(with_gateway(NETWORK, "gw-1", mtu=0), "gw-2", mtu=0)
+    (told,) = notes(small, "gw-1", {"gw-2": "round"}, BEFORE)
+    assert told.startswith(
+        "packets of more than 1420 bytes do not fit when they are wrapped, fewer than hosts usually send"
+    )
+    assert "to 1580" in told
