@@ -43,8 +43,9 @@ class FleetViews:
             told = [(each, holders(live, each), own(live, each)) for each in everyone(live)]
             cordons = {each.name: live.fleet.cordon_of(each.name) for each, _, _ in told}
             strays = {each.name: tuple(sorted(each.strays)) for each, _, _ in told}
+            doors = {each.name: live.fleet.gateway_of(each.cluster) if each.cluster else "" for each, _, _ in told}
         return [
-            _cluster(each, attempts, mine, cordons[each.name], now_ns, strays[each.name])
+            _cluster(each, attempts, mine, cordons[each.name], now_ns, strays[each.name], doors[each.name])
             for each, attempts, mine in told
         ]
 
@@ -175,13 +176,14 @@ def _cluster(
     cordon: Cordon | None,
     now_ns: int,
     strays: tuple[str, ...],
+    gateway: str,
 ) -> ClusterView:
     told, sums = live.cluster, sum_up(live, attempts, mine)
     return ClusterView(
         name=live.name,
         state=live.state,
         silent_s=(now_ns - live.heard_ns) // 1_000_000_000,
-        gateway=told.gateway if told else "",
+        gateway=gateway or (told.gateway if told else ""),
         region=told.region if told else "",
         hardware=tuple(sorted(told.hardware)) if told else (),
         microprice_per_gpu_hour=told.microprice_per_gpu_hour if told else 0,

@@ -12,6 +12,7 @@ from seaway.application.control.live import Live, deployment
 from seaway.application.control.loop import Controller
 from seaway.application.fleet_views import FleetViews
 from seaway.application.gpu_metrics import GpuMetrics
+from seaway.application.network.views import LinkState, LinkView, Side, told
 from seaway.application.ports.backend import Backend, Backends, Collecting
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, JobRecord
@@ -22,7 +23,7 @@ from seaway.domain import ids
 from seaway.domain.deployment import Copy, Deployment
 from seaway.domain.errors import ConflictError, UnavailableError
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.network import Gateway, Link
+from seaway.domain.network import Gateway
 from seaway.scheduling.policies import BUILT_IN, policy_names
 
 DOUBLED = "doubled"
@@ -97,9 +98,30 @@ class Overview:
         """Return the gateways."""
         return list(self._live.fleet.gateways)
 
-    def links(self) -> list[Link]:
-        """Return the links as they were measured last."""
-        return list(self._live.fleet.links)
+    def links(self) -> list[LinkView]:
+        """Return the links as decisions go by them, and with what was measured of them; those that are missing too."""
+        fleet = self._live.fleet
+        known = {(link.source, link.target): link for link in fleet.links}
+        measured = [
+            replace(view, link=known.get((view.source, view.target), view.link)) if view.link else view
+            for view in self._live.book.views(self._live.clock.now_ns())
+        ]
+        return [*map(told, fleet.told_links), *measured]
+
+    def silent_agents_s(self) -> dict[str, float]:
+        """Return for each gateway that is configured how long its agent has not reported, seconds."""
+        return self._live.book.silent_s(self._live.clock.now_ns())
+
+    def link_states(self) -> dict[str, int]:
+        """Count links by how much what is known of them is worth."""
+        counted = self._live.book.states(self._live.clock.now_ns())
+        counted[LinkState.TOLD.value] += len(self._live.fleet.told_links)
+        return dict(counted)
+
+    def sides(self) -> dict[str, Side]:
+        """Return for each gateway what it stands before."""
+        with self._controller.lock:
+            return self._live.fleet.sides()
 
     # Decisions.
 

@@ -10,6 +10,9 @@ import numpy as np
 
 from seaway.application.control.claims import Claims, Doubles
 from seaway.application.control.occupied import Occupied
+from seaway.application.control.promised import Promised
+from seaway.application.network.book import NOT_SURVEYED, Survey
+from seaway.application.network.views import Side
 from seaway.application.records import Attempt, Cordon
 from seaway.application.views import ClusterState
 from seaway.domain.cluster import Cluster, Fleet
@@ -22,7 +25,7 @@ from seaway.domain.placement import Placement
 from seaway.scheduling.booking import Booking, book
 from seaway.scheduling.columns import CLUSTERS_GATE, PLAN_DEMAND, PLAN_REPLICA
 from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.update import put_links, put_node, remove_node
+from seaway.scheduling.update import put_gateways, put_links, put_node, remove_node
 
 log = logging.getLogger(__name__)
 
@@ -104,6 +107,9 @@ class LiveFleet:
         self._cordons: dict[tuple[str, str], Cordon] = {}
         self._gateways: tuple[Gateway, ...] = ()
         self._links: tuple[Link, ...] = ()
+        self._told: tuple[Link, ...] = ()
+        self._survey = NOT_SURVEYED
+        self._promised = Promised()
         self._held: dict[Key, tuple[Attempt, Job, Booking]] = {}
         self._homeless: set[tuple[str, str]] = set()
         self._unlisted: set[str] = set()
@@ -123,15 +129,22 @@ class LiveFleet:
         if left:
             self.rebuild()
 
-    def connect(self, gateways: Sequence[Gateway], links: Sequence[Link]) -> None:
-        """Note gateways and links as they are now."""
-        if tuple(gateways) != self._gateways:
+    def connect(self, gateways: Sequence[Gateway], links: Sequence[Link], survey: Survey = NOT_SURVEYED) -> None:
+        """Note gateways and links as they are now: as they were told, and as they were measured."""
+        beyond = self._promised.beyond(survey, self.snapshot)
+        all_gateways, all_links = (*beyond.gateways, *gateways), (*links, *beyond.links)
+        same = [(each.name, each.address) for each in all_gateways] == [
+            (each.name, each.address) for each in self._gateways
+        ]
+        before = self._gateways, self._links
+        doors, self._survey = self._survey.doors, survey
+        self._gateways, self._links, self._told = all_gateways, all_links, tuple(links)
+        if not same or doors != survey.doors:
             self.make += 1
-            self._gateways, self._links = tuple(gateways), tuple(links)
             self.rebuild()
-        elif tuple(links) != self._links:
-            self._links = tuple(links)
-            put_links(self.snapshot, self._with_known_ends(self._links))
+        elif before != (all_gateways, all_links):
+            put_gateways(self.snapshot, all_gateways)
+            put_links(self.snapshot, self._with_known_ends(all_links))
             self.version += 1
 
     def tell(self, *clusters: Cluster) -> None:
@@ -223,6 +236,27 @@ class LiveFleet:
         """Return what several nodes list, by cluster; see `Claims`."""
         return self._claims.doubles()
 
+    def gateway_of(self, cluster: Cluster) -> str:
+        """Return the gateway that a cluster stands behind; empty for none that is known."""
+        door = self._survey.doors.get(cluster.name, cluster.gateway)
+        return door if any(gateway.name == door for gateway in self._gateways) else ""
+
+    def sides(self) -> dict[str, Side]:
+        """Return what each gateway stands before: a user site where that is no cluster."""
+        behind: dict[str, list[str]] = {gateway.name: [] for gateway in self._gateways}
+        for name, door in self._survey.doors.items():
+            behind[door].append(name)
+        for live in self.clusters.values():
+            if live.cluster and live.name not in self._survey.doors and (door := self.gateway_of(live.cluster)):
+                behind[door].append(live.name)
+        return {
+            each.name: Side(each.address, ",".join(behind[each.name]), self._site(each.name, behind[each.name]))
+            for each in self._gateways
+        }
+
+    def _site(self, gateway: str, clusters: Sequence[str]) -> str:
+        return "" if clusters else self._survey.sites.get(gateway) or gateway
+
     @property
     def gateways(self) -> tuple[Gateway, ...]:
         """The gateways."""
@@ -233,14 +267,18 @@ class LiveFleet:
         """The links as they were measured last."""
         return self._links
 
+    @property
+    def told_links(self) -> tuple[Link, ...]:
+        """Those of them that clusters told of; nobody measures them here."""
+        return self._told
+
     def fleet(self) -> Fleet:
         """Return all that clusters told, nodes as they are offered to the engine."""
         told = [live.cluster for live in self.clusters.values() if live.cluster]
-        gateways = {gateway.name for gateway in self._gateways}
         clusters = tuple(
             replace(
                 cluster,
-                gateway=cluster.gateway if cluster.gateway in gateways else "",
+                gateway=self.gateway_of(cluster),
                 nodes=tuple(self._offered(cluster.name, node) for node in cluster.nodes),
             )
             for cluster in told

@@ -17,6 +17,7 @@ from seaway.application.control.fleet import Key, LiveFleet
 from seaway.application.control.refusals import NEVER_REFUSED, Refusals
 from seaway.application.control.settings import ControlSettings
 from seaway.application.control.waiting import Entry, Waiting, entry
+from seaway.application.network.book import LinkBook
 from seaway.application.ports.backend import Command, Removal
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
@@ -112,6 +113,8 @@ class Live:
         What was asked for lately.
     doubtful
         Whether silence proves nothing now, because too many clusters are silent, or were until a moment ago.
+    book
+        What agents measured of links.
     left_ns
         Since when clusters that hold something are not of the fleet any more, by the monotonic clock.
     """
@@ -121,6 +124,7 @@ class Live:
         self.settings = settings
         self.dispatcher = dispatcher
         self.fleet = LiveFleet()
+        self.book = LinkBook(sample_s=settings.sample_s)
         self.recent: deque[Job] = deque(maxlen=MIX)
         self.taken_in = 0
         self.doubtful = False

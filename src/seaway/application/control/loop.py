@@ -15,7 +15,7 @@ from seaway.application.control.observe import Observer
 from seaway.application.control.reports import Report
 from seaway.application.control.schedule import ProfileFactory, Scheduler
 from seaway.application.control.settings import ControlSettings
-from seaway.application.control.topology import Topology
+from seaway.application.control.topology import Map, Topology, with_network
 from seaway.application.control.turns import Turns
 from seaway.application.control.upkeep import Upkeep
 from seaway.application.ports.backend import Backend, Backends
@@ -74,7 +74,7 @@ class Controller:
     ) -> None:
         self._store = store
         self._writer = writer
-        self._topology = Topology(backends)
+        self._topology = Topology(backends, self._with_network)
         self._topology.on_change = self.wake
         self._dispatcher = dispatcher
         self._settings = settings
@@ -87,6 +87,7 @@ class Controller:
         self.half_read = False
         self._loaded = False
         self._met: tuple[Backend, ...] = ()
+        self._connected: Map | None = None
         self._doubt = threading.Event()
         self._unsettled: list[Report] = []
         self._inbox: deque[Sequence[Change]] = deque()
@@ -188,7 +189,12 @@ class Controller:
             self.live.tell_again(set(names).difference(before) | exchanged)
             for changed in set(before).symmetric_difference(names):
                 self.live.reconsider(changed)
-        fleet.connect(known.gateways, known.links)
+        if known is not self._connected:
+            fleet.connect(known.gateways, known.links, known.survey)
+            self._connected = known
+
+    def _with_network(self, told: Map) -> Map:
+        return with_network(told, self.live.book.survey(self._clock.now_ns()))
 
     def _take_over(self) -> None:
         """Take over what was stored until now, by others and by the loop itself."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from seaway.application.network.book import NOT_SURVEYED, Survey
 from seaway.application.ports.backend import Backend, Backends
 from seaway.domain.errors import UnavailableError
 from seaway.domain.network import Gateway, Link
@@ -25,11 +26,32 @@ class Map:
     ----------
     backends
         The clusters, in the order that decides ties.
+    gateways, links
+        As clusters tell of them, but for those that are configured.
+    survey
+        The network that is configured.
     """
 
     backends: tuple[Backend, ...]
     gateways: tuple[Gateway, ...]
     links: tuple[Link, ...]
+    survey: Survey = NOT_SURVEYED
+
+
+def with_network(told: Map, survey: Survey) -> Map:
+    """Add the network that is configured: it goes before what clusters tell of gateways by the same names.
+
+    A pair of configured gateways that nobody measured has no link, whatever was told of it.
+    """
+    if not survey.gateways:
+        return told
+    own = {each.name for each in survey.gateways}
+    return replace(
+        told,
+        gateways=tuple(each for each in told.gateways if each.name not in own),
+        links=tuple(each for each in told.links if not {each.source, each.target} <= own),
+        survey=survey,
+    )
 
 
 class Topology:
@@ -42,6 +64,8 @@ class Topology:
     ----------
     backends
         What is looked at.
+    add
+        Adds to what backends tell what is known besides.
 
     Attributes
     ----------
@@ -53,8 +77,10 @@ class Topology:
         Called in the thread that looked when something is different from before.
     """
 
-    def __init__(self, backends: Backends) -> None:
+    def __init__(self, backends: Backends, add: Callable[[Map], Map] = lambda told: told) -> None:
         self._backends = backends
+        self._add = add
+        self._told: Map | None = None
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self.known: Map | None = None
@@ -79,7 +105,7 @@ class Topology:
         """Look once; what cannot be seen stays as it was."""
         try:
             links = tuple(self._backends.links())  # first: of some, only this asks what there is now
-            seen = Map(tuple(self._backends.clusters()), tuple(self._backends.gateways()), links)
+            self._told = Map(tuple(self._backends.clusters()), tuple(self._backends.gateways()), links)
         except UnavailableError as error:
             self._missed(str(error))
         except Exception as error:
@@ -87,7 +113,9 @@ class Topology:
                 log.exception("looking for clusters failed")
             self.trouble = str(error) or type(error).__name__
         else:
-            self._saw(seen)
+            self._can_see()
+        if self._told is not None:
+            self._know(self._add(self._told))
 
     def _missed(self, why: str) -> None:
         if not self.trouble:
@@ -95,12 +123,14 @@ class Topology:
             log.warning("it cannot be seen which clusters there are, %s: %s", stands, why)
         self.trouble = why
 
-    def _saw(self, seen: Map) -> None:
-        if self._stopping.is_set():
-            return
-        if self.trouble:
+    def _can_see(self) -> None:
+        if self.trouble and not self._stopping.is_set():
             log.warning("it can be seen again which clusters there are")
         self.trouble = ""
+
+    def _know(self, seen: Map) -> None:
+        if self._stopping.is_set():
+            return
         before, self.known = self.known, seen
         if before != seen:
             self.on_change()

@@ -291,7 +291,7 @@ class Upkeep:
         now_ns = self._live.clock.monotonic_ns()
         if self._sampled_ns is not None and now_ns - self._sampled_ns < self._live.settings.sample_s * NS:
             return
-        if not self._live.fleet.clusters:
+        if not self._live.fleet.clusters and self._live.book.config is None:
             return
         self._sampled_ns = now_ns
         wall_ns = self._live.clock.now_ns()
@@ -309,9 +309,10 @@ class Upkeep:
                         link.bandwidth_mbps,
                         link.used_mbps,
                     )
-                    for link in self._live.fleet.links
+                    for link in self._live.fleet.told_links
                 ),
-            ]
+            ],
+            put=[*self._live.book.samples(wall_ns)],
         )
 
     def _cluster_sample(self, cluster: LiveCluster, now_ns: int) -> ClusterSample:

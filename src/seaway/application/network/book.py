@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, field
 from threading import Lock
 
 from seaway.application.network.bandwidth import Bandwidths
 from seaway.application.network.lines import Line
 from seaway.application.network.rounds import Reported
 from seaway.application.network.settings import LinkSettings
+from seaway.application.network.views import LinkState, LinkView
 from seaway.application.ports.traffic import Traffic
 from seaway.application.records import LinkSample
 from seaway.domain.gateways import GatewayConfig, NetworkConfig
-from seaway.domain.network import Link
-from seaway.probing.figures import Figures
+from seaway.domain.network import Gateway, Link
 
 NS_PER_S = 1_000_000_000
 
@@ -35,42 +35,28 @@ AS_ROUTED = ""
 """The path of rounds that were sent the way that routes lead."""
 
 
-class LinkState(Enum):
-    """How much what is known of a link is worth."""
-
-    MEASURED = "measured"
-    STALE = "stale"
-    """Nothing came lately; the last figures stand."""
-    UNKNOWN = "unknown"
-    """Nothing ever came, or not for so long that it counts no more."""
-
-
 @dataclass(frozen=True, slots=True)
-class LinkView:
-    """A link as people look at it.
+class Survey:
+    """The network that is configured, with what decisions go by of what was measured of it.
 
     Attributes
     ----------
-    link
-        What decisions go by; None for a link that nobody measured.
-    path
-        Which path it is of; empty for the way that routes lead.
-    age_s
-        Since the latest round began; None without one.
-    raw
-        The latest round; None where the figures were not measured, but told.
-    smoothed
-        What the latest rounds say together.
+    gateways, links
+        Figures of what is in use are of all that interfaces carry, what was promised to jobs included.
+    doors
+        The gateway that a cluster stands behind, by the cluster's name.
+    sites
+        The user site that a gateway stands before, by the gateway's name.
     """
 
-    source: str
-    target: str
-    link: Link | None
-    path: str = AS_ROUTED
-    state: LinkState = LinkState.MEASURED
-    age_s: float | None = None
-    raw: Reported | None = None
-    smoothed: Figures | None = None
+    gateways: tuple[Gateway, ...] = ()
+    links: tuple[Link, ...] = ()
+    doors: Mapping[str, str] = field(default_factory=dict)
+    sites: Mapping[str, str] = field(default_factory=dict)
+
+
+NOT_SURVEYED = Survey()
+"""Without a network."""
 
 
 class LinkBook:
@@ -104,7 +90,7 @@ class LinkBook:
         self._traffic: dict[str, Traffic | None] = {}
         self._looked_ns: int | None = None
         self._links: dict[Ends, Link] = {}
-        self._answer: tuple[Link, ...] = ()
+        self._survey = NOT_SURVEYED
         self._changed: set[Ends] = set()
         self._check_ns: int | None = None
         self._turn = 0
@@ -124,8 +110,9 @@ class LinkBook:
                 if (kept := {path: line for path, line in lines.items() if self._way(ends, path) == line.way})
             }
             self._heard_ns = {name: self._heard_ns.get(name, now_ns) for name in self._gateways}
-            self._active = {ends: path for ends, path in self._active.items() if path in self._ways.get(ends, {})}
             self._looked_ns = None
+            self._traffic = {name: known for name, known in self._traffic.items() if name in self._gateways}
+            self._survey = self._surveyed()
             self._changed |= {*self._links, *self._lines}
             if before != set(self._gateways):
                 self._turn = 0
@@ -133,9 +120,8 @@ class LinkBook:
     def choose(self, active: Mapping[Ends, str]) -> None:
         """Know which path traffic takes, where that was chosen; elsewhere it is the one that is liked best."""
         with self._lock:
-            chosen = {ends: path for ends, path in active.items() if path in self._ways.get(ends, {})}
-            self._changed |= {ends for ends, _ in chosen.items() ^ self._active.items()}
-            self._active = chosen
+            self._changed |= {ends for ends, _ in active.items() ^ self._active.items()}
+            self._active = dict(active)
 
     @property
     def config(self) -> NetworkConfig | None:
@@ -177,26 +163,32 @@ class LinkBook:
 
     # What follows.
 
-    def links(self, now_ns: int) -> tuple[Link, ...]:
-        """Return the links that decisions go by; the very same as before where nothing about them changed.
-
-        `Link.used_mbps` is all that interfaces carry, what was promised to jobs included.
-        """
+    def survey(self, now_ns: int) -> Survey:
+        """Return what decisions go by; the very same as before where nothing about it changed."""
         with self._lock:
-            self._look(now_ns)
+            looked_other = self._look(now_ns)
             self._expire(now_ns)
-            if self._changed:
+            if self._changed or looked_other:
                 for ends in self._changed:
                     self._renew(ends, now_ns)
                 self._changed.clear()
-                self._answer = tuple(self._links.values())
-            return self._answer
+                self._survey = self._surveyed()
+            return self._survey
+
+    def links(self, now_ns: int) -> tuple[Link, ...]:
+        """Return the links that decisions go by."""
+        return self.survey(now_ns).links
 
     def views(self, now_ns: int) -> list[LinkView]:
         """Return every link that there should be, with all that is known of it."""
-        self.links(now_ns)
+        self.survey(now_ns)
         with self._lock:
             return [self._view((source, target), now_ns) for source, target in self._pairs()]
+
+    def states(self, now_ns: int) -> Counter[str]:
+        """Count the links that there should be by how much what is known of them is worth."""
+        with self._lock:
+            return Counter(self._state(self._current(ends), now_ns).value for ends in self._pairs())
 
     def samples(self, now_ns: int) -> list[LinkSample]:
         """Return what is to be written down of links whose turn it is; to be called once in `sample_s`.
@@ -245,7 +237,8 @@ class LinkBook:
         ways = self._ways.get(ends)
         if not ways:
             return AS_ROUTED
-        path = self._active.get(ends) or next(iter(ways))
+        chosen = self._active.get(ends)
+        path = chosen if chosen in ways else next(iter(ways))
         return path if path in self._lines.get(ends, ()) else AS_ROUTED
 
     def _current(self, ends: Ends) -> Line | None:
@@ -264,16 +257,17 @@ class LinkBook:
         assert self._config is not None, "there are no rounds without a network"
         return int((rounds * self._config.probe.every_s + self._config.probe.timeout_s) * NS_PER_S)
 
-    def _look(self, now_ns: int) -> None:
-        """See what interfaces carry, and follow it where it is off by enough."""
+    def _look(self, now_ns: int) -> bool:
+        """See what interfaces carry, and follow it where it is off by enough; tell whether anything is."""
         if self._bandwidths is None or (self._looked_ns is not None and abs(now_ns - self._looked_ns) < LOOK_NS):
-            return
-        self._looked_ns = now_ns
+            return False
+        self._looked_ns, before = now_ns, dict(self._traffic)
         for name, gateway in self._gateways.items():
             seen, known = self._bandwidths.of(gateway), self._traffic.get(name)
             if not _holds(known, seen):
                 self._traffic[name] = seen
                 self._changed |= {ends for ends in self._lines if name in ends}
+        return self._traffic != before
 
     def _expire(self, now_ns: int) -> None:
         """Find links that were measured and now count no more."""
@@ -297,13 +291,26 @@ class LinkBook:
         latency_ns, jitter_ns, loss_ppm = figures.latency_ns, figures.jitter_ns, figures.loss_ppm
         self._links[ends] = Link(*ends, latency_ns, jitter_ns, loss_ppm, bandwidth_mbps, used_mbps)
 
+    def _surveyed(self) -> Survey:
+        gateways = self._gateways.values()
+        doors = {each.cluster: each.name for each in gateways if each.cluster}
+        sites = {each.name: each.site for each in gateways if each.site}
+        return Survey(tuple(map(self._interface, gateways)), tuple(self._links.values()), doors, sites)
+
+    def _interface(self, gateway: GatewayConfig) -> Gateway:
+        known = self._traffic.get(gateway.name)
+        if known is None or known.speed_mbps is None:
+            return Gateway(gateway.name, str(gateway.address))
+        return Gateway(gateway.name, str(gateway.address), known.speed_mbps, known.in_used_mbps, known.out_used_mbps)
+
     def _view(self, ends: Ends, now_ns: int) -> LinkView:
         line, link = self._current(ends), self._links.get(ends)
         if line is None or line.newest is None:
-            return LinkView(*ends, link, state=LinkState.UNKNOWN)
+            return LinkView(*ends, None, state=LinkState.UNKNOWN)
         age_s = max(0, now_ns - line.newest.at_ns) / NS_PER_S
         state = self._state(line, now_ns)
-        return LinkView(*ends, link, line.newest.path, state, age_s, line.newest, line.smoothed)
+        carried_mbps = link.used_mbps if link and link.bandwidth_mbps else None
+        return LinkView(*ends, link, line.newest.path, state, age_s, line.newest, line.smoothed, carried_mbps)
 
     def _written(self, ends: Ends, stretch: int) -> Sequence[LinkSample]:
         traffic = _between(self._traffic.get(ends[0]), self._traffic.get(ends[1]))
@@ -311,9 +318,8 @@ class LinkBook:
         for path, line in self._lines.get(ends, {}).items():
             for over in sorted(each for each in line.tallies if each < stretch):
                 tally = line.tallies.pop(over)
-                seen = tally.figures
-                figures = seen.latency_ns, seen.jitter_ns, seen.loss_ppm
-                samples.append(LinkSample(tally.latest_ns, *ends, *figures, *traffic, path))
+                seen, at_ns = tally.figures, tally.latest_ns
+                samples.append(LinkSample(at_ns, *ends, seen.latency_ns, seen.jitter_ns, seen.loss_ppm, *traffic, path))
         return samples
 
 
