@@ -22,6 +22,22 @@ _LINK = {
     "bandwidth_mbps": 10_000,
     "used_mbps": 1_000,
 }
+_KNOWN_LINK = {
+    **_LINK,
+    "path": "direct",
+    "state": "measured",
+    "age_s": 4.2,
+    "raw": {
+        "at": _AT,
+        "sent": 5,
+        "received": 5,
+        "discarded": 0,
+        "latency_ns": 4_100_000,
+        "jitter_ns": 310_000,
+        "loss_ppm": 0,
+    },
+    "smoothed": {"latency_ns": 4_050_000, "jitter_ns": 305_000, "loss_ppm": 20},
+}
 _SLICE = {"uuid": "GPU-1", "memory_mib": 22_888, "core_milli": 300, "mig_profile": "", "mig_start": -1}
 _PLACEMENT = {"replica": 0, "cluster": "berlin", "node": "node-1", "slices": [_SLICE]}
 _COPY = {
@@ -205,7 +221,16 @@ ANSWERS: dict[str, Any] = {
     },
     "DevicePage": {"devices": [_DEVICE], "next": None},
     "SlicePage": {"slices": [_HELD], "next": None},
-    "LinkList": {"links": [_LINK]},
+    "LinkList": {"links": [_KNOWN_LINK]},
+    "NetLinks": [
+        {
+            "sourceName": "gw-4",
+            "targetName": "gw-1",
+            "sourceIP": "fd00:51d:4::1",
+            "targetIP": "fd00:51d:1::1",
+            "net": {"jitter": 30354, "latency": 315730, "packetLoss": 0, "bandwidth": 9400, "capacity": 10000},
+        }
+    ],
     "GatewayList": {"gateways": [{"name": "gw-berlin", "address": "2001:db8::1"}]},
     "ClusterHistory": {"samples": [{"at": _AT, "cluster": "berlin", "state": "up", **_FIGURES}], "next": None},
     "LinkHistory": {"samples": [{**_LINK, "at": _AT}], "next": None},

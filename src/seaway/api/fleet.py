@@ -24,14 +24,12 @@ from seaway.wire.fleet import (
     DevicePage,
     GatewayList,
     LinkHistory,
-    LinkList,
     NodePage,
     SlicePage,
     cluster_fields,
     cluster_sample_fields,
     device_fields,
     gateway_fields,
-    link_fields,
     link_sample_fields,
     node_fields,
     slice_fields,
@@ -119,12 +117,6 @@ async def list_slices(
         return {"slices": [slice_fields(part, device, who.tenant) for part, device in rows], "next": following}
 
     return json_reply(await desk.threads.read(page))
-
-
-@operation(routes, "GET", "/fleet/links", Role.VIEWER, {200: LinkList})
-async def list_links(request: Request) -> Response:
-    """List links as they were measured last."""
-    return json_reply({"links": [link_fields(each) for each in desk_of(request).plane.overview.links()]})
 
 
 @operation(routes, "GET", "/fleet/gateways", Role.VIEWER, {200: GatewayList})

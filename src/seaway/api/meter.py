@@ -61,6 +61,7 @@ class Meter:
         """
         registry = CollectorRegistry()
         registry.register(_Loop(overview.figures(), audit, listeners, by_queue=by_queue))
+        registry.register(_Network(overview))
         return (generate_latest(self._registry) if by_queue else b"") + generate_latest(registry)
 
 
@@ -111,6 +112,19 @@ class _Loop(Collector):
             for outcome, count in each.scrapes.items():
                 scrapes.add_metric([name, outcome], count)
         yield scrapes
+
+
+class _Network(Collector):
+    """Who measures the network, and how much of it is known, for one answer; nothing without one."""
+
+    def __init__(self, overview: Overview) -> None:
+        self._silent_s = overview.silent_agents_s()
+        self._states = overview.link_states()
+
+    def collect(self) -> Iterator[Metric]:
+        """Return every figure."""
+        yield _by("seaway_links", "Links, by how much what is known of them is worth.", "state", self._states)
+        yield _by("seaway_agent_silent_seconds", "Seconds since a gateway's agent reported.", "gateway", self._silent_s)
 
 
 def _by_cluster(name: str, says: str, label: str, figures: Mapping[str, Mapping[str, float]]) -> GaugeMetricFamily:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Annotated
 
@@ -13,43 +14,62 @@ from seaway.api.desk import desk_of, plane_of, who_of
 from seaway.api.job_query import Word
 from seaway.api.meter import MEDIA_TYPE, Meter
 from seaway.api.routes import operation, router
+from seaway.application.network.views import LinkView, Side
 from seaway.application.records import Role
 from seaway.application.views import DeviceUse
-from seaway.wire.metrics import METRICS, Metric, MetricsOut, as_json, metrics_named, prometheus, require_among
+from seaway.wire.link_metrics import LINK_METRICS, LinkMetric, all_named, as_series, as_text
+from seaway.wire.metrics import METRICS, Metric, MetricsOut, as_json, prometheus, require_among
 
 text_routes, routes = router("metrics", prefix=""), router("metrics")
 
-OfName = Annotated[Word, Query(description=f"Only this metric: {', '.join(METRICS)}.")]
-OfCluster = Annotated[Word, Query(description="Only of this cluster.")]
+OfName = Annotated[Word, Query(description=f"Only this metric: {', '.join([*METRICS, *LINK_METRICS])}.")]
+OfCluster = Annotated[Word, Query(description="Only of this cluster, and of links that begin or end there.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be written: metrics, and what they are of."""
+
+    metrics: dict[str, Metric]
+    uses: list[DeviceUse]
+    link_metrics: dict[str, LinkMetric]
+    cluster: str
+    links: list[LinkView] = field(default_factory=list)
+    sides: dict[str, Side] = field(default_factory=dict)
 
 
 @operation(text_routes, "GET", "/metrics", Role.VIEWER, {200: "text/plain"})
 async def metrics(request: Request, metric: OfName = "", cluster: OfCluster = "") -> Response:
-    """Show figures in Prometheus' text format: Seaway's own, and of every cluster, device and vGPU.
+    """Show figures in Prometheus' text format: Seaway's own, and of every cluster, device, vGPU and link.
 
     Asked for one metric or one cluster, it leaves Seaway's own figures out. Queues are named to operators and admins,
     and so are pods of other tenants and of nobody: to others, what they hold of a device is one series without names.
     """
-    wanted, uses = await _asked(request, metric, cluster)
+    asked = await _asked(request, metric, cluster)
     own = b"" if metric or cluster else await _own(request)
-    return _in_pieces(chain([own], prometheus(uses, wanted, who_of(request).tenant)), MEDIA_TYPE)
+    of_links = as_text(asked.links, asked.sides, asked.link_metrics, asked.cluster)
+    return _in_pieces(chain([own], prometheus(asked.uses, asked.metrics, who_of(request).tenant), of_links), MEDIA_TYPE)
 
 
 @operation(routes, "GET", "/metrics", Role.VIEWER, {200: MetricsOut})
 async def list_metrics(request: Request, metric: OfName = "", cluster: OfCluster = "") -> Response:
-    """List the metrics of clusters, devices and vGPUs; the pods of other tenants and of nobody as in `/metrics`."""
-    wanted, uses = await _asked(request, metric, cluster)
-    return _in_pieces(as_json(uses, wanted, who_of(request).tenant), "application/json")
+    """List the metrics of clusters, devices, vGPUs and links; pods of other tenants and of nobody as in `/metrics`."""
+    asked = await _asked(request, metric, cluster)
+    of_links = as_series(asked.links, asked.sides, asked.link_metrics, asked.cluster)
+    return _in_pieces(as_json(asked.uses, asked.metrics, who_of(request).tenant, of_links), "application/json")
 
 
-async def _asked(request: Request, metric: str, cluster: str) -> tuple[dict[str, Metric], list[DeviceUse]]:
+async def _asked(request: Request, metric: str, cluster: str) -> Asked:
     overview = plane_of(request).overview
 
-    def look() -> tuple[dict[str, Metric], list[DeviceUse]]:
-        wanted = metrics_named(metric)
+    def look() -> Asked:
+        of_gpus, of_links = all_named(metric)
         if cluster:
             require_among(cluster, overview.cluster_names(), "cluster")
-        return wanted, overview.gpu_uses(cluster)
+        uses = overview.gpu_uses(cluster) if of_gpus else []
+        if not of_links:
+            return Asked(of_gpus, uses, of_links, cluster)
+        return Asked(of_gpus, uses, of_links, cluster, overview.links(), overview.sides())
 
     return await desk_of(request).threads.read(look)
 

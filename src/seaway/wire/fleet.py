@@ -184,12 +184,6 @@ class LinkOut(Shown):
     """Traffic that is not promised to a job."""
 
 
-class LinkList(Shown):
-    """All links."""
-
-    links: list[LinkOut]
-
-
 class GatewayOut(Shown):
     """The network's door to a cluster or to a user site."""
 

@@ -32,7 +32,7 @@ PLACES = 4
 
 
 class MetricSeries(BaseModel):
-    """One series: its labels, and its value now. Series of vGPUs have `namespace`, `pod` and `container` besides."""
+    """One series: its labels, and its value now. Which labels there are besides `cluster` depends on the metric."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -41,7 +41,7 @@ class MetricSeries(BaseModel):
 
 
 class MetricsOut(Shown):
-    """The metrics of GPUs, each with its series."""
+    """The metrics of GPUs and of links, each with its series."""
 
     code: int
     """200."""
@@ -177,20 +177,6 @@ METRICS: dict[str, Metric] = {
 """By name, in the order in which they are shown."""
 
 
-def metrics_named(name: str) -> dict[str, Metric]:
-    """Return the metric of a name; all for an empty one.
-
-    Raises
-    ------
-    RejectedError
-        When there is none; names the nearest.
-    """
-    if not name:
-        return METRICS
-    require_among(name, METRICS, "metric")
-    return {name: METRICS[name]}
-
-
 def require_among(name: str, known: Iterable[str], what: str) -> None:
     """Check that a name is one of those there are.
 
@@ -261,8 +247,16 @@ def prometheus(uses: Sequence[DeviceUse], metrics: dict[str, Metric], seen_by: s
                 yield "".join(lines).encode()
 
 
-def as_json(uses: Sequence[DeviceUse], metrics: dict[str, Metric], seen_by: str) -> Iterator[bytes]:
-    """Write metrics as JSON, the fields of `MetricsOut`, in pieces; see `prometheus`."""
+def as_json(
+    uses: Sequence[DeviceUse], metrics: dict[str, Metric], seen_by: str, others: Iterable[tuple[str, bytes]] = ()
+) -> Iterator[bytes]:
+    """Write metrics as JSON, the fields of `MetricsOut`, in pieces; see `prometheus`.
+
+    Parameters
+    ----------
+    others
+        Metrics of other things: the name, and its series with ``,`` between.
+    """
     begin = '{"code":200,"data":{'
     for layer, rows in _layers(uses, metrics, seen_by, JSON):
         for name, metric in _of(metrics, layer):
@@ -274,6 +268,9 @@ def as_json(uses: Sequence[DeviceUse], metrics: dict[str, Metric], seen_by: str)
                 if series:
                     yield (separator + ",".join(series)).encode()
                     separator = ","
+    for name, written in others:
+        yield f'{begin}"{name}":['.encode() + written
+        begin = "],"
     yield b"]}}"
 
 
@@ -290,6 +287,8 @@ def _layers(
     uses: Sequence[DeviceUse], metrics: dict[str, Metric], seen_by: str, style: Style
 ) -> Iterator[tuple[Layer, list[Row]]]:
     asked = {metric.layer for metric in metrics.values()}
+    if not asked:
+        return
     if Layer.CLUSTER in asked:
         yield Layer.CLUSTER, _cluster_rows(uses, style)
     if asked == {Layer.CLUSTER}:

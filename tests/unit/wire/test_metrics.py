@@ -13,7 +13,8 @@ from seaway.application.ports.usage import Used
 from seaway.application.views import DeviceUse, Holding
 from seaway.domain.errors import RejectedError
 from seaway.testing.builders import gpu
-from seaway.wire.metrics import METRICS, PIECE, MetricsOut, as_json, metrics_named, prometheus, require_among
+from seaway.wire.link_metrics import all_named
+from seaway.wire.metrics import METRICS, PIECE, MetricsOut, as_json, prometheus, require_among
 
 MIB = 1 << 20
 DEVICE = replace(gpu(), uuid="GPU-0", index=0, memory_mib=80_000, core_milli=1000)
@@ -30,7 +31,7 @@ LABELS = {"cluster": "east", "nodeid": "host1", "deviceidx": "0", "deviceuuid": 
 
 def from_json(uses: list[DeviceUse], seen_by: str = "", metric: str = "") -> dict[str, list[dict[str, Any]]]:
     """Write metrics as JSON and read them again."""
-    body = json.loads(b"".join(as_json(uses, metrics_named(metric), seen_by)))
+    body = json.loads(b"".join(as_json(uses, all_named(metric)[0], seen_by)))
     assert body["code"] == 200
     MetricsOut.model_validate(body)
     data: dict[str, list[dict[str, Any]]] = body["data"]
@@ -144,16 +145,16 @@ def test_a_device_without_cores_or_memory_divides_nothing() -> None:
 def test_large_answers_come_in_pieces() -> None:
     """Nothing is lost or doubled between two pieces."""
     uses = [DeviceUse("east", "host1", replace(DEVICE, uuid=f"GPU-{n}")) for n in range(2 * PIECE + 1)]
-    assert len(list(prometheus(uses, metrics_named("GPUDeviceCoreLimit"), ""))) == 4
+    assert len(list(prometheus(uses, all_named("GPUDeviceCoreLimit")[0], ""))) == 4
     rows = from_json(uses, metric="GPUDeviceCoreLimit")["GPUDeviceCoreLimit"]
     assert [each["deviceuuid"] for each in rows] == [use.device.uuid for use in uses]
 
 
 def test_an_unknown_name_is_told_with_the_nearest() -> None:
     """Whoever mistypes a metric or a cluster learns what was meant."""
-    assert list(metrics_named("vGPUMemoryAllocated")) == ["vGPUMemoryAllocated"]
+    assert list(all_named("vGPUMemoryAllocated")[0]) == ["vGPUMemoryAllocated"]
     with pytest.raises(RejectedError, match="did you mean 'GPUDeviceMemoryAllocated'"):
-        metrics_named("gpu_device_memory_allocated")
+        all_named("gpu_device_memory_allocated")[0]
     with pytest.raises(RejectedError, match=r"^cluster: there is no cluster 'eats'; did you mean 'east'\?$"):
         require_among("eats", ["west", "east"], "cluster")
     with pytest.raises(RejectedError, match=r"no cluster 'x'; there are: west, east$"):

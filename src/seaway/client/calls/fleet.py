@@ -18,13 +18,13 @@ if TYPE_CHECKING:
         DevicePage,
         GatewayList,
         LinkHistory,
-        LinkList,
         LinkSampleOut,
         NodeOut,
         NodePage,
         SliceHeld,
         SlicePage,
     )
+    from seaway.wire.links import LinkList, NetLinks
     from seaway.wire.metrics import MetricsOut
 
 _WIRE = "seaway.wire.fleet"
@@ -34,7 +34,8 @@ CLUSTERS: Answer[ClusterList] = Model(_WIRE, "ClusterList")
 NODES: Answer[NodePage] = Model(_WIRE, "NodePage")
 DEVICES: Answer[DevicePage] = Model(_WIRE, "DevicePage")
 SLICES: Answer[SlicePage] = Model(_WIRE, "SlicePage")
-LINKS: Answer[LinkList] = Model(_WIRE, "LinkList")
+LINKS: Answer[LinkList] = Model("seaway.wire.links", "LinkList")
+NET_LINKS: Answer[NetLinks] = Model("seaway.wire.links", "NetLinks")
 GATEWAYS: Answer[GatewayList] = Model(_WIRE, "GatewayList")
 CORDON: Answer[CordonOut] = Model(_WIRE, "CordonOut")
 CORDONS: Answer[CordonList] = Model(_WIRE, "CordonList")
@@ -80,9 +81,14 @@ def metrics(metric: str = "", *, cluster: str = "") -> Call[MetricsOut]:
     return get("/metrics", METRICS, {"metric": metric or None, "cluster": cluster or None})
 
 
-def links() -> Call[LinkList]:
-    """List links as they were measured last."""
-    return get("/fleet/links", LINKS)
+def links(*, source: str = "", target: str = "", cluster: str = "") -> Call[LinkList]:
+    """List links: what decisions go by, and what that comes from; of a source, to a target, at a cluster, or all."""
+    return get("/fleet/links", LINKS, _ends(source, target, cluster))
+
+
+def net_links(*, source: str = "", target: str = "", cluster: str = "") -> Call[NetLinks]:
+    """List what was measured of links last, in the form that measuring programs share."""
+    return get("/links", NET_LINKS, _ends(source, target, cluster))
 
 
 def gateways() -> Call[GatewayList]:
@@ -127,6 +133,10 @@ def uncordon(cluster: str, node: str = "") -> Call[None]:
 
 def _cordon(cluster: str, node: str, reason: str, *, drain: bool) -> Call[CordonOut]:
     return send("POST", "/cordons", CORDON, {"cluster": cluster, "node": node, "drain": drain, "reason": reason})
+
+
+def _ends(source: str, target: str, cluster: str) -> dict[str, str | None]:
+    return {"source": source or None, "target": target or None, "cluster": cluster or None}
 
 
 def _page(limit: int | None, cluster: str, node: str = "") -> dict[str, str | int | None]:

@@ -1,0 +1,96 @@
+"""Links between gateways: what decisions go by, what was measured, and how that was before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import Query, Request, Response
+
+from seaway.api.desk import desk_of
+from seaway.api.finding import sample_after, sample_token
+from seaway.api.job_query import Moment, Word
+from seaway.api.replies import json_reply
+from seaway.api.routes import PREFIX, operation, router
+from seaway.application.network.views import Side
+from seaway.application.ports.store import MOST_ROWS
+from seaway.application.records import Role
+from seaway.wire.links import LinkList, NetLinks, known_link_fields, net_link_fields, net_sample_fields
+from seaway.wire.times import at_ns
+
+routes = router("fleet")
+
+OfSource = Annotated[Word, Query(description="Only from this gateway.")]
+OfTarget = Annotated[Word, Query(description="Only to this gateway.")]
+OfCluster = Annotated[Word, Query(description="Only those that begin or end at this cluster.")]
+Since = Annotated[Moment, Query(description="What was measured from this moment on, like 2026-11-21T10:00:00Z.")]
+Until = Annotated[Moment, Query(description="What was measured up to this moment.")]
+AfterSample = Annotated[str, Query(max_length=2000, description="As the `Link` header of the page before has it.")]
+
+
+@operation(routes, "GET", "/fleet/links", Role.VIEWER, {200: LinkList})
+async def list_links(
+    request: Request, source: OfSource = "", target: OfTarget = "", cluster: OfCluster = ""
+) -> Response:
+    """List links: what decisions go by, smoothed and raw figures, age, path, state; those that nobody measured too."""
+    overview = desk_of(request).plane.overview
+
+    def look() -> list[dict[str, Any]]:
+        asked = _asked(source, target, cluster, overview.sides() if cluster else {})
+        return [known_link_fields(each) for each in overview.links() if asked(each.source, each.target)]
+
+    return json_reply({"links": await desk_of(request).threads.read(look)})
+
+
+@operation(routes, "GET", "/links", Role.VIEWER, {200: NetLinks})
+async def list_net_links(
+    request: Request,
+    source: OfSource = "",
+    target: OfTarget = "",
+    cluster: OfCluster = "",
+    since: Since = "",
+    until: Until = "",
+    after: AfterSample = "",
+) -> Response:
+    """List what was measured of links last, or within a time; links of which nothing is known are left out.
+
+    Of what was measured before there is a sample for each stretch of time, oldest first, `at` its latest round, and a
+    `Link` header with `rel="next"` leads to more.
+    """
+    desk = desk_of(request)
+    overview, store = desk.plane.overview, desk.plane.store
+
+    def now() -> list[dict[str, Any]]:
+        sides = overview.sides()
+        asked = _asked(source, target, cluster, sides)
+        return [
+            net_link_fields(each, sides) for each in overview.links() if each.counts and asked(each.source, each.target)
+        ]
+
+    def before() -> tuple[list[dict[str, Any]], str]:
+        sides, until_ns = overview.sides(), at_ns(until) if until else None
+        from_ns, (near, far) = sample_after(after, 2) or (at_ns(since) if since else 0, ("", ""))
+        rows = store.link_samples(source, target, from_ns, MOST_ROWS, (near, far))
+        asked = _asked(source, target, cluster, sides)
+        wanted = [each for each in rows if until_ns is None or each.at_ns <= until_ns]
+        last = rows[-1] if len(rows) == MOST_ROWS and len(wanted) == len(rows) else None
+        following = sample_token(last.at_ns, last.source, last.target) if last else ""
+        return [net_sample_fields(each, sides) for each in wanted if asked(each.source, each.target)], following
+
+    if not (since or until or after):
+        return json_reply(await desk.threads.read(now))
+    samples, following = await desk.threads.read(before)
+    query = {"source": source, "target": target, "cluster": cluster, "until": until, "after": following}
+    path = f"{PREFIX}/links?{urlencode({name: value for name, value in query.items() if value})}"
+    return json_reply(samples, headers={"link": f'<{path}>; rel="next"'} if following else None)
+
+
+def _asked(source: str, target: str, cluster: str, sides: dict[str, Side]) -> Callable[[str, str], bool]:
+    """Return what tells whether a link is among those that are asked for."""
+    doors = {name for name, side in sides.items() if cluster in side.cluster.split(",")} if cluster else set()
+
+    def asked(near: str, far: str) -> bool:
+        return source in {"", near} and target in {"", far} and (not cluster or near in doors or far in doors)
+
+    return asked

@@ -1,0 +1,174 @@
+"""Links as they are shown: with all that is known of them, and in the form that measuring programs share."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, RootModel
+
+from seaway.application.network.rounds import Reported
+from seaway.application.network.views import LinkView, Side
+from seaway.application.records import LinkSample
+from seaway.domain.network import PPM
+from seaway.probing.figures import Figures
+from seaway.wire.message import Shown
+from seaway.wire.times import moment
+
+
+class RoundOut(Shown):
+    """The latest round of probes."""
+
+    at: str
+    """When it began, by the agent's clock."""
+    sent: int
+    received: int
+    discarded: int
+    """Answers with an impossible time; they count neither as sent nor as received."""
+    latency_ns: int | None
+    """Mean round-trip time of what was answered; null when nothing was."""
+    jitter_ns: int
+    loss_ppm: int
+
+
+class SmoothedOut(Shown):
+    """What the latest rounds say together."""
+
+    latency_ns: int | None
+    jitter_ns: int
+    loss_ppm: int
+
+
+class KnownLinkOut(Shown):
+    """A link between two gateways: what decisions go by, and what that comes from."""
+
+    source: str
+    target: str
+    latency_ns: int | None
+    """Round-trip time; null when nothing answered, or nothing is known."""
+    jitter_ns: int | None
+    """Null where nothing is known, like what follows."""
+    loss_ppm: int | None
+    """Lost echoes, parts per million."""
+    bandwidth_mbps: int | None
+    """What both interfaces can carry; 0 where nobody knows."""
+    used_mbps: int | None
+    """Traffic that is not promised to a job."""
+    path: str
+    """Which path traffic takes; empty for the way that routes lead."""
+    state: Literal["told", "measured", "stale", "unknown"]
+    """Told by a cluster and measured by nobody; measured; without a round for a while; or not known at all."""
+    age_s: float | None
+    """Seconds since the latest round began; null without one."""
+    raw: RoundOut | None
+    smoothed: SmoothedOut | None
+
+
+class LinkList(Shown):
+    """All links."""
+
+    links: list[KnownLinkOut]
+
+
+class NetFigures(BaseModel):
+    """Figures of a link; times in nanoseconds."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    jitter: int | None
+    """Null when nothing answered."""
+    latency: int | None
+    """Mean round-trip time; null when nothing answered."""
+    packetLoss: float  # noqa: N815  # names that others share
+    """Share of probes that were not answered, 0 to 1."""
+    bandwidth: int | None = None
+    """What is free, Mbit/s; left out where nobody knows."""
+    capacity: int | None = None
+    """What both interfaces can carry, Mbit/s; left out where nobody knows."""
+
+
+class NetLink(BaseModel):
+    """A link as programs that measure networks write it."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    sourceName: str  # noqa: N815  # names that others share
+    targetName: str  # noqa: N815
+    sourceIP: str  # noqa: N815
+    targetIP: str  # noqa: N815
+    net: NetFigures
+    at: str | None = None
+    """When it was measured; left out of what holds now."""
+
+
+class NetLinks(RootModel[list[NetLink]]):
+    """Links with their figures."""
+
+
+def known_link_fields(view: LinkView) -> dict[str, Any]:
+    """Show a link as the fields of `KnownLinkOut`."""
+    link = view.link
+    return {
+        "source": view.source,
+        "target": view.target,
+        "latency_ns": link.latency_ns if link else None,
+        "jitter_ns": link.jitter_ns if link else None,
+        "loss_ppm": link.loss_ppm if link else None,
+        "bandwidth_mbps": link.bandwidth_mbps if link else None,
+        "used_mbps": link.used_mbps if link else None,
+        "path": view.path,
+        "state": view.state.value,
+        "age_s": None if view.age_s is None else round(view.age_s, 1),
+        "raw": None if view.raw is None else _round_fields(view.raw),
+        "smoothed": None if view.smoothed is None else _figures_fields(view.smoothed),
+    }
+
+
+def net_link_fields(view: LinkView, sides: dict[str, Side]) -> dict[str, Any]:
+    """Show what was measured of a link last as the fields of `NetLink`; only of one of which something counts."""
+    seen = view.latest
+    assert seen is not None, "who knows a link knows figures of it"
+    free = () if view.free_mbps is None or view.link is None else (view.free_mbps, view.link.bandwidth_mbps)
+    return _net_fields(view.source, view.target, sides, seen, free)
+
+
+def net_sample_fields(sample: LinkSample, sides: dict[str, Side]) -> dict[str, Any]:
+    """Show what was measured of a link at one time as the fields of `NetLink`."""
+    seen = Figures(sample.latency_ns, sample.jitter_ns, sample.loss_ppm)
+    total = sample.bandwidth_mbps
+    free = (max(0, total - sample.used_mbps), total) if total else ()
+    return {**_net_fields(sample.source, sample.target, sides, seen, free), "at": moment(sample.at_ns)}
+
+
+def _net_fields(
+    source: str, target: str, sides: dict[str, Side], seen: Figures, free: tuple[int, ...]
+) -> dict[str, Any]:
+    jitter_ns = None if seen.latency_ns is None else seen.jitter_ns
+    loss = seen.loss_ppm / PPM if seen.loss_ppm % PPM else seen.loss_ppm // PPM
+    return {
+        "sourceName": source,
+        "targetName": target,
+        "sourceIP": sides[source].address if source in sides else "",
+        "targetIP": sides[target].address if target in sides else "",
+        "net": {
+            "jitter": jitter_ns,
+            "latency": seen.latency_ns,
+            "packetLoss": loss,
+            **dict(zip(("bandwidth", "capacity"), free, strict=False)),
+        },
+    }
+
+
+def _round_fields(raw: Reported) -> dict[str, Any]:
+    return {
+        "at": moment(max(0, raw.at_ns)),
+        "sent": raw.sent,
+        "received": raw.received,
+        "discarded": raw.discarded,
+        "latency_ns": raw.latency_ns,
+        "jitter_ns": raw.jitter_ns,
+        "loss_ppm": (raw.sent - raw.received) * PPM // raw.sent,
+    }
+
+
+def _figures_fields(figures: Figures) -> dict[str, Any]:
+    return {"latency_ns": figures.latency_ns, "jitter_ns": figures.jitter_ns, "loss_ppm": figures.loss_ppm}

@@ -1,0 +1,78 @@
+"""Whether a link meets a job's bounds does not flap, and follows what really changes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seaway.domain.network import PPM
+from seaway.probing.hysteresis import Band, Published
+from seaway.probing.smoothing import NS_PER_S, Smoother, Smoothing
+
+MS = 1_000_000
+EVERY_NS = 10 * NS_PER_S
+BAND = Band()
+FOLLOWED = 10
+"""Rounds after which a step is followed to the band and a tenth of the step: 2 ** (-10 / 3) is left of it."""
+
+
+def judged(rounds: list[tuple[int, int]], how: Smoothing = Smoothing()) -> list[tuple[int, int]]:  # noqa: B008  # frozen
+    """Return latency and loss as decisions go by them after each round of latency and answers to 5 probes."""
+    smoother, published, seen = Smoother(how), Published(BAND, 2), []
+    for at, (latency_ns, received) in enumerate(rounds):
+        smoother.add(at * EVERY_NS, 5, received, latency_ns, 0)
+        published.follow(smoother.figures, answered=True, steps_ppm=smoother.steps_ppm)
+        assert published.figures is not None
+        assert published.figures.latency_ns is not None
+        seen.append((published.figures.latency_ns, published.figures.loss_ppm))
+    return seen
+
+
+def flips(values: list[int], bound: int) -> int:
+    """Count how often a bound was met and then not, or the other way round."""
+    met = [value <= bound for value in values]
+    return sum(one != other for one, other in pairwise(met))
+
+
+@given(
+    st.integers(1 * MS, 500 * MS),
+    st.lists(st.integers(-1000, 1000), min_size=2, max_size=150),
+    st.sampled_from([None, 0.5, 0.9]),
+)
+def test_noise_within_half_the_band_flips_eligibility_at_most_once(
+    bound: int, noise: list[int], share: float | None
+) -> None:
+    """Latency that wavers around a bound by up to a twentieth of it flips eligibility once at the most."""
+    half = max(BAND.least_ns, int(0.94 * bound * BAND.share)) // 2  # the band at the lowest of what wavers
+    rounds = [(bound + each * half // 1000, 5) for each in noise]
+    assert flips([latency for latency, _ in judged(rounds, Smoothing(share=share))], bound) <= 1
+
+
+@given(st.lists(st.booleans(), min_size=30, max_size=200), st.integers(0, PPM // 10))
+def test_single_probes_that_are_lost_flip_no_bound_on_loss(lost: list[bool], bound: int) -> None:
+    """Once the window is full, a loss that wavers by one probe makes a link eligible or not at most once."""
+    window = 30
+    kept: list[bool] = []
+    for each in lost:  # never two in one window
+        kept.append(each and not any(kept[-window:]))
+    seen = judged([(MS, 5)] * window + [(MS, 4 if each else 5) for each in kept])[window:]
+    assert flips([loss for _, loss in seen], bound) <= 1
+
+
+@given(st.integers(1 * MS, 200 * MS), st.integers(1 * MS, 200 * MS))
+def test_a_step_is_followed_within_ten_rounds(before: int, after: int) -> None:
+    """Ten rounds after a step, decisions go by no more than the band and a tenth of the step beside it."""
+    seen = judged([(before, 5)] * 20 + [(after, 5)] * FOLLOWED)
+    off = abs(seen[-1][0] - after)
+    assert off <= max(BAND.least_ns, BAND.share * max(before, after)) * 1.1 + abs(after - before) / 10
+
+
+@given(st.integers(0, 4))
+def test_loss_is_followed_within_a_window(lost: int) -> None:
+    """A loss that stays is known to one probe after as many rounds as the window has, and forgotten after as many."""
+    seen = judged([(MS, 5)] * 40 + [(MS, 5 - lost)] * 30 + [(MS, 5)] * 30)
+    exact = PPM * lost // 5
+    assert abs(seen[69][1] - exact) <= max(PPM // 150, BAND.share * exact)
+    assert seen[99][1] <= PPM // 150
