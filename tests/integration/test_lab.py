@@ -1,0 +1,269 @@
+"""Labs on a real kernel: what links are told to do is what packets meet, and nothing stays behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from seaway.adapters.namespaces import netns
+from seaway.bootstrap import lab as labs
+from seaway.bootstrap.lab_plan import LabPlan
+from seaway.cli.main import main
+from seaway.domain.errors import ConflictError, RejectedError, UnavailableError, UnknownError
+from seaway.probing.conditions import Conditions
+from seaway.probing.figures import Round, figures
+from seaway.probing.holding import Counts, Ends
+from seaway.testing.lab import lab
+from tests.missing import skip_or_fail
+
+pytestmark = pytest.mark.slow
+
+MS = 1_000_000
+NAME = f"test-{os.getpid()}"
+PLAN = LabPlan(NAME, 3)
+PORT = 8627
+SO_TIMESTAMPNS, SO_RCVBUFFORCE = 35, 33
+THERE, BACK = ("gw-1", "gw-2"), ("gw-2", "gw-1")
+STEADY_MS = 0.5
+"""By how much the middle packet may differ from what the emulator did: the lab's own routers, on a busy machine."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _machine() -> None:
+    try:
+        labs.require_machine()
+    except RejectedError as error:
+        skip_or_fail(error)
+
+
+@pytest.fixture(scope="module")
+def made() -> Iterator[labs.Lab]:
+    """Have a lab whose links do nothing until told."""
+    try:
+        yield labs.up(PLAN, {}, replace=True)
+    finally:
+        labs.down(NAME)
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Packets that crossed a link one way: of each that arrived, by its number, how long it took, and when it came."""
+
+    took_ns: Mapping[int, int]
+    came_ns: Mapping[int, int]
+    held_ns: list[int]
+    counted: Counts
+
+    @property
+    def beyond_ms(self) -> float:
+        """By how much the middle packet was slower than the emulator held it."""
+        return (
+            sorted(self.took_ns.values())[len(self.took_ns) // 2] / MS
+            - sorted(self.held_ns)[len(self.held_ns) // 2] / MS
+        )
+
+
+def counts(found: labs.Lab, ends: Ends) -> Counts:
+    """Return what a link did so far."""
+    return next((each.counts for each in found.emulation.read().links if each.ends == ends), Counts())
+
+
+def cross(found: labs.Lab, ends: Ends, packets: int, gap_s: float = 0.002, octets: int = 40) -> Crossing:
+    """Send packets over a link, and say what became of them."""
+    source, target = (PLAN.spots[int(end.removeprefix("gw-")) - 1] for end in ends)
+    before = counts(found, ends)
+    with (
+        bound(source.gateway, str(source.address)) as sender,
+        bound(target.gateway, str(target.address), PORT) as there,
+    ):
+        there.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        there.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 22)
+        for number in range(packets):
+            sender.sendto(b"%d %d " % (number, time.time_ns()) + bytes(octets), (str(target.address), PORT))
+            time.sleep(gap_s)
+        came = list(received(there))
+    after = counts(found, ends)
+    sent_on = after.released - before.released
+    holds = [held for _, held in found.emulation.holds(ends)]
+    took = {number: when - sent for number, sent, when in came}
+    return Crossing(
+        took, {number: when for number, _, when in came}, holds[len(holds) - sent_on :], less(after, before)
+    )
+
+
+def bound(place: str, address: str, port: int = 0) -> socket.socket:
+    """Return a socket at a gateway."""
+
+    def make() -> socket.socket:
+        made = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+        made.bind((address, port))
+        made.settimeout(0.3)
+        return made
+
+    return netns.inside(PLAN.namespace(place), make)
+
+
+def received(there: socket.socket) -> Iterator[tuple[int, int, int]]:
+    """Give of each packet its number, when it was sent and when it came, as the kernel has it, until none comes."""
+    while True:
+        try:
+            data, [(_, _, stamp)], *_ = there.recvmsg(2048, 128)
+        except TimeoutError:
+            return
+        seconds, rest = int.from_bytes(stamp[:8], "little"), int.from_bytes(stamp[8:16], "little")
+        number, sent_ns, *_ = data.split(b" ")
+        yield int(number), int(sent_ns), seconds * 10**9 + rest
+
+
+def less(after: Counts, before: Counts) -> Counts:
+    """Return what was counted in between."""
+    names = ("packets", "octets", "lost", "overflowed", "released", "held_ns", "late_ns")
+    return replace(after, **{name: getattr(after, name) - getattr(before, name) for name in names})
+
+
+def test_a_delay_is_what_packets_meet(made: labs.Lab) -> None:
+    """Packets take what the emulator says that it held them, which is the delay; the way back is another link."""
+    made.emulation.change({THERE: Conditions(20 * MS), BACK: Conditions()})
+    found, back = cross(made, THERE, 200), cross(made, BACK, 50)
+    assert len(found.took_ns) == 200
+    assert 0 <= found.beyond_ms < STEADY_MS
+    assert sorted(found.held_ns)[100] == pytest.approx(20 * MS, abs=STEADY_MS * MS)
+    assert min(found.took_ns.values()) >= 20 * MS
+    assert sorted(back.took_ns.values())[25] < 5 * MS
+
+
+def test_every_packet_that_is_missing_was_counted_as_lost(made: labs.Lab) -> None:
+    """What does not arrive is exactly what the emulator dropped, one way only, and about the share."""
+    made.emulation.change({THERE: Conditions(5 * MS, loss_ppm=100_000), BACK: Conditions(5 * MS)})
+    found, back = cross(made, THERE, 600, gap_s=0.0005), cross(made, BACK, 200, gap_s=0.0005)
+    assert found.counted.packets == 600
+    assert 600 - len(found.took_ns) == found.counted.lost
+    assert found.counted.lost == pytest.approx(60, abs=30)
+    assert len(back.took_ns) == 200
+    assert back.counted.lost == 0
+
+
+def test_jitter_is_what_the_emulator_made(made: labs.Lab) -> None:
+    """Round for round, the jitter of what arrived is that of the hold times, by the formula of the probes."""
+    made.emulation.change({THERE: Conditions(20 * MS, 4 * MS)})
+    found = cross(made, THERE, 100, gap_s=0.01)
+    took = [found.took_ns[number] for number in sorted(found.took_ns)]
+    assert len(took) == len(found.held_ns) == 100
+    assert 15.5 * MS < min(found.held_ns) < 18 * MS
+    assert max(found.held_ns) > 22 * MS
+    differ = []
+    for first in range(0, 100, 5):
+        seen = figures(Round(5, tuple(took[first : first + 5])))
+        done = figures(Round(5, tuple(found.held_ns[first : first + 5])))
+        differ.append(abs(seen.jitter_ns - done.jitter_ns))
+    assert sorted(differ)[10] < STEADY_MS * MS
+
+
+def test_a_rate_is_kept(made: labs.Lab) -> None:
+    """Packets sent at once arrive one after the other, as fast as the rate lets them."""
+    made.emulation.change({THERE: Conditions(rate_mbps=10)})
+    found = cross(made, THERE, 60, gap_s=0, octets=1200)
+    assert len(found.came_ns) == 60
+    lasted_ns, octets = found.came_ns[59] - found.came_ns[0], found.counted.octets * 59 / 60
+    assert octets * 8 / (lasted_ns / 1e9) / 1e6 == pytest.approx(10, rel=0.05)
+
+
+def test_a_link_changes_while_packets_are_on_it(made: labs.Lab) -> None:
+    """The next packet meets the new conditions; none is lost by the change."""
+    made.emulation.change({THERE: Conditions(5 * MS)})
+    before = cross(made, THERE, 50)
+    made.emulation.change({THERE: Conditions(30 * MS)})
+    after = cross(made, THERE, 50)
+    assert max(before.held_ns[:25]) < 30 * MS <= min(after.held_ns)
+    assert len(before.took_ns) == len(after.took_ns) == 50
+
+
+def test_hosts_reach_each_other_through_segments(made: labs.Lab) -> None:
+    """A host's packets cross the link of their gateways, wrapped; the core could not route them otherwise."""
+    made.emulation.change({THERE: Conditions(5 * MS)})
+    before = counts(made, THERE).octets
+    address = str(PLAN.spots[1].lan[2])
+    with bound("host-2", address, PORT) as there, bound("host-1", str(PLAN.spots[0].lan[2])) as sender:
+        sender.sendto(bytes(100), (address, PORT))
+        assert len(there.recv(1000)) == 100
+    assert counts(made, THERE).octets - before == 100 + 8 + 40 + 40 + 8 + 16
+
+
+def test_a_lab_leaves_nothing_behind(capsys: pytest.CaptureFixture[str]) -> None:
+    """After `down` there is no namespace, no process and no file of it, whatever ran in it."""
+    name = f"{NAME}-gone"
+    with lab(2, {"default": {"delay": "3ms"}}) as other:
+        main_ok("up", "--gateways", "2", "--name", name)
+        runs = subprocess.Popen(labs.find(name).command("gw-1", ["sleep", "60"]))
+        emulator = netns.processes([f"seaway-{name}-core"])
+        with pytest.raises(SystemExit, match="2"):
+            main(["lab", "up", "--gateways", "2", "--name", name])
+        main_ok("up", "--gateways", "3", "--name", name, "--replace")
+        main_ok("link", "gw-1", "gw-3", "--delay", "7ms", "--one-way", "--name", name)
+        main_ok("show", "--name", name)
+        main_ok("down", "--name", name)
+        assert emulator
+        assert runs.wait(5) == -signal.SIGTERM
+        assert not any(Path(f"/proc/{pid}/exe").exists() for pid in emulator)
+        assert other.links()["gw-1", "gw-2"]["delay_ns"] == 3 * MS  # another lab is not touched
+        other.link("gw-1", "gw-2", delay="9ms", one_way=True)
+        assert [each["delay_ns"] for each in other.links().values()] == [9 * MS, 3 * MS]
+        assert "gw-1" in other.run("gw-1", "sh", "-c", "echo gw-1; ls /proc/sys/net/ipv6/conf/wan")
+    assert [each for each in netns.names() if name in each or other.name in each] == []
+    assert not list(labs.FOLDER.parent.rglob(f"*{name}*"))
+    said = capsys.readouterr().out
+    assert "7 ms" in said
+    assert f"seaway-{name}-gw-3" in said
+
+
+def test_what_is_left_of_a_lab_is_removed() -> None:
+    """Half a lab, or one whose emulator died, says so; `down` removes it, and once more says that none is there."""
+    name = f"{NAME}-half"
+    found = labs.up(LabPlan(name, 2), {})
+    for pid in netns.processes([found.plan.namespace("core")]):
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not netns.processes([found.plan.namespace("core")]))
+    with pytest.raises(UnavailableError, match="emulator does not answer"):
+        found.emulation.read()
+    (found.folder / labs.PLAN).write_text("{")
+    netns.remove(found.plan.namespace("gw-2"))
+    with pytest.raises(ConflictError):
+        labs.up(LabPlan(name, 2), {})
+    labs.down(name)
+    assert [each for each in netns.names() if name in each] == []
+    assert not found.folder.exists()
+    with pytest.raises(UnknownError, match="no lab"):
+        labs.down(name)
+
+
+def test_a_lab_that_cannot_be_made_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When making it fails half-way, what was made is removed."""
+    name = f"{NAME}-fails"
+    monkeypatch.setattr("seaway.adapters.emulation.start.TO_QUEUE", ("--no-such-option",))
+    with pytest.raises(UnavailableError, match="ip6tables cannot"):
+        labs.up(LabPlan(name, 2), {})
+    assert [each for each in netns.names() if name in each] == []
+    assert not (labs.FOLDER / name).exists()
+
+
+def main_ok(*arguments: str) -> None:
+    """Run a command of the lab, and see that it ends well."""
+    with pytest.raises(SystemExit) as caught:
+        main(["lab", *arguments])
+    assert not caught.value.code
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Look until something holds."""
+    ends_s = time.monotonic() + 5
+    while not holds():
+        assert time.monotonic() < ends_s, "it never came"
+        time.sleep(0.01)
