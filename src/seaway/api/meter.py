@@ -90,6 +90,10 @@ class _Loop(Collector):
         yield CounterMetricFamily("seaway_jobs_decided", "Decisions on jobs.", figures.decided)
         yield CounterMetricFamily("seaway_jobs_placed", "Jobs placed.", figures.placed)
         yield CounterMetricFamily("seaway_conflicts", "Decisions given back.", figures.conflicts)
+        yield CounterMetricFamily("seaway_network_breaches", "Jobs whose network broke a bound.", figures.breaches)
+            "seaway_network_breaches", "Running jobs whose network broke a bound.", figures.breaches
+        )
+        yield CounterMetricFamily("seaway_network_moves", "Jobs moved for that.", figures.moves)
         yield CounterMetricFamily("seaway_changes", "Changes stored.", figures.changes)
         yield CounterMetricFamily("seaway_transactions", "Transactions they took.", figures.transactions)
         yield CounterMetricFamily("seaway_audit_dropped", "Audit entries without room.", self._audit.dropped)
@@ -120,11 +124,25 @@ class _Network(Collector):
     def __init__(self, overview: Overview) -> None:
         self._silent_s = overview.silent_agents_s()
         self._states = overview.link_states()
+        self._reads = overview.gateway_reads()
+        self._traffic_age_s = overview.traffic_age_s()
 
     def collect(self) -> Iterator[Metric]:
         """Return every figure."""
         yield _by("seaway_links", "Links, by how much what is known of them is worth.", "state", self._states)
         yield _by("seaway_agent_silent_seconds", "Seconds since a gateway's agent reported.", "gateway", self._silent_s)
+        yield _by(
+            "seaway_gateway_traffic_age_seconds",
+            "For how long it has been known what a gateway's interface carries.",
+            "gateway",
+            self._traffic_age_s,
+        )
+        reads = CounterMetricFamily(
+            "seaway_gateway_reads", "How often gateways' interfaces were looked at.", labels=["outcome"]
+        )
+        for outcome, count in self._reads.items():
+            reads.add_metric([outcome], count)
+        yield reads
 
 
 def _by_cluster(name: str, says: str, label: str, figures: Mapping[str, Mapping[str, float]]) -> GaugeMetricFamily:

@@ -112,6 +112,14 @@ class Overview:
         """Return for each gateway that is configured how long its agent has not reported, seconds."""
         return self._live.book.silent_s(self._live.clock.now_ns())
 
+    def gateway_reads(self) -> dict[str, int]:
+        """Count how often it was looked at what gateways' interfaces carry, by what became of it."""
+        return self._live.book.reads()
+
+    def traffic_age_s(self) -> dict[str, float]:
+        """Return for each gateway for how long it has been known what its interface carries, where that is measured."""
+        return self._live.book.traffic_age_s()
+
     def link_states(self) -> dict[str, int]:
         """Count links by how much what is known of them is worth."""
         counted = self._live.book.states(self._live.clock.now_ns())
@@ -250,6 +258,8 @@ class Overview:
                 decided=tally.decided,
                 placed=tally.placed,
                 conflicts=tally.conflicts,
+                breaches=self._controller.breaches.reported,
+                moves=self._controller.breaches.moved,
                 outgoing=dict(Counter(cluster for _, _, cluster in live.outgoing)),
                 silent_s={each.name: (now_ns - each.heard_ns) / 1e9 for each in clusters},
                 clusters=dict(Counter(each.state.value for each in clusters)),

@@ -15,6 +15,8 @@ from seaway.application.door import Door
 from seaway.application.feed import Feed
 from seaway.application.forgetting import Forgetting
 from seaway.application.jobs import Jobs
+from seaway.application.network.book import LinkBook
+from seaway.application.network.watching import TrafficWatch
 from seaway.application.operations import Operations
 from seaway.application.overview import Overview
 from seaway.application.ports.backend import Backends
@@ -23,6 +25,7 @@ from seaway.application.ports.store import Store
 from seaway.application.ports.templates import PlainTemplates, Templates
 from seaway.application.whatif import WhatIf
 from seaway.application.writer import Writer
+from seaway.bootstrap.bandwidth import make_bandwidths
 from seaway.bootstrap.network import Network, make_network
 from seaway.bootstrap.settings import IdentitySettings, Settings
 from seaway.bootstrap.warming import POLICIES, warm
@@ -50,15 +53,18 @@ class Plane:
     access: Access
     whatif: WhatIf
     network: Network
+    traffic: TrafficWatch
 
     def start(self) -> None:
         """Start the threads that store, decide, and talk to clusters."""
         self.writer.start()
         self.controller.start()
         self.network.agents.start()
+        self.traffic.start()
 
     def stop(self) -> None:
         """Finish what is under way, store it, and end all threads; nothing is lost by it, nor without it."""
+        self.traffic.stop()
         self.network.agents.stop()
         self.controller.stop()
         self.dispatcher.stop()
@@ -100,6 +106,8 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
     controller = Controller(store, writer, backends, talker, _profile, clock, settings.control)
     if isinstance(talker, Threads):
         talker.on_report = controller.wake
+    bandwidths = make_bandwidths(settings.network, clock)
+    book = controller.live.book = LinkBook(settings.network.links, settings.control.sample_s, bandwidths)
     controller.scheduler.warmth = Warmth(warm, ready=POLICIES)
     controller.scheduler.warmth.on_ready = controller.wake
     door = Door(controller, templates or PlainTemplates())
@@ -118,7 +126,8 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
         forgetting=Forgetting(store, writer, controller, clock),
         access=Access(store, writer, clock, everybody=settings.server.no_auth, bearer=bearer),
         whatif=WhatIf(controller, door),
-        network=make_network(store, writer, clock, controller.live.book),
+        network=make_network(store, writer, clock, book),
+        traffic=TrafficWatch(bandwidths, book.gateways, settings.network.bandwidth.every_s, clock, random),
     )
 
 

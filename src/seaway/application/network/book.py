@@ -128,6 +128,10 @@ class LinkBook:
         """The network; None without one."""
         return self._config
 
+    def gateways(self) -> tuple[GatewayConfig, ...]:
+        """Return the gateways of the network."""
+        return self._config.gateways if self._config else ()
+
     # What was measured.
 
     def take(self, gateway: str, rounds: Iterable[Reported], now_ns: int) -> None:
@@ -189,6 +193,17 @@ class LinkBook:
         """Count the links that there should be by how much what is known of them is worth."""
         with self._lock:
             return Counter(self._state(self._current(ends), now_ns).value for ends in self._pairs())
+
+    def reads(self) -> dict[str, int]:
+        """Count how often it was looked at what interfaces carry, by what became of it."""
+        return self._bandwidths.counts() if self._bandwidths else {}
+
+    def traffic_age_s(self) -> dict[str, float]:
+        """Return for how long it has been known what the interfaces of gateways carry, where that is measured."""
+        if self._bandwidths is None:
+            return {}
+        known = {each.name: self._bandwidths.of(each) for each in self.gateways()}
+        return {name: each.age_s for name, each in known.items() if each and each.age_s is not None}
 
     def samples(self, now_ns: int) -> list[LinkSample]:
         """Return what is to be written down of links whose turn it is; to be called once in `sample_s`.
