@@ -14,7 +14,7 @@ from seaway.domain.device import DeviceMode
 from seaway.domain.job import Demand, DeviceRules, NodeRules, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
 from seaway.domain.lifecycle import JobState
-from seaway.domain.network import NetworkNeed
+from seaway.domain.network import NetworkNeed, OnBreach
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.wire import fields
 from seaway.wire.job_in import JobIn
@@ -91,6 +91,7 @@ specs = st.builds(
     time_limit_s=times,
     retries=st.integers(0, 1000),
     labels=st.dictionaries(names, names, max_size=3),
+    on_breach=st.sampled_from(OnBreach),
 )
 
 

@@ -91,8 +91,6 @@ class _Loop(Collector):
         yield CounterMetricFamily("seaway_jobs_placed", "Jobs placed.", figures.placed)
         yield CounterMetricFamily("seaway_conflicts", "Decisions given back.", figures.conflicts)
         yield CounterMetricFamily("seaway_network_breaches", "Jobs whose network broke a bound.", figures.breaches)
-            "seaway_network_breaches", "Running jobs whose network broke a bound.", figures.breaches
-        )
         yield CounterMetricFamily("seaway_network_moves", "Jobs moved for that.", figures.moves)
         yield CounterMetricFamily("seaway_changes", "Changes stored.", figures.changes)
         yield CounterMetricFamily("seaway_transactions", "Transactions they took.", figures.transactions)

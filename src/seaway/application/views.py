@@ -292,6 +292,8 @@ class Figures:
         Jobs that wait, by queue.
     decided, placed, conflicts
         Jobs tried, placed, and given back because somebody changed them meanwhile, since the start.
+    breaches, moves
+        Breaches of the network that were told of, and jobs that were moved for one, since the start.
     outgoing
         What clusters are still to be told, by cluster.
     silent_s
@@ -309,6 +311,8 @@ class Figures:
     decided: int
     placed: int
     conflicts: int
+    breaches: int
+    moves: int
     outgoing: dict[str, int]
     silent_s: dict[str, float]
     clusters: dict[str, int]

@@ -451,7 +451,7 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
     control = settings.control
     problems += [
         RejectedError("has to be more than 0", where=f"[control] {name}")
-        for name in ("batch", "most_tried", "assume_s", "poll_s", "grace_s", "stale_s", "sample_s")
+        for name in ("batch", "most_tried", "assume_s", "poll_s", "grace_s", "stale_s", "sample_s", "network_breach_s")
         if not getattr(control, name)
     ]
     if control.grace_s < control.stale_s:

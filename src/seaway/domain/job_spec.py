@@ -7,7 +7,7 @@ from typing import Any
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, Job
-from seaway.domain.network import NO_NEED, NetworkNeed
+from seaway.domain.network import NO_NEED, NetworkNeed, OnBreach
 from seaway.domain.tenancy import DEFAULT, require_name
 
 NOWHERE = frozenset({""})
@@ -68,6 +68,8 @@ class JobSpec:
     comes_back
         Whether it is started again however often it failed, because it is meant to run for ever; its template
         says so.
+    on_breach
+        What is done when its links break its bounds while it runs.
     """
 
     name: str
@@ -86,6 +88,7 @@ class JobSpec:
     labels: dict[str, str] = field(default_factory=dict)
     together: bool = False
     comes_back: bool = False
+    on_breach: OnBreach = OnBreach.REPORT
 
     def __post_init__(self) -> None:
         """Check the name and the figures."""
@@ -132,6 +135,11 @@ class JobSpec:
     def differs_in_kind(self, other: JobSpec) -> bool:
         """Tell whether a job that runs by the one spec has to be started anew to run by the other."""
         return _essence(self) != _essence(other)
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether it asks anything of the network."""
+        return self.demand.network.any or self.between_replicas.any
 
     @property
     def ends_within_s(self) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from seaway.domain.errors import RejectedError
 
@@ -110,6 +111,15 @@ class NetworkNeed:
     def any(self) -> bool:
         """Whether any bound is set."""
         return self != NO_NEED
+
+
+class OnBreach(StrEnum):
+    """What is done with a running job whose links break its bounds for too long."""
+
+    REPORT = "report"
+    """It is told of, and goes on."""
+    MOVE = "move"
+    """It is started again elsewhere, if it fits there."""
 
 
 NO_NEED = NetworkNeed()

@@ -10,12 +10,12 @@ from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, DeviceRules, NodeRules, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
-from seaway.domain.network import NO_NEED, NetworkNeed
+from seaway.domain.network import NO_NEED, NetworkNeed, OnBreach
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.domain.tenancy import DEFAULT
 from seaway.wire import fields
 from seaway.wire.fields import Labels, Limit, Name, NameOrNone, ReferenceOrNone, Time, no_pairs
-from seaway.wire.job_parts import NetworkIn, PlacementIn, ResourcesIn, RunIn
+from seaway.wire.job_parts import NetworkIn, PlacementIn, ResourcesIn, RunIn, UserNetworkIn
 from seaway.wire.job_text import ANY_DEVICE, ANY_NODE, NOTHING, job_text
 from seaway.wire.message import Incoming
 
@@ -65,7 +65,7 @@ class JobIn(Incoming):
     """Which kind of workload it becomes."""
     resources: ResourcesIn = ResourcesIn()
     """What each replica needs."""
-    network: NetworkIn = NetworkIn()
+    network: UserNetworkIn = UserNetworkIn()
     """Bounds on the link from your gateway to the cluster."""
     between_replicas: NetworkIn = NetworkIn()
     """Bounds on the links between the clusters that replicas are spread over."""
@@ -118,6 +118,7 @@ class JobIn(Incoming):
             time_limit_s=None if self.time_limit is None else fields.limit_s(self.time_limit),
             retries=self.retries,
             labels=dict(self.labels),
+            on_breach=OnBreach(self.network.on_breach),
         )
 
 

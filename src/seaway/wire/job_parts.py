@@ -81,6 +81,13 @@ class NetworkIn(Incoming):
     """Bandwidth that the job takes while it runs; a figure alone is Mbit/s."""
 
 
+class UserNetworkIn(NetworkIn):
+    """Bounds on the link from the user's gateway, and what is done when a link breaks a bound of the job."""
+
+    on_breach: Literal["report", "move"] = "report"
+    """What is done when a running job's links break its bounds for too long: it is told of, or started elsewhere."""
+
+
 class TolerationIn(Incoming):
     """Leave to run on nodes with a taint, as in Kubernetes."""
 

@@ -15,7 +15,7 @@ from seaway.domain.amounts import (
 )
 from seaway.domain.job import DeviceRules, NodeRules, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
-from seaway.domain.network import NetworkNeed
+from seaway.domain.network import NetworkNeed, OnBreach
 from seaway.domain.tenancy import DEFAULT
 
 ANY_DEVICE, ANY_NODE, NOTHING = DeviceRules(), NodeRules(), Run()
@@ -34,7 +34,8 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         "gang": spec.gang,
         "template": spec.template if spec.template != "job" else None,
         "resources": _request(demand.request) | _device_rules(demand.devices),
-        "network": _need(demand.network),
+        "network": _need(demand.network)
+        | ({} if spec.on_breach is OnBreach.REPORT else {"on_breach": spec.on_breach.value}),
         "between_replicas": _need(spec.between_replicas),
         "placement": _node_rules(demand.nodes),
         "run": _run(spec.run),

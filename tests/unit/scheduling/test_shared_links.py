@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection
 
 import numpy as np
 import pytest
@@ -41,15 +41,15 @@ def placed(snapshot: Snapshot, *jobs: Job, plain: bool = False) -> Plan:
     return decide(snapshot, JobQueue(snapshot, jobs), make_policy("bestfit", PolicyOptions(plain=plain)))
 
 
-def asking(mbps: int, **figures: Any) -> Job:
+def asking(mbps: int, clusters: Collection[str] = ()) -> Job:
     """Make a job of one replica that fills half a node and takes bandwidth from its user."""
-    return job(cpu_milli=32_000, gateway="user", min_bandwidth_mbps=mbps, **figures)
+    return job(cpu_milli=32_000, gateway="user", min_bandwidth_mbps=mbps, clusters=clusters)
 
 
-def spread(replicas: int, mbps: int, *, gang: bool = True, **figures: Any) -> Job:
+def spread(replicas: int, mbps: int, *, gang: bool = True) -> Job:
     """Make a job of which each replica fills a node, and that exchanges `mbps` between any two clusters."""
     between = NetworkNeed(min_bandwidth_mbps=mbps)
-    return job(cpu_milli=64_000, replicas=replicas, gang=gang, between_replicas=between, **figures)
+    return job(cpu_milli=64_000, replicas=replicas, gang=gang, between_replicas=between)
 
 
 @PATHS

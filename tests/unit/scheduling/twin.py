@@ -217,7 +217,7 @@ class Twin:
             return True
         for link in self.fleet.links:
             if (link.source, link.target) == (demand.gateway, cluster.gateway):
-                free = link.free_mbps - self.promised.get((link.source, link.target), 0)
+                free: float = link.free_mbps - self.promised.get((link.source, link.target), 0)
                 free = min(free, self.interface_free(link.source, link.target))
                 return link.latency_ns is not None and (
                     (need.max_latency_ns == 0 or link.latency_ns <= need.max_latency_ns)

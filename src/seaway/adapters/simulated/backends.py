@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from seaway.adapters.simulated.cluster import SimulatedCluster
@@ -20,7 +21,7 @@ class SimulatedBackends:
     Parameters
     ----------
     fleet
-        Clusters, gateways and links; the links stay as they are.
+        Clusters, gateways and links; the links stay as they are until `measure` says otherwise.
     clock
         The time in all clusters.
     options
@@ -56,6 +57,10 @@ class SimulatedBackends:
     def links(self) -> Sequence[Link]:
         """Return the links of the fleet."""
         return self._fleet.links
+
+    def measure(self, links: Sequence[Link]) -> None:
+        """Have links be as they are given from now on."""
+        self._fleet = replace(self._fleet, links=tuple(links))
 
     def cluster(self, name: str) -> SimulatedCluster:
         """Return a cluster by name.

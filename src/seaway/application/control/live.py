@@ -109,6 +109,8 @@ class Live:
         Copies that were seen without some of their replicas, and are looked at again.
     bookings
         What attempts hold that are about to be stored.
+    networked
+        Attempts of jobs that ask something of the network.
     recent
         What was asked for lately.
     doubtful
@@ -155,6 +157,7 @@ class Live:
         self.partial: set[tuple[str, int, str]] = set()
         self.underway_ns: dict[tuple[str, int, str], int] = {}
         self.bookings: dict[Key, Booking] = {}
+        self.networked: set[Key] = set()
         self.seen_version = -1
         self.fleet.empty()
         self.dispatcher.forget()
@@ -253,6 +256,8 @@ class Live:
         fresh = key not in self.attempts
         self.attempts[key] = attempt
         if fresh:
+            if attempt.spec.has_bounds:
+                self.networked.add(key)
             self.by_job[attempt.job_id].add(attempt.number)
             for cluster in attempt.clusters:
                 self.by_cluster[cluster].add(key)
@@ -284,6 +289,7 @@ class Live:
         if attempt is None:
             return
         self.by_job[key[0]].discard(key[1])
+        self.networked.discard(key)
         for cluster in attempt.clusters:
             self.by_cluster[cluster].discard(key)
             self.told_ns.pop((*key, cluster), None)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from seaway.application.changes import Change, Outcome
+from seaway.application.control.breaches import Breaches
 from seaway.application.control.dispatch import Dispatcher
 from seaway.application.control.live import Live, read
 from seaway.application.control.observe import Observer
@@ -83,6 +84,7 @@ class Controller:
         self.observer = Observer(self.live, store)
         self.scheduler = Scheduler(self.live, make)
         self.upkeep = Upkeep(self.live, self.observer)
+        self.breaches = Breaches(self.live, self.scheduler.ready)
         self._clock = clock
         self.half_read = False
         self._loaded = False
@@ -219,7 +221,7 @@ class Controller:
 
     def _keep_up(self) -> bool:
         with self.lock:
-            changes = self.upkeep.changes()
+            changes = [*self.upkeep.changes(), *self.breaches.changes()]
         return bool(self._store_all(changes))
 
     def _schedule(self) -> bool:

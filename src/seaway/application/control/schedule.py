@@ -114,6 +114,10 @@ class Scheduler:
         """Return the policy by which a queue's jobs are placed."""
         return self.policy(self._policy_of(queue))
 
+    def ready(self, queue: str) -> Profile | None:
+        """Return the policy of a queue; None while it is not ready."""
+        return None if self.unready(queue) else self.profile(queue)
+
     def policy(self, name: str) -> Profile:
         """Return a policy by name, which has learnt from what was asked for lately."""
         return self._learnt(name).profile

@@ -48,6 +48,8 @@ class ControlSettings:
         its last round took, so that whoever submits is answered soon; it catches up afterwards.
     sample_s
         How often fleet and links are written down.
+    network_breach_s
+        For how long links have to break the bounds of a running job before that is told, or the job is moved.
     path_hold_s
         How long traffic between two gateways stays on a path that was chosen for jobs, unless nothing answers there.
     """
@@ -70,6 +72,7 @@ class ControlSettings:
     calm_per_s: int = 300
     give_way: float = 8
     sample_s: float = 60
+    network_breach_s: float = 60
     path_hold_s: float = 30
 
     def confirm_s(self, replicas: int) -> float:
