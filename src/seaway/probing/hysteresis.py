@@ -28,17 +28,16 @@ class Band:
     Attributes
     ----------
     share
-        Of the published one.
+        Of the published latency or loss.
+    jitter_share
+        Of the published jitter, which is the largest of few and so wavers by far more.
     least_ns
         Of latency and jitter at least, nanoseconds.
     """
 
     share: float = 0.1
+    jitter_share: float = 0.3
     least_ns: int = 100_000
-
-    def holds(self, published: int, smoothed: int, least: int) -> bool:
-        """Tell whether the published figure may stay; near 0, of which a share is little, `least` decides."""
-        return abs(smoothed - published) <= max(least, int(published * self.share))
 
 
 class Published:
@@ -91,12 +90,14 @@ class Published:
     def _next(self, before: Figures | None, smoothed: Figures, steps_ppm: int) -> Figures:
         if before is None or before.latency_ns is None or smoothed.latency_ns is None:
             return smoothed
-        least_ns = self._band.least_ns
+        band = self._band
         return Figures(
-            self._stay(before.latency_ns, smoothed.latency_ns, least_ns),
-            self._stay(before.jitter_ns, smoothed.jitter_ns, least_ns),
-            self._stay(before.loss_ppm, smoothed.loss_ppm, steps_ppm),
+            _held(before.latency_ns, smoothed.latency_ns, band.share, band.least_ns),
+            _held(before.jitter_ns, smoothed.jitter_ns, band.jitter_share, band.least_ns),
+            _held(before.loss_ppm, smoothed.loss_ppm, band.share, steps_ppm),
         )
 
-    def _stay(self, published: int, smoothed: int, least: int) -> int:
-        return published if self._band.holds(published, smoothed, least) else smoothed
+
+def _held(published: int, smoothed: int, share: float, least: int) -> int:
+    """Return the published figure where it may stay; near 0, of which a share is little, `least` decides."""
+    return published if abs(smoothed - published) <= max(least, int(published * share)) else smoothed

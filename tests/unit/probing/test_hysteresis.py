@@ -9,7 +9,7 @@ FINE = 1
 
 def following(*smoothed: Figures, band: Band | None = None, steps_ppm: int = FINE) -> list[Figures | None]:
     """Return what is published after each of some figures, all answered."""
-    made, seen = Published(band or Band(0.1, 100), 2), []
+    made, seen = Published(band or Band(0.1, 0.1, 100), 2), []
     for each in smoothed:
         made.follow(each, answered=True, steps_ppm=steps_ppm)
         seen.append(made.figures)
@@ -82,6 +82,13 @@ def test_a_dead_link_lives_again_after_as_many_answered_rounds() -> None:
 
 def test_it_tells_when_something_is_published_anew() -> None:
     """Whoever follows has work only then."""
-    made = Published(Band(0.1, 100), 2)
+    made = Published(Band(0.1, 0.1, 100), 2)
     told = [made.follow(latency(ns), answered=True, steps_ppm=FINE) for ns in (10_000, 10_500, 12_000, 12_000)]
     assert told == [True, False, True, False]
+
+
+def test_jitter_has_a_wider_band() -> None:
+    """The largest of five probes wavers far more than their mean: by default three tenths move nothing."""
+    steady = Figures(10_000_000, 2_000_000, 0)
+    assert following(steady, Figures(10_000_000, 2_600_000, 0), band=Band())[-1] == steady
+    assert following(steady, Figures(10_000_000, 2_600_001, 0), band=Band())[-1] != steady

@@ -67,7 +67,8 @@ class Line:
     def __init__(self, way: object, settings: LinkSettings) -> None:
         share = settings.quantile if settings.smoothing == BY_QUANTILE else None
         self._smoother = Smoother(Smoothing(settings.half_life_s, settings.window, share))
-        self._published = Published(Band(settings.band, settings.least_band_us * NS_PER_US), settings.dead_rounds)
+        band = Band(settings.band, settings.jitter_band, settings.least_band_us * NS_PER_US)
+        self._published = Published(band, settings.dead_rounds)
         self.way = way
         self.newest: Reported | None = None
         self.tallies: dict[int, Tally] = {}

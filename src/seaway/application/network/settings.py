@@ -27,6 +27,8 @@ class LinkSettings:
         Rounds that loss is counted over, and that the quantile is of.
     band
         By which share of itself a figure has to be off before the one that decisions go by follows it.
+    jitter_band
+        The same for jitter, which is the largest of few and so wavers by far more.
     least_band_us
         By how much latency and jitter have to be off at least, microseconds.
     dead_rounds
@@ -42,6 +44,7 @@ class LinkSettings:
     quantile: float = 0.9
     window: int = 30
     band: float = 0.1
+    jitter_band: float = 0.3
     least_band_us: int = 100
     dead_rounds: int = 2
     stale_rounds: int = 3
@@ -57,7 +60,7 @@ def wrong_links(settings: LinkSettings, where: str) -> list[RejectedError]:
     ]
     problems += [
         RejectedError("has to be at most 1", where=f"{where}{name}")
-        for name in ("quantile", "band")
+        for name in ("quantile", "band", "jitter_band")
         if getattr(settings, name) > 1
     ]
     if settings.smoothing not in WAYS:
