@@ -18,7 +18,7 @@ from seaway.bootstrap import lab as labs
 from seaway.bootstrap.lab_plan import LabPlan
 from seaway.cli.main import main
 from seaway.domain.errors import ConflictError, RejectedError, UnavailableError, UnknownError
-from seaway.probing.conditions import Conditions
+from seaway.probing.conditions import Conditions, Emulator
 from seaway.probing.figures import Round, figures
 from seaway.probing.holding import Counts, Ends
 from seaway.testing.lab import lab
@@ -48,7 +48,7 @@ def _machine() -> None:
 def made() -> Iterator[labs.Lab]:
     """Have a lab whose links do nothing until told."""
     try:
-        yield labs.up(PLAN, {}, replace=True)
+        yield labs.up(PLAN, {}, emulator=Emulator.QUEUE)
     finally:
         labs.down(NAME)
 
@@ -227,7 +227,7 @@ def test_a_lab_leaves_nothing_behind(capsys: pytest.CaptureFixture[str]) -> None
 def test_what_is_left_of_a_lab_is_removed() -> None:
     """Half a lab, or one whose emulator died, says so; `down` removes it, and once more says that none is there."""
     name = f"{NAME}-half"
-    found = labs.up(LabPlan(name, 2), {})
+    found = labs.up(LabPlan(name, 2), {}, emulator=Emulator.QUEUE)
     for pid in netns.processes([found.plan.namespace("core")]):
         os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not netns.processes([found.plan.namespace("core")]))
@@ -249,7 +249,7 @@ def test_a_lab_that_cannot_be_made_leaves_nothing(monkeypatch: pytest.MonkeyPatc
     name = f"{NAME}-fails"
     monkeypatch.setattr("seaway.adapters.emulation.start.TO_QUEUE", ("--no-such-option",))
     with pytest.raises(UnavailableError, match="ip6tables cannot"):
-        labs.up(LabPlan(name, 2), {})
+        labs.up(LabPlan(name, 2), {}, emulator=Emulator.QUEUE)
     assert [each for each in netns.names() if name in each] == []
     assert not (labs.FOLDER / name).exists()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -13,14 +13,16 @@ from pathlib import Path
 
 import yaml
 
+from seaway.adapters.emulation.netem import NetemEmulation
+from seaway.adapters.emulation.netem import available as netem_available
 from seaway.adapters.emulation.queue import QueueEmulation
-from seaway.adapters.emulation.start import missing as missing_for_queue
+from seaway.adapters.emulation.start import missing as missing_for_links
 from seaway.adapters.namespaces import netns, wires
 from seaway.adapters.srv6.machine import Machine
 from seaway.adapters.srv6.memory import FOLDER as REMEMBERED
 from seaway.bootstrap.lab_plan import CORE, LabPlan, belongs, require_name
 from seaway.domain.errors import ConflictError, RejectedError, UnknownError
-from seaway.probing.conditions import Conditions
+from seaway.probing.conditions import Conditions, Emulator
 from seaway.probing.holding import Ends
 from seaway.steering.desired import desired
 from seaway.wire.network_out import network_text
@@ -30,8 +32,6 @@ PLAN, NETWORK = "lab.json", "network.yaml"
 
 TOOLS = ("nsenter", "unshare", "setsid")
 SEG6 = Path("/proc/sys/net/ipv6/conf/all/seg6_enabled")
-
-SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,13 @@ class Lab:
         What it consists of.
     folder
         Where it keeps what it needs to know.
+    emulator
+        Who delays and loses packets.
     """
 
     plan: LabPlan
     folder: Path
+    emulator: Emulator
 
     @property
     def network(self) -> Path:
@@ -55,10 +58,11 @@ class Lab:
         return self.folder / NETWORK
 
     @property
-    def emulation(self) -> QueueEmulation:
-        """Who delays and loses packets."""
-        in_core = partial(netns.command_in, self.plan.namespace(CORE), own_sys=False)
-        return QueueEmulation(in_core, self.folder)
+    def emulation(self) -> QueueEmulation | NetemEmulation:
+        """Return who delays and loses packets."""
+        if self.emulator is Emulator.QUEUE:
+            return QueueEmulation(_in_core(self.plan), self.folder)
+        return NetemEmulation(_in_core(self.plan), self.folder, [spot.gateway for spot in self.plan.spots])
 
     def command(self, place: str, command: Sequence[str]) -> list[str]:
         """Return the command that runs one at a gateway, a host or in the core.
@@ -73,8 +77,15 @@ class Lab:
         return netns.command_in(self.plan.namespace(place), command)
 
 
-def up(plan: LabPlan, links: Mapping[Ends, Conditions], *, replace: bool = False) -> Lab:
+def up(
+    plan: LabPlan, links: Mapping[Ends, Conditions], *, replace: bool = False, emulator: Emulator | None = None
+) -> Lab:
     """Make a lab.
+
+    Parameters
+    ----------
+    emulator
+        None takes netem where the kernel has it.
 
     Raises
     ------
@@ -86,18 +97,19 @@ def up(plan: LabPlan, links: Mapping[Ends, Conditions], *, replace: bool = False
     require_machine()
     if replace:
         _remove(plan.name)
-    lab = Lab(plan, FOLDER / plan.name)
+    folder = FOLDER / plan.name
     if _namespaces(plan.name):
         raise _there_is_one(plan.name)
     try:
-        lab.folder.mkdir(parents=True)
+        folder.mkdir(parents=True)
     except FileExistsError:
         raise _there_is_one(plan.name) from None
     try:
-        (lab.folder / PLAN).write_text(json.dumps(asdict(plan)))
-        lab.network.write_text(yaml.safe_dump(network_text(plan.config()), sort_keys=False))
         _build(plan)
-        lab.emulation.start(links, SEED)
+        lab = Lab(plan, folder, emulator or _emulator(plan))
+        lab.emulation.start(links)
+        lab.network.write_text(yaml.safe_dump(network_text(plan.config()), sort_keys=False))
+        (folder / PLAN).write_text(json.dumps({"plan": asdict(plan), "emulator": lab.emulator}))
     except BaseException:
         _remove(plan.name)
         raise
@@ -130,10 +142,10 @@ def find(name: str) -> Lab:
     require_root()
     folder = FOLDER / name
     try:
-        plan = LabPlan(**json.loads((folder / PLAN).read_text()))
-    except (FileNotFoundError, ValueError, TypeError):
+        noted = json.loads((folder / PLAN).read_text())
+        return Lab(LabPlan(**noted["plan"]), folder, Emulator(noted["emulator"]))
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
         raise _no_lab(name) from None
-    return Lab(plan, folder)
 
 
 def labs() -> list[str]:
@@ -167,8 +179,16 @@ def require_machine() -> None:
             raise RejectedError(f"a lab needs {tool} (Debian: apt-get install util-linux)")
     if not SEG6.exists():
         raise RejectedError("a lab needs a kernel with segment routing (CONFIG_IPV6_SEG6_LWTUNNEL), and IPv6 on")
-    if lacking := missing_for_queue():
+    if lacking := missing_for_links():
         raise RejectedError(f"a lab needs {lacking}")
+
+
+def _in_core(plan: LabPlan) -> Callable[[Sequence[str]], list[str]]:
+    return partial(netns.command_in, plan.namespace(CORE), own_sys=False)
+
+
+def _emulator(plan: LabPlan) -> Emulator:
+    return Emulator.NETEM if netem_available(_in_core(plan)) else Emulator.QUEUE
 
 
 def _build(plan: LabPlan) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seaway.cli.output import Output, OutputOption, show
+from seaway.probing.conditions import Emulator
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -51,6 +52,10 @@ def up(
     ] = None,
     name: Name = "lab",
     replace: Annotated[bool, typer.Option("--replace", help="Make it anew where there is one.")] = False,
+    emulator: Annotated[
+        Emulator | None,
+        typer.Option(help="Who slows packets down.", show_default="netem, where the kernel has it"),
+    ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Make a lab: a core router, gateways with their SIDs and routes, and a host behind each.
@@ -70,7 +75,7 @@ def up(
     plan = LabPlan(name, gateways)
     names = [spot.gateway for spot in plan.spots]
     given = read_yaml_message(LinksIn, links.read_bytes()).conditions(names) if links else default_links(names)
-    made = make(plan, given, replace=replace)
+    made = make(plan, given, replace=replace, emulator=emulator)
     if output is Output.TABLE:
         typer.echo(_next(made))
     else:
@@ -194,6 +199,7 @@ def _body(lab: Lab, readings: Readings) -> dict[str, Any]:
     return {
         "name": lab.plan.name,
         "network": str(lab.network),
+        "emulator": lab.emulator.value,
         "gateways": gateways,
         "links": sorted(links, key=lambda each: (each["source"], each["target"])),
         "missed": readings.missed,

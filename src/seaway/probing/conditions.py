@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.network import PPM
 
 MOST_DELAY_NS = 60 * 10**9
 """A minute: more would fill any queue."""
+
+
+class Emulator(StrEnum):
+    """Who delays and loses packets."""
+
+    NETEM = "netem"
+    """The kernel."""
+    QUEUE = "queue"
+    """A process of ours, where the kernel has no netem, or where it is to say how long it held packets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,9 @@ from seaway.probing.holding import Counts, Ends, LinkReading, Readings
 
 CONDITIONS = [field.name for field in fields(Conditions)]
 COUNTS = [field.name for field in fields(Counts)]
+SEED = 1
+"""Decides who is lost and the jitter: the same in every lab, though what meets it depends on the time packets take."""
+
 CHANGES_AT_ONCE = 100
 """Links in one question, so that no packet waits long for it."""
 
@@ -36,7 +39,7 @@ class QueueEmulation:
         self._control = folder / "emulator.sock"
         self._log = folder / "emulator.log"
 
-    def start(self, links: Mapping[Ends, Conditions], seed: int) -> None:
+    def start(self, links: Mapping[Ends, Conditions]) -> None:
         """Start it; it ends with its namespace's processes.
 
         Raises
@@ -44,7 +47,7 @@ class QueueEmulation:
         UnavailableError
             When it does not start; says why.
         """
-        start(self._in_core, self._control, self._log, seed)
+        start(self._in_core, self._control, self._log, SEED)
         self.change(links)
 
     def change(self, links: Mapping[Ends, Conditions]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import shutil
 import subprocess
@@ -61,19 +62,20 @@ def start(in_core: InCore, control: Path, log: Path, seed: int) -> None:
 
 def divert(in_core: InCore) -> None:
     """Send what the core forwards to the emulator; IPv4 too, where there is a program to say so with."""
-    for program in FILTERS:
-        if shutil.which(program) is None and program != FILTERS[0]:
-            continue
-        done = subprocess.run(in_core([program, *TO_QUEUE]), capture_output=True, text=True, check=False)
+    for each in filter(None, map(program, FILTERS)):
+        done = subprocess.run(in_core([each, *TO_QUEUE]), capture_output=True, text=True, check=False)
         if done.returncode:
-            raise UnavailableError(f"{program} cannot send packets to a queue: {done.stderr.strip()[-200:]}")
+            raise UnavailableError(f"{each} cannot send packets to a queue: {done.stderr.strip()[-200:]}")
+
+
+def program(name: str) -> str:
+    """Return the path of a program, also where only root looks for it; empty when it is not there."""
+    return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin") or ""
 
 
 def missing() -> str:
-    """Return what this machine lacks for a queue in user space; empty when nothing is known to."""
-    if shutil.which(FILTERS[0]) is None:
-        return f"{FILTERS[0]} (Debian: apt-get install iptables)"
-    return ""
+    """Return what this machine lacks for emulating links; empty when nothing is known to."""
+    return "" if program(FILTERS[0]) else f"{FILTERS[0]} (Debian: apt-get install iptables)"
 
 
 def _last_line(log: Path) -> str:
