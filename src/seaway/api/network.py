@@ -145,6 +145,8 @@ async def get_gateway(request: Request, gateway: str) -> Response:
     _require_own(request, gateway, Role.VIEWER)
     there, active = _configured(request), plane_of(request).network.active
     wanted = active.of(gateway)
+    if who_of(request).speaks_for(gateway):
+        active.asked(gateway)
     fields = wanted_fields(gateway, there.config, there.version, wanted, active.applied(gateway))
     told = orjson.dumps([fields["active"], fields["applied"]], option=orjson.OPT_SORT_KEYS)
     return read_reply(request, fields, f"{there.version}.{sha256(told).hexdigest()[:16]}")

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import orjson
 
+from seaway.application.control.steer import Steering
 from seaway.application.network.active import ActivePaths
 from seaway.application.network.agents import Agents
 from seaway.application.network.book import LinkBook
 from seaway.application.network.configuration import Configuration
+from seaway.application.network.desk import Desk
 from seaway.application.network.reports import Reports
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
@@ -44,8 +46,8 @@ class JsonDocuments:
         return orjson.dumps(network_text(config)).decode()
 
 
-def make_network(store: Store, writer: Writer, clock: Clock, book: LinkBook) -> Network:
-    """Put it together; the link book goes by it from now on."""
+def make_network(store: Store, writer: Writer, clock: Clock, book: LinkBook, steering: Steering) -> Network:
+    """Put it together; the link book goes by it from now on, and traffic is steered along its paths."""
     agents = Agents(store, writer, clock)
     network = Network(
         Configuration(store, writer, clock, JsonDocuments()),
@@ -57,4 +59,5 @@ def make_network(store: Store, writer: Writer, clock: Clock, book: LinkBook) -> 
     for follower in (network.active.use, agents.use, network.reports.use):
         network.configuration.follow(follower)
     network.active.follow(book.choose)
+    steering.desk = Desk(network.active, book, clock)
     return network

@@ -126,7 +126,7 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
         forgetting=Forgetting(store, writer, controller, clock),
         access=Access(store, writer, clock, everybody=settings.server.no_auth, bearer=bearer),
         whatif=WhatIf(controller, door),
-        network=make_network(store, writer, clock, book),
+        network=make_network(store, writer, clock, book, controller.steering),
         traffic=TrafficWatch(bandwidths, book.gateways, settings.network.bandwidth.every_s, clock, random),
     )
 

@@ -16,6 +16,7 @@ from seaway.application.control.observe import Observer
 from seaway.application.control.reports import Report
 from seaway.application.control.schedule import ProfileFactory, Scheduler
 from seaway.application.control.settings import ControlSettings
+from seaway.application.control.steer import Steering
 from seaway.application.control.topology import Map, Topology, with_network
 from seaway.application.control.turns import Turns
 from seaway.application.control.upkeep import Upkeep
@@ -84,6 +85,7 @@ class Controller:
         self.observer = Observer(self.live, store)
         self.scheduler = Scheduler(self.live, make)
         self.upkeep = Upkeep(self.live, self.observer)
+        self.steering = Steering(self.live)
         self.breaches = Breaches(self.live, self.scheduler.ready)
         self._clock = clock
         self.half_read = False
@@ -146,6 +148,7 @@ class Controller:
             self._take_over()
             happened = self._observe()
             happened |= self._keep_up()
+            self._steer()
             happened |= self._schedule()
         except BaseException:
             self._loaded = False
@@ -223,6 +226,15 @@ class Controller:
         with self.lock:
             changes = [*self.upkeep.changes(), *self.breaches.changes()]
         return bool(self._store_all(changes))
+
+    def _steer(self) -> None:
+        """Have traffic take the paths that jobs need; those who wait are tried again once gateways have them."""
+        if not self.steering.due():
+            return
+        crossings = self.steering.crossings()
+        with self.lock:
+            choices = self.steering.choices(crossings)
+        self.steering.steer(choices)
 
     def _schedule(self) -> bool:
         happened = False

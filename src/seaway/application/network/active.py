@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from seaway.application.changes import Change
-from seaway.application.network.targets import require_gateway
+from seaway.application.network.targets import choices, require_gateway
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
 from seaway.application.records import Event, PathRecord
@@ -18,9 +18,12 @@ from seaway.domain.gateways import NetworkConfig, Pair
 Ends = tuple[str, str]
 
 Follower = Callable[[Mapping[Ends, str]], None]
-"""Hears which paths were chosen, by the names of their ends."""
+"""Hears which paths are taken, by the names of their ends."""
 
 MOST_ERRORS = 50
+
+FOLLOWS_S = 60.0
+"""For so long after it asked what to have a gateway is taken to follow what it is told."""
 
 
 class ActivePaths:
@@ -34,6 +37,7 @@ class ActivePaths:
         self._config: NetworkConfig | None = None
         self._followers: list[Follower] = []
         self._rows = {(row.source, row.target): row for row in store.paths()}
+        self._asked_ns: dict[str, int] = {}
 
     def use(self, config: NetworkConfig | None) -> None:
         """Know the network from now on: a path that was chosen and is there no more is not taken."""
@@ -42,16 +46,45 @@ class ActivePaths:
         self._tell()
 
     def follow(self, follower: Follower) -> None:
-        """Have somebody told which paths were chosen, now and after each change."""
+        """Have somebody told which paths are taken, now and after each change."""
         self._followers.append(follower)
-        follower(self.chosen())
+        follower(self.taken())
 
     def chosen(self) -> dict[Ends, str]:
         """Return which path was chosen where one was and is there."""
+        return self._said(lambda row: row.active)
+
+    def taken(self) -> dict[Ends, str]:
+        """Return which path traffic takes: the one that its gateway has written, else the one that was chosen."""
+        return {**self.chosen(), **self._said(lambda row: row.applied)}
+
+    def asked(self, source: str) -> None:
+        """Note that a gateway asked what it has to have: it follows what it is told."""
+        with self._lock:
+            self._asked_ns[source] = self._clock.monotonic_ns()
+
+    def steerable(self) -> dict[Ends, str]:
+        """Return the pairs of several paths of which one is taken and that can be changed now, with that path.
+
+        Their gateways have asked lately what to have, and have written what they were told last.
+        """
+        now_ns, taken = self._clock.monotonic_ns(), self.taken()
+        with self._lock:
+            config, asked_ns = self._config or NetworkConfig(), dict(self._asked_ns)
+        found = {}
+        for pair in choices(config):
+            follows_ns, wanted = asked_ns.get(pair.source), self.of(pair.source)[pair.target]
+            follows = follows_ns is not None and now_ns - follows_ns <= FOLLOWS_S * 1e9
+            if follows and taken.get((pair.source, pair.target)) == wanted:
+                found[pair.source, pair.target] = wanted
+        return found
+
+    def _said(self, read: Callable[[PathRecord], str]) -> dict[Ends, str]:
+        """Return what rows say of paths that are there."""
         with self._lock:
             pairs = {(pair.source, pair.target): pair for pair in self._config.pairs} if self._config else {}
             return {
-                ends: row.active for ends, row in self._rows.items() if ends in pairs and _has(pairs[ends], row.active)
+                ends: read(row) for ends, row in self._rows.items() if ends in pairs and _has(pairs[ends], read(row))
             }
 
     def of(self, source: str) -> dict[str, str]:
@@ -103,11 +136,11 @@ class ActivePaths:
             When it names a target or a path that is not there; nothing of it is taken down then.
         """
         with self._changing:
-            choices = self._choices(source)
+            there = self._choices(source)
             wrong = [
                 RejectedError(f"no path {path[:80]!r} leads there", where=f"active.{target[:80]}")
                 for target, path in active.items()
-                if path not in choices.get(target, ())
+                if path not in there.get(target, ())
             ][:MOST_ERRORS]
             if wrong:
                 raise RejectedError(wrong[0].message, where=wrong[0].where, also=tuple(wrong[1:]))
@@ -120,6 +153,7 @@ class ActivePaths:
             if rows:
                 self._writer.require(Change(put=[*rows]))
                 self._keep(*rows)
+        self._tell()
 
     def _choices(self, source: str) -> dict[str, set[str]]:
         """Return the paths that a gateway may take, by target."""
@@ -138,9 +172,9 @@ class ActivePaths:
             self._rows.update({(row.source, row.target): row for row in rows})
 
     def _tell(self) -> None:
-        chosen = self.chosen()
+        taken = self.taken()
         for follower in self._followers:
-            follower(chosen)
+            follower(taken)
 
 
 def liked_best(pair: Pair) -> str:

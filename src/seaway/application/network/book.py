@@ -16,6 +16,8 @@ from seaway.application.ports.traffic import Traffic
 from seaway.application.records import LinkSample
 from seaway.domain.gateways import GatewayConfig, NetworkConfig
 from seaway.domain.network import Gateway, Link
+from seaway.probing.figures import Figures
+from seaway.probing.hysteresis import DEAD
 
 NS_PER_S = 1_000_000_000
 
@@ -84,6 +86,7 @@ class LinkBook:
         self._config: NetworkConfig | None = None
         self._gateways: dict[str, GatewayConfig] = {}
         self._ways: dict[Ends, dict[str, object]] = {}
+        self._shared: set[Ends] = set()
         self._active: dict[Ends, str] = {}
         self._lines: dict[Ends, dict[str, Line]] = {}
         self._heard_ns: dict[str, int] = {}
@@ -104,6 +107,7 @@ class LinkBook:
             gateways = config.gateways if config else ()
             self._gateways = {each.name: each for each in gateways}
             self._ways = _ways(config) if config else {}
+            self._shared = {(pair.source, pair.target) for pair in config.pairs if pair.share} if config else set()
             self._lines = {
                 ends: kept
                 for ends, lines in self._lines.items()
@@ -157,7 +161,7 @@ class LinkBook:
                     continue
                 if (line.newest is None or each.at_ns > line.newest.at_ns) and line.take(each):
                     self._changed.add(ends)
-                if each.path == self._path(ends):
+                if each.path in self._paths(ends):
                     line.tally(each.at_ns // stretch_ns, each)
 
     def silent_s(self, now_ns: int) -> dict[str, float]:
@@ -182,6 +186,13 @@ class LinkBook:
     def links(self, now_ns: int) -> tuple[Link, ...]:
         """Return the links that decisions go by."""
         return self.survey(now_ns).links
+
+    def along(self, ends: Ends, now_ns: int) -> list[tuple[str, Link | None]]:
+        """Return what decisions would go by along each path of a pair, liked best first; None for nothing lately."""
+        with self._lock:
+            lines = self._lines.get(ends, {})
+            known = [(path, lines.get(path)) for path in self._ways.get(ends, ())]
+            return [(path, self._along(ends, line, now_ns)) for path, line in known]
 
     def views(self, now_ns: int) -> list[LinkView]:
         """Return every link that there should be, with all that is known of it."""
@@ -247,17 +258,28 @@ class LinkBook:
             line = self._lines.setdefault(ends, {})[path] = Line(way, self._settings)
         return line
 
-    def _path(self, ends: Ends) -> str:
-        """Return the path that a link's figures are of: the one that is taken, where it was measured by itself."""
-        ways = self._ways.get(ends)
-        if not ways:
-            return AS_ROUTED
+    def _paths(self, ends: Ends) -> tuple[str, ...]:
+        """Return the paths that a link's figures are of: those that traffic takes, where they were measured."""
+        ways, lines = self._ways.get(ends, {}), self._lines.get(ends, {})
         chosen = self._active.get(ends)
-        path = chosen if chosen in ways else next(iter(ways))
-        return path if path in self._lines.get(ends, ()) else AS_ROUTED
+        taken = ways if ends in self._shared else [chosen if chosen in ways else next(iter(ways), AS_ROUTED)]
+        return tuple(path for path in taken if path in lines) or (AS_ROUTED,)
 
     def _current(self, ends: Ends) -> Line | None:
-        return self._lines.get(ends, {}).get(self._path(ends))
+        """Return what is known of the path that traffic takes, of several the one that is worst off."""
+        lines = self._lines.get(ends, {})
+        return max((lines[path] for path in self._paths(ends) if path in lines), key=_badness, default=None)
+
+    def _published(self, ends: Ends) -> Figures | None:
+        """Return what decisions go by of a link: of several paths that traffic takes, the worst of each figure."""
+        lines = self._lines.get(ends, {})
+        known = [figures for path in self._paths(ends) if path in lines and (figures := lines[path].published)]
+        if len(known) < 2:
+            return known[0] if known else None
+        if any(each.latency_ns is None for each in known):
+            return DEAD
+        latency_ns = max(each.latency_ns or 0 for each in known)
+        return Figures(latency_ns, max(each.jitter_ns for each in known), max(each.loss_ppm for each in known))
 
     def _state(self, line: Line | None, now_ns: int) -> LinkState:
         if line is None or line.newest is None:
@@ -296,7 +318,7 @@ class LinkBook:
 
     def _renew(self, ends: Ends, now_ns: int) -> None:
         line = self._current(ends)
-        figures = line.published if line else None
+        figures = self._published(ends)
         if figures is None or self._state(line, now_ns) is LinkState.UNKNOWN:
             self._links.pop(ends, None)
             return
@@ -305,6 +327,11 @@ class LinkBook:
         bandwidth_mbps, used_mbps = _between(self._traffic.get(ends[0]), self._traffic.get(ends[1]))
         latency_ns, jitter_ns, loss_ppm = figures.latency_ns, figures.jitter_ns, figures.loss_ppm
         self._links[ends] = Link(*ends, latency_ns, jitter_ns, loss_ppm, bandwidth_mbps, used_mbps)
+
+    def _along(self, ends: Ends, line: Line | None, now_ns: int) -> Link | None:
+        if line is None or line.published is None or self._state(line, now_ns) is LinkState.UNKNOWN:
+            return None
+        return Link(*ends, line.published.latency_ns, line.published.jitter_ns, line.published.loss_ppm)
 
     def _surveyed(self) -> Survey:
         gateways = self._gateways.values()
@@ -339,14 +366,19 @@ class LinkBook:
 
 
 def _ways(config: NetworkConfig) -> dict[Ends, dict[str, object]]:
-    """Return the paths of pairs that have several and take one of them, liked best first, with their segments."""
+    """Return the paths of pairs that have paths of their own, liked best first, with their segments."""
     return {
         (pair.source, pair.target): {
             path.name: path.segments for path in sorted(pair.paths, key=lambda path: path.weight, reverse=True)
         }
         for pair in config.pairs
-        if len(pair.paths) > 1 and not pair.share
     }
+
+
+def _badness(line: Line) -> tuple[bool, int]:
+    """Say how badly off a path is: one along which nothing answers is worst, then the slowest."""
+    latency_ns = line.published.latency_ns if line.published else None
+    return latency_ns is None, latency_ns or 0
 
 
 def _between(source: Traffic | None, target: Traffic | None) -> tuple[int, int]:

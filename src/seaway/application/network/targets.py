@@ -14,8 +14,8 @@ from seaway.domain.gateways import GatewayConfig, Method, NetworkConfig, Pair
 def assignment(config: NetworkConfig, version: int, gateway: str) -> Assignment:
     """Return what a gateway's agent has to do.
 
-    Every other gateway is probed the way that routes lead, and where a pair has several paths of which one is taken,
-    each of them as well.
+    Every other gateway is probed the way that routes lead, and where a pair has paths of its own, each of them as well:
+    traffic takes one of them.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def _targets(config: NetworkConfig, own: GatewayConfig, other: GatewayConfig) ->
     yield Target(other.name, other.address, other.method, other.port)
     if other.method is not Method.ICMP or not isinstance(other.address, IPv6Address):
         return  # nothing else can be sent along a segment list
-    for pair in choices(config):
+    for pair in config.pairs:
         if (pair.source, pair.target) == (own.name, other.name):
             for path in pair.paths:
                 yield Target(other.name, other.address, path=path.name, segments=path.segments[:-1])

@@ -33,7 +33,7 @@ class TrafficWatch:
     gateways
         Which gateways there are now.
     every_s
-        How often each is looked at.
+        How often each is looked at; 0 for never.
     random
         Takes up to half off the wait after a failure, so that not all come together.
     """
@@ -57,8 +57,9 @@ class TrafficWatch:
         self._failed = False
 
     def start(self) -> None:
-        """Look every so often in a thread of its own, until `stop`."""
-        threading.Thread(target=self._run, name="bandwidth", daemon=True).start()
+        """Look every so often in a thread of its own, until `stop`; not at all where that is to be never."""
+        if self._every_s:
+            threading.Thread(target=self._run, name="bandwidth", daemon=True).start()
 
     def stop(self) -> None:
         """End the thread. A look that is under way is not waited for."""

@@ -76,8 +76,34 @@ def test_what_a_gateway_has_written_is_taken_down(scene: Scene) -> None:
     assert scene.active.applied("gw-1")["gw-2"] == "straight"
 
 
+def test_a_path_counts_once_its_gateway_has_written_it(scene: Scene) -> None:
+    """Followers hear of a choice at once, and from the first confirmation on of what gateways have written."""
+    heard: list[object] = []
+    scene.active.confirm("gw-1", {"gw-2": "straight"})
+    scene.active.follow(heard.append)
+    scene.active.choose("gw-1", "gw-2", "around", "train needs it")
+    assert heard[-1] == {("gw-1", "gw-2"): "straight"}
+    scene.active.confirm("gw-1", {"gw-2": "around"})
+    assert heard[-1] == {("gw-1", "gw-2"): "around"}
+
+
+def test_only_a_gateway_that_follows_can_be_steered(scene: Scene) -> None:
+    """Its gateway has to have asked lately, and to have written what it was told last."""
+    pair = ("gw-1", "gw-2")
+    scene.active.confirm("gw-1", {"gw-2": "straight"})
+    assert scene.active.steerable() == {}
+    scene.active.asked("gw-1")
+    assert scene.active.steerable() == {pair: "straight"}
+    scene.active.choose("gw-1", "gw-2", "around", "")
+    assert scene.active.steerable() == {}
+    scene.active.confirm("gw-1", {"gw-2": "around"})
+    assert scene.active.steerable() == {pair: "around"}
+    scene.clock.advance_s(61)
+    assert scene.active.steerable() == {}
+
+
 def test_each_gateway_and_each_path_is_measured() -> None:
-    """Every other gateway is a target the way that routes lead, and each path where one of several is taken."""
+    """Every other gateway is a target the way that routes lead, and each path of pairs that have paths of their own."""
     found = assignment(network(), 7, "gw-1")
     two, three = (IPv6Address(f"fd00:51d:{number}::1") for number in (2, 3))
     assert found.targets == (
@@ -93,14 +119,13 @@ def test_each_gateway_and_each_path_is_measured() -> None:
 
 
 def test_paths_are_measured_only_where_packets_can_take_them() -> None:
-    """Paths that share traffic are not measured apart, nor is anything but ICMPv6; IPv4 does not get to IPv6."""
+    """Along a path only ICMPv6 can be sent, and a pair of one path is measured along it; IPv4 does not get to IPv6."""
     (pair,) = network().pairs
-    shared = network(pairs=(replace(pair, share=True),))
-    one = network(pairs=(Pair("gw-1", "gw-2", pair.paths[:1]),))
+    one = network(pairs=(Pair("gw-1", "gw-2", pair.paths[1:]),))
+    assert [each.path for each in assignment(one, 1, "gw-1").targets] == ["", "around", ""]
     udp = network()
     udp = replace(udp, gateways=(udp.gateways[0], gateway(2, method=Method.UDP, port=8627), udp.gateways[2]))
-    for config in (shared, one, udp):
-        assert [each.path for each in assignment(config, 1, "gw-1").targets] == ["", ""]
+    assert [each.path for each in assignment(udp, 1, "gw-1").targets] == ["", ""]
     assert assignment(udp, 1, "gw-1").targets[0].method is Method.UDP
     assert assignment(udp, 1, "gw-2").reflect == 8627
     old = network()
