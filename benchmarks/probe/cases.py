@@ -32,8 +32,8 @@ def probe(seed: int) -> Result:
         "probe",
         rows,
         [
-            f"{GATEWAYS} gateways, {GATEWAYS * (GATEWAYS - 1):,} directed pairs, 5 probes each, every 10 s, for {ROUNDS} "
-            "rounds. CPU %: what that takes of one core, all probers together.",
+            f"{GATEWAYS} gateways, {GATEWAYS * (GATEWAYS - 1):,} directed pairs, 5 probes each, every 10 s; "
+            f"{ROUNDS} rounds. CPU %: what that takes of one core, all probers together.",
             "Each prober is a process with sockets and an address of its own, all on the loopback of one namespace; "
             "nothing was dropped there, so whatever is missing is false loss. Processor time is getrusage's.",
             "Error: round-trip time less what a capture says between request and reply, every eighth probe of one "

@@ -10,7 +10,7 @@ from seaway.probing.figures import Round
 from seaway.probing.payload import SECRET_BYTES
 
 BURST = 32
-"""Most probes sent at once, so that no queue on the way gets many of them together."""
+"""Most probes sent at once, so that no queue on the way gets many together; twice as many to make up for a delay."""
 TICK_NS = 500_000_000
 """Longest pause that is made for several probes to go in one burst, nanoseconds: waking up costs more than sending."""
 
@@ -45,16 +45,20 @@ class Pace:
         self._spread_ns = spread_ns
 
     def due(self, sent: int, elapsed_ns: int) -> int:
-        """Return how many are to have been sent by now, at most a burst more than were."""
+        """Return how many are to have been sent by now, at most two bursts more than were."""
         due = self._probes
         if elapsed_ns < self._spread_ns:
             due = min(due, elapsed_ns * self._probes // self._spread_ns + 1)
-        return min(max(due, sent), sent + BURST)
+        return min(max(due, sent), sent + 2 * BURST)
 
     def pause_ns(self, sent: int, elapsed_ns: int) -> int:
         """Return how long to wait for the next burst, nanoseconds."""
-        gap_ns = self._spread_ns // self._probes
-        return max(sent * self._spread_ns // self._probes - elapsed_ns, min(TICK_NS, gap_ns * BURST), 0)
+        next_ns, whole_ns = self._due_ns(sent), self._due_ns(min(sent + BURST, self._probes) - 1)
+        pause_ns = whole_ns - (elapsed_ns if elapsed_ns <= whole_ns else next_ns)
+        return max(next_ns - elapsed_ns, min(TICK_NS, pause_ns))
+
+    def _due_ns(self, probe: int) -> int:
+        return -(-probe * self._spread_ns // self._probes)
 
 
 class OpenRound:

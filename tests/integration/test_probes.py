@@ -1,0 +1,335 @@
+"""Probes over real sockets, in a network namespace that is made for them (as root)."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from ipaddress import IPv4Address, IPv6Address
+from threading import Thread
+
+import pytest
+
+from seaway.adapters.probes.channel import Way
+from seaway.adapters.probes.echo import EchoChannel
+from seaway.adapters.probes.namespace import Namespace
+from seaway.adapters.probes.prober import SocketProber, open_prober
+from seaway.adapters.probes.reflector import Reflector, open_reflector
+from seaway.application.ports.probing import Target
+from seaway.domain.errors import RejectedError
+from seaway.domain.gateways import Method, ProbeConfig
+from seaway.probing import datagram, srh
+from seaway.probing.figures import Round
+from tests.missing import skip_or_fail
+
+pytestmark = pytest.mark.slow
+
+Address = IPv4Address | IPv6Address
+
+GATEWAYS = [IPv6Address("fd00:f::") + number for number in range(1, 101)]
+OWN, OTHER, THIRD = GATEWAYS[:3]
+OWN_4, OTHER_4 = IPv4Address("10.99.0.1"), IPv4Address("10.99.0.2")
+SILENT, SILENT_4 = IPv6Address("fd00:d::2"), IPv4Address("10.98.0.2")
+"""Behind a wire with nobody at its other end."""
+NOWHERE, NOWHERE_4 = IPv6Address("fd00:e::2"), IPv4Address("10.97.0.2")
+"""No route leads there."""
+PORT, CLOSED_PORT = 8627, 9
+HOW = ProbeConfig(count=4, timeout_s=0.4)
+SPREAD_S = 0.1
+AT_ONCE = 0.0
+SILENT_MAC = "02:00:00:00:00:01"
+
+
+@pytest.fixture(scope="module")
+def network() -> Iterator[str]:
+    """Make a namespace with 100 gateways on its loopback, and a wire that leads to nobody; yields its name."""
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        skip_or_fail(RuntimeError("it makes a network namespace: that takes root, and ip (apt-get install iproute2)"))
+    name = f"seaway-probes-{os.getpid()}"
+    commands = [
+        "link set lo up",
+        *(f"address add {each}/128 dev lo nodad" for each in GATEWAYS),
+        *(f"address add {each}/32 dev lo" for each in (OWN_4, OTHER_4)),
+        "link add wire type veth peer name end",
+        "link set wire up",
+        "link set end up",
+        f"neigh add {SILENT} lladdr {SILENT_MAC} dev wire",
+        f"neigh add {SILENT_4} lladdr {SILENT_MAC} dev wire",
+        f"route add {SILENT}/128 dev wire",
+        f"route add {SILENT_4}/32 dev wire",
+    ]
+    subprocess.run(["ip", "netns", "add", name], check=True)
+    try:
+        subprocess.run(["ip", "-n", name, "-batch", "-"], input="\n".join(commands), text=True, check=True)
+        segments_on = ["net.ipv6.conf.all.seg6_enabled=1", "net.ipv6.conf.lo.seg6_enabled=1"]
+        subprocess.run(["ip", "netns", "exec", name, "sysctl", "-qw", *segments_on], check=True)
+        yield name
+    finally:
+        subprocess.run(["ip", "netns", "delete", name], check=True)
+
+
+@pytest.fixture(scope="module")
+def prober(network: str) -> Iterator[SocketProber]:
+    """Open a prober in the namespace, whose own addresses are the first."""
+    with closing(open_prober(OWN, OWN_4, netns=network)) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def inside(network: str) -> Iterator[Namespace]:
+    """Have a thread in the namespace, to make sockets there."""
+    with closing(Namespace(network)) as place:
+        yield place
+
+
+@contextmanager
+def reflecting(network: str, at: Address, *known: Address) -> Iterator[Reflector]:
+    """Have a reflector run in the namespace."""
+    reflector = open_reflector(at, PORT, netns=network)
+    reflector.know(known)
+    thread = Thread(target=reflector.serve)
+    thread.start()
+    try:
+        yield reflector
+    finally:
+        reflector.stop()
+        thread.join()
+        reflector.close()
+
+
+@contextmanager
+def listening(inside: Namespace, at: Address) -> Iterator[socket.socket]:
+    """Have a server in the namespace that takes connections."""
+    family = socket.AF_INET6 if at.version == 6 else socket.AF_INET
+    with inside.call(lambda: socket.socket(family, socket.SOCK_STREAM)) as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.bind((str(at), PORT))
+        server.listen(128)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def answering(network: str, inside: Namespace) -> Iterator[None]:
+    """Have everybody answer who is to be probed by UDP or TCP."""
+    with (
+        reflecting(network, OTHER, OWN),
+        reflecting(network, OTHER_4, OWN_4),
+        listening(inside, OTHER),
+        listening(inside, OTHER_4),
+    ):
+        yield
+
+
+every_method = pytest.mark.parametrize("method", list(Method), ids=lambda method: method.value)
+both_versions = pytest.mark.parametrize("version", [4, 6], ids=["v4", "v6"])
+
+
+@every_method
+@both_versions
+@pytest.mark.usefixtures("answering")
+def test_all_probes_to_who_answers_are_answered(prober: SocketProber, method: Method, version: int) -> None:
+    """By every method and both versions of IP: none lost, none impossible, and in less than a timeout."""
+    target = Target("other", OTHER if version == 6 else OTHER_4, method, PORT)
+    (measured,) = prober.probe([target], HOW, SPREAD_S)
+    assert (measured.sent, len(measured.rtts_ns), measured.discarded) == (HOW.count, HOW.count, 0)
+    assert all(0 < rtt < HOW.timeout_s * 1e9 for rtt in measured.rtts_ns)
+
+
+@every_method
+@both_versions
+def test_all_probes_to_who_is_silent_are_lost(prober: SocketProber, method: Method, version: int) -> None:
+    """Packets leave, nothing comes back: the round ends a timeout after its last probe, with nothing but loss."""
+    began_s = time.monotonic()
+    target = Target("silent", SILENT if version == 6 else SILENT_4, method, PORT)
+    assert prober.probe([target], HOW, SPREAD_S) == (Round(HOW.count, ()),)
+    assert time.monotonic() - began_s >= HOW.timeout_s
+
+
+@every_method
+@both_versions
+def test_who_cannot_be_sent_to_has_lost_everything(prober: SocketProber, method: Method, version: int) -> None:
+    """Without a route nothing leaves; that is loss as well, and nobody is waited for."""
+    target = Target("nowhere", NOWHERE if version == 6 else NOWHERE_4, method, PORT)
+    assert prober.probe([target], HOW, AT_ONCE) == (Round(HOW.count, ()),)
+
+
+@every_method
+@pytest.mark.usefixtures("answering")
+def test_probes_follow_their_segment_list(prober: SocketProber, inside: Namespace, method: Method) -> None:
+    """A capture shows the header with the segments in order as packets leave; who goes as routes lead has none."""
+    along = Target("other", OTHER, method, PORT, "via third", (THIRD,))
+    with inside.call(lambda: socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x86DD))) as capture:
+        capture.bind(("lo", 0x86DD))
+        capture.setblocking(False)
+        measured = prober.probe([along, Target("other", OTHER, method, PORT)], HOW, SPREAD_S)
+        headers = list(routing_headers(capture))
+    assert [len(each.rtts_ns) for each in measured] == [HOW.count, HOW.count]
+    assert {(header.segments, header.left) for header in headers} == {((THIRD, OTHER), 1)}
+
+
+def routing_headers(capture: socket.socket) -> Iterator[srh.SegmentRoutingHeader]:
+    """Yield the segment routing header of each packet that has one."""
+    while True:
+        try:
+            packet = capture.recv(2048)
+        except BlockingIOError:
+            return
+        if packet[6] == socket.IPPROTO_ROUTING:
+            yield srh.decode(packet[40:])
+
+
+def test_a_refused_connection_is_an_answer(prober: SocketProber) -> None:
+    """A host that says no is there: the time until it said so is the round trip."""
+    (measured,) = prober.probe([Target("other", OTHER, Method.TCP, CLOSED_PORT)], HOW, AT_ONCE)
+    assert len(measured.rtts_ns) == HOW.count
+
+
+def test_datagrams_to_who_has_no_reflector_are_lost(prober: SocketProber) -> None:
+    """A closed port is no answer to a datagram, as nobody there sent it back."""
+    assert prober.probe([Target("other", OTHER, Method.UDP, CLOSED_PORT)], HOW, AT_ONCE) == (Round(HOW.count, ()),)
+
+
+@pytest.mark.usefixtures("answering")
+def test_one_round_takes_every_method_and_keeps_their_order(prober: SocketProber) -> None:
+    """Each target has its own result, in the place in which it was given, whatever becomes of the others."""
+    targets = [
+        Target("silent", SILENT),
+        Target("other", OTHER),
+        Target("nowhere", NOWHERE_4),
+        Target("other", OTHER_4, Method.TCP, PORT),
+        Target("other", OTHER, Method.UDP, PORT),
+        Target("silent", SILENT, Method.TCP, PORT),
+        Target("third", THIRD),
+    ]
+    measured = prober.probe(targets, HOW, SPREAD_S)
+    assert [len(each.rtts_ns) for each in measured] == [0, 4, 0, 4, 4, 0, 4]
+    assert {each.sent for each in measured} == {HOW.count}
+
+
+def test_a_hundred_gateways_in_one_namespace_lose_nothing(network: str) -> None:
+    """9,900 directed pairs, all at once: nobody's answers get lost among the others'."""
+    probers = [open_prober(each, netns=network) for each in GATEWAYS]
+    how = ProbeConfig(count=2, timeout_s=5)
+
+    def probe(number: int) -> list[Round]:
+        targets = [Target(str(each), each) for each in GATEWAYS if each != GATEWAYS[number]]
+        return list(probers[number].probe(targets, how, 1.0))
+
+    with ThreadPoolExecutor(len(probers)) as threads:
+        measured = [each for rounds in threads.map(probe, range(len(probers))) for each in rounds]
+    for each in probers:
+        each.close()
+    assert len(measured) == 9900
+    assert {(each.sent, len(each.rtts_ns), each.discarded) for each in measured} == {(2, 2, 0)}
+
+
+@both_versions
+def test_the_kernel_keeps_others_replies_away(inside: Namespace, version: int) -> None:
+    """Of two sockets with one address, the one that asked receives the reply and the other is not even woken up."""
+    own = OWN if version == 6 else OWN_4
+    asks, other = inside.call(lambda: (EchoChannel(version, own), EchoChannel(version, own)))
+    with closing(asks), closing(other):
+        asks.send(Way((str(own), 0)), 7, b"8 bytes.")
+        assert readable(asks.fileno(), 2000)
+        assert not readable(other.fileno(), 50)
+        assert [(each.probe, each.secret) for each in asks.receive()] == [(7, b"8 bytes.")]
+
+
+def readable(descriptor: int, wait_ms: int) -> bool:
+    """Wait until there is something to read."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(wait_ms))
+
+
+def test_a_reflector_answers_known_gateways_only(network: str, inside: Namespace) -> None:
+    """As many bytes as came, to who is known, for what is a probe; nothing to anybody else or for anything else."""
+    question = datagram.encode_question(3, b"8 bytes.")
+    with (
+        reflecting(network, GATEWAYS[9], OWN),
+        inside.call(lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)) as known,
+        inside.call(lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)) as unknown,
+    ):
+        for asker, address in ((known, OWN), (unknown, THIRD)):
+            asker.bind((str(address), 0))
+            asker.connect((str(GATEWAYS[9]), PORT))
+        unknown.send(question)
+        for wrong in (b"", b"x", question[:-1], question + b"x", datagram.answer(question, 0)):
+            known.send(wrong)
+        known.send(question)
+        assert readable(known.fileno(), 5000)
+        answer = known.recv(2048)
+        assert len(answer) == len(question)
+        assert datagram.decode_answer(answer) is not None
+        assert not readable(known.fileno(), 50)
+        assert not readable(unknown.fileno(), 0)
+
+
+def test_probing_takes_no_privilege_once_sockets_are_open(network: str) -> None:
+    """Segment lists that nobody thought of before, connections and namespaces too: as nobody, with no capability."""
+    program = f"""
+import os
+from ipaddress import IPv6Address
+from seaway.adapters.probes.prober import open_prober
+from seaway.application.ports.probing import Target
+from seaway.domain.gateways import Method, ProbeConfig
+prober = open_prober(IPv6Address("{OWN}"), netns="{network}")
+os.setgroups([])
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+status = open("/proc/self/status").read()
+assert "CapEff:\\t0000000000000000" in status, status
+other = IPv6Address("{OTHER}")
+targets = [Target("a", other), Target("b", other, segments=(IPv6Address("{THIRD}"),)),
+           Target("c", other, Method.TCP, {CLOSED_PORT})]
+print([len(each.rtts_ns) for each in prober.probe(targets, ProbeConfig(count=2), 0.1)])
+prober.close()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("[2, 2, 2]\n", 0), done.stderr
+
+
+def test_a_prober_that_is_closed_in_a_round_ends_soon(network: str) -> None:
+    """Whoever ends an agent does not wait for the round; what was not sent counts as nothing."""
+    prober = open_prober(OWN, netns=network)
+    with ThreadPoolExecutor(1) as thread:
+        began_s = time.monotonic()
+        measured = thread.submit(prober.probe, [Target("other", OTHER)], ProbeConfig(count=100), 60.0)
+        time.sleep(0.1)
+        prober.close()
+        (result,) = measured.result()
+    assert result.sent < 100
+    assert time.monotonic() - began_s < 10
+
+
+def test_what_stands_in_the_way_is_said(network: str) -> None:
+    """No such namespace, an address that is not this machine's, a port that is taken: each says what to mend."""
+    with pytest.raises(RejectedError, match="there is no network namespace 'seaway-none'"):
+        open_prober(netns="seaway-none")
+    with pytest.raises(RejectedError, match=f"cannot use {NOWHERE} port 0"):
+        open_prober(NOWHERE, netns=network)
+    with (
+        reflecting(network, GATEWAYS[10]),
+        pytest.raises(RejectedError, match=f"cannot use {GATEWAYS[10]} port {PORT}: Address already in use"),
+    ):
+        open_reflector(GATEWAYS[10], PORT, netns=network)
+
+
+def test_without_privilege_it_says_which_one_it_takes() -> None:
+    """A user who is not allowed raw sockets is told about CAP_NET_RAW."""
+    program = """
+import os
+from seaway.adapters.probes.prober import open_prober
+if os.geteuid() == 0:
+    os.setresuid(65534, 65534, 65534)
+open_prober()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "run it as root or with CAP_NET_RAW" in done.stderr
