@@ -17,6 +17,7 @@ from benchmarks.clusters.deploy import deploy
 from benchmarks.clusters.fleet import fleet
 from benchmarks.kill.cases import kill
 from benchmarks.loop import loop
+from benchmarks.network import network
 from benchmarks.probe.cases import probe
 from benchmarks.record import Result, SkippedError, circumstances
 
@@ -27,7 +28,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "quality": quality.quality,
     "unseen": quality.unseen,
     "placement": quality.placement,
-    "network": quality.network,
+    "network": network,
     "loop": loop,
     "api": api,
     "fleet": fleet,

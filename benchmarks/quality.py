@@ -56,14 +56,9 @@ def placement(seed: int) -> Result:
     return _instances("placement-16x4", seed, BEST_PACKING)
 
 
-def network(seed: int) -> Result:
-    """Jobs placed on network-3 by every policy: three small clusters, jobs with network needs."""
-    return _instances("network-3", seed, None)
-
-
-def _instances(kind: str, seed: int, best: tuple[int, ...] | None) -> Result:
+def _instances(kind: str, seed: int, best: tuple[int, ...]) -> Result:
     rows = []
-    for name, level in _policies():
+    for name, level in policies():
         replays = [_replay_instance(kind, number, name, level, seed) for number in SEEDS]
         row: dict[str, Any] = {"policy": name, "level": level}
         row |= {f"seed{number}": each.counts.placed for number, each in zip(SEEDS, replays, strict=True)}
@@ -72,25 +67,23 @@ def _instances(kind: str, seed: int, best: tuple[int, ...] | None) -> Result:
         row["gpu_load_variance"] = round(fmean(each.use.gpu_load_variance or 0 for each in replays), 4)
         rows.append(row)
     rows.sort(key=lambda row: -row["mean"])
-    if best:
-        rows.append(
-            {
-                "policy": "best packing known",
-                **{f"seed{n}": best[n] for n in SEEDS},
-                "mean": round(fmean(best), 1),
-            }
-        )
+    rows.append({"policy": "best packing known", **{f"seed{n}": best[n] for n in SEEDS}, "mean": round(fmean(best), 1)})
     return Result(kind, rows, ["jobs placed; policies that learn a job mix learn it from the other four seeds"])
 
 
-def _policies() -> list[tuple[str, Level]]:
+def policies() -> list[tuple[str, Level]]:
+    """Return every policy, and the level at which it chooses."""
     return [(name, "node") for name in policy_names()] + [(name, "cluster") for name in CLUSTER_LEVEL]
 
 
-def _replay_instance(kind: str, number: int, name: str, level: Level, seed: int) -> Outcome:
+def with_mix(kind: str, number: int) -> Trace:
+    """Read an instance, with the jobs of all others as what is known of the past."""
     with TemporaryDirectory() as folder:
-        mix = _other_jobs(kind, number, Path(folder) / "mix.csv")
-        trace = benchmark(kind, number, mix)
+        return benchmark(kind, number, _other_jobs(kind, number, Path(folder) / "mix.csv"))
+
+
+def _replay_instance(kind: str, number: int, name: str, level: Level, seed: int) -> Outcome:
+    trace = with_mix(kind, number)
     options = PolicyOptions(level, seed, trace.mix)
     return replay(trace.fleet, trace.jobs, lambda: make_policy(name, options))
 
