@@ -1,0 +1,307 @@
+from __future__ import annotations
+
+import shlex
+import shutil
+import socket
+import struct
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from ipaddress import IPv6Address, IPv6Network
+
+import pytest
+
+from seaway.adapters.srv6.machine import Machine
+from seaway.adapters.srv6.namespace import inside
+from seaway.bootstrap.lab_plan import CORE
+from seaway.domain.errors import ConflictError, RejectedError
+from seaway.domain.gateways import Behaviour, NetworkConfig, Pair, Path, Sid
+from seaway.steering.commands import commands
+from seaway.steering.desired import desired
+from seaway.steering.difference import difference
+from seaway.steering.state import NOTHING, mtu
+from seaway.testing.gateways import make_network, make_path
+from tests.integration.gateway_world import Ping, Seen, World, answered, capture, everything
+from tests.missing import skip_or_fail
+
+pytestmark = pytest.mark.slow
+
+HOST_3 = "fd00:a:3::2"
+END_2, UNWRAP_3 = "fd00:51d:2::e", "fd00:51d:3::d6"
+SO_MAX_PACING_RATE = 47
+DIRECT, VIA_2 = make_path("direct", 3, weight=2), make_path("via-2", 2, 3)
+
+
+def network(*, share: bool = False) -> NetworkConfig:
+    """Make the network of three gateways with two paths from the first to the third."""
+    return make_network(3, [Pair("gw-1", "gw-3", (DIRECT, VIA_2), share)])
+
+
+NETWORK = network()
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Make the gateways, for all tests of this file."""
+    made = World(tmp_path_factory.mktemp("state"))
+    try:
+        made.build()
+        yield made
+    except RejectedError as error:
+        skip_or_fail(error)
+    finally:
+        made.destroy()
+
+
+@pytest.fixture
+def bare(world: World) -> World:
+    """Return the gateways without anything of Seaway's."""
+    for each in NETWORK.gateways:
+        world.machine(each.name).remove()
+    return world
+
+
+def forth(seen: list[Seen]) -> list[Seen]:
+    """Return what went to the third host."""
+    return [each for each in seen if each.inner == HOST_3]
+
+
+def ways(seen: list[Seen]) -> list[tuple[str, str]]:
+    """Return over which wires the core received and sent packets to the third host, in order."""
+    wires = [each.wire for each in forth(seen)]
+    assert [each.out for each in forth(seen)] == [False, True] * (len(wires) // 2)
+    return list(zip(wires[::2], wires[1::2], strict=True))
+
+
+def received(seen: list[Seen]) -> list[tuple[str, str, int, tuple[str, ...]]]:
+    """Return how packets to the third host came to the core.
+
+    Those that it sent are read no further: a gateway turns the header over in place, in what was captured too.
+    """
+    return [(each.wire, each.to, each.left, each.segments) for each in forth(seen) if not each.out]
+
+
+def lost_segments(sender: socket.socket) -> int:
+    """Return how many segments were sent again because they were lost, not because an answer took its time.
+
+    What arrives a second time the receiver says (RFC 2883); on a busy machine a sender may be too impatient.
+    """
+    info = sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 220)
+    (sent_again,), (arrived_twice,) = struct.unpack_from("=I", info, 100), struct.unpack_from("=I", info, 216)
+    return int(sent_again - arrived_twice)
+
+
+def test_packets_carry_the_segment_routing_header_and_take_the_path(world: World) -> None:
+    """The outer header goes from segment to segment, and the segment list is that of the path, on every wire."""
+    world.reach(NETWORK, {"gw-3": "via-2"})
+    with capture(world.name(CORE)) as seen:
+        assert answered(world.name("host-1"), HOST_3)
+    assert ways(seen) == [("gw-1", "gw-2"), ("gw-2", "gw-3")]
+    both = (END_2, UNWRAP_3)
+    assert received(seen) == [("gw-1", END_2, 1, both), ("gw-2", UNWRAP_3, 0, both)]
+    assert {each.source for each in forth(seen)} == {"fd00:51d:1::1"}
+    world.reach(NETWORK, {"gw-3": "direct"})
+    with capture(world.name(CORE)) as seen:
+        assert answered(world.name("host-1"), HOST_3)
+    assert ways(seen) == [("gw-1", "gw-3")]
+    assert received(seen) == [("gw-1", UNWRAP_3, 0, (UNWRAP_3,))]
+
+
+def test_a_path_may_go_by_certain_neighbours(world: World) -> None:
+    """End.X sends packets on by a neighbour of the gateway on the way, End.DX6 to one behind the last."""
+    by, to = IPv6Address("fd00:51d:2::5"), IPv6Address("fd00:51d:3::7")
+    first, second, third = NETWORK.gateways
+    second = replace(second, sids=(*second.sids, Sid(by, Behaviour.END_X, next_hop=IPv6Address("fd00:c:2::1"))))
+    neighbour = Sid(to, Behaviour.END_DX6, next_hop=IPv6Address(HOST_3), interface="lan")
+    third = replace(third, sids=(*third.sids, neighbour))
+    pair = Pair("gw-1", "gw-3", (Path("x", (by, to)),))
+    world.reach(NetworkConfig((first, second, third), (pair,)))
+    with capture(world.name(CORE)) as seen:
+        assert answered(world.name("host-1"), HOST_3)
+    assert {each.segments for each in forth(seen)} == {(str(by), str(to))}
+    world.reach(NETWORK)
+    assert str(by) not in {str(each.destination.network_address) for each in world.machine("gw-2").read().routes}
+
+
+def test_shared_traffic_is_spread_by_weight(world: World) -> None:
+    """Flows go over both paths, about as many over each as the weights say."""
+    world.reach(network(share=True))
+    with capture(world.name(CORE)) as seen:
+        for host in range(256, 656):
+            ping = Ping(world.name("host-1"), f"fd00:a:3::{host:x}")
+            ping.send()
+            ping.close()
+        time.sleep(0.05)
+    taken = Counter(len(each.segments) for each in seen if each.wire == "gw-1" and not each.out)
+    assert taken[1] + taken[2] == 400
+    assert taken[1] / 400 == pytest.approx(2 / 3, abs=0.1)
+    present = world.machine("gw-1").read()
+    assert difference(desired(network(share=True), "gw-1"), present).changes == ()
+
+
+def test_path_changes_under_a_running_ping_lose_nothing(world: World) -> None:
+    """Every one of some hundred echo requests is answered while the path changes twenty times, and both are taken."""
+    world.reach(NETWORK)
+    machine = world.machine("gw-1")
+    states = [desired(NETWORK, "gw-1", {"gw-3": path}) for path in ("via-2", "direct")]
+    stop = threading.Event()
+    ping = Ping(world.name("host-1"), HOST_3)
+
+    def run() -> None:
+        while not stop.wait(0.001):
+            ping.send()
+            ping.receive(0)
+
+    with capture(world.name(CORE)) as seen:
+        runner = threading.Thread(target=run)
+        runner.start()
+        for change in range(20):
+            (only,) = machine.reach(states[change % 2]).changes
+            assert "replace" in commands([only])[0]
+        stop.set()
+        runner.join()
+    ping.receive(2.0)
+    ping.close()
+    assert len(ping.answered) == ping.sent > 100
+    assert {each.segments for each in forth(seen)} == {(UNWRAP_3,), (END_2, UNWRAP_3)}
+
+
+def test_path_changes_under_a_running_transfer_lose_nothing(world: World) -> None:
+    """A TCP transfer of 20 MB/s arrives whole while the path changes, and no segment of it gets lost."""
+    world.reach(NETWORK)
+    machine = world.machine("gw-1")
+    states = [desired(NETWORK, "gw-1", {"gw-3": path}) for path in ("via-2", "direct")]
+    with inside(world.name("host-3")):
+        listener = socket.create_server((HOST_3, 0), family=socket.AF_INET6)
+    with inside(world.name("host-1")):
+        sender = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+    sender.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 20_000_000)  # without, wires as such lose some
+    arrived: list[int] = []
+
+    def receive() -> None:
+        with listener, listener.accept()[0] as receiver:
+            while got := len(receiver.recv(1 << 20)):
+                arrived.append(got)
+
+    receiving = threading.Thread(target=receive)
+    receiving.start()
+    port = listener.getsockname()[1]
+    sent, stop = [], threading.Event()
+
+    def send() -> None:
+        while not stop.is_set():
+            sent.append(sender.send(bytes(1 << 16)))
+
+    with sender:
+        sender.connect((HOST_3, port))
+        sending = threading.Thread(target=send)
+        sending.start()
+        for change in range(20):
+            assert len(machine.reach(states[change % 2]).changes) == 1
+        stop.set()
+        sending.join()
+        sender.shutdown(socket.SHUT_WR)
+        receiving.join()
+        assert sum(arrived) == sum(sent) > 1 << 20
+        assert lost_segments(sender) == 0
+
+
+def test_a_second_apply_changes_nothing(world: World) -> None:
+    """What is as it has to be is left alone, to the last route and file."""
+    world.reach(NETWORK)
+    before = everything(world.name("gw-1"))
+    file = next(world.folder.glob("*gw-1.json"))
+    written = file.stat().st_mtime_ns
+    assert world.machine("gw-1").reach(desired(NETWORK, "gw-1")).changes == ()
+    assert everything(world.name("gw-1")) == before
+    assert file.stat().st_mtime_ns == written
+
+
+def test_remove_leaves_no_trace(bare: World) -> None:
+    """Routes, rules, addresses, MTU, IPv6 settings and the tunnels' source are as they were, others' routes too."""
+    machine, name = bare.machine("gw-1"), bare.name("gw-1")
+    others = "-6 route add fd00:77::/64 encap seg6 mode encap segs fd00:51d:2::d6 dev wan proto static"
+    _ip(name, others)
+    before = everything(name)
+    for path in ("via-2", "direct"):
+        machine.reach(desired(NETWORK, "gw-1", {"gw-3": path}))
+    assert everything(name) != before
+    assert machine.remove().changes
+    assert everything(name) == before
+    assert machine.remove().changes == ()
+    assert not list(bare.folder.glob("*gw-1.json"))
+    _ip(name, "-6 route del fd00:77::/64")
+
+
+def test_a_namespace_of_the_same_name_is_another_machine(bare: World) -> None:
+    """What was remembered of a namespace that is gone is not put into its successor."""
+    machine = bare.machine("gw-2")
+    machine.reach(desired(NETWORK, "gw-2"))
+    copy = Machine(bare.name("gw-3"), bare.folder)
+    next(bare.folder.glob("*gw-2.json")).rename(bare.folder / f"gateway@{bare.name('gw-3')}.json")
+    assert copy.read().remembered == {}
+
+
+def test_somebody_elses_route_in_the_way_is_told_and_left(bare: World) -> None:
+    """Nothing is changed where one of the routes is taken."""
+    name = bare.name("gw-1")
+    _ip(name, "-6 route add fd00:a:3::/64 via fd00:c:1::1 dev wan proto static")
+    before = everything(name)
+    with pytest.raises(RejectedError, match=r"else's route to fd00:a:3::/64 dev wan \(set by static, metric 1024\)"):
+        bare.machine("gw-1").reach(desired(NETWORK, "gw-1"))
+    assert everything(name) == before
+    _ip(name, "-6 route del fd00:a:3::/64 proto static")
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_the_commands_do_the_very_same(bare: World, share: bool) -> None:
+    """Who runs the printed commands has what apply makes, and removes it by those that are printed for that."""
+    machine, wanted = bare.machine("gw-1"), desired(network(share=share), "gw-1")
+    before = everything(bare.name("gw-1"))
+    for command in commands(difference(wanted, machine.read()).changes, bare.name("gw-1")):
+        _run(command)
+    assert difference(wanted, machine.read()).changes == ()
+    by_hand = everything(bare.name("gw-1"))
+    for command in commands(difference(NOTHING, machine.read()).changes, bare.name("gw-1")):
+        _run(command)
+    _run(f"ip netns exec {bare.name('gw-1')} sysctl -qw net.ipv6.conf.all.forwarding=0")
+    machine.reach(wanted)
+    assert everything(bare.name("gw-1"))["routes"] == by_hand["routes"]
+    assert before["addresses"] == by_hand["addresses"]
+
+
+def test_a_route_of_another_kind_with_our_number_is_mended(bare: World) -> None:
+    """What bears our number and is not as it has to be is replaced or removed."""
+    name = bare.name("gw-1")
+    _ip(name, "-6 route add blackhole fd00:a:3::/64 proto 151")
+    _ip(name, "-6 route add blackhole fd00:78::/64 proto 151")
+    machine = bare.machine("gw-1")
+    machine.reach(desired(NETWORK, "gw-1"))
+    assert difference(desired(NETWORK, "gw-1"), machine.read()).changes == ()
+    assert IPv6Network("fd00:78::/64") not in {each.destination for each in machine.read().routes}
+    machine.remove()
+    assert machine.read().routes == ()
+
+
+def test_a_change_that_the_kernel_refuses_is_told_as_a_command(bare: World) -> None:
+    """Of a change that does not go one hears which; what was done before it stays, and is taken away by remove."""
+    wanted = desired(NETWORK, "gw-1")
+    too_much = replace(wanted, settings={**wanted.settings, mtu("wan"): "99999999"})
+    with pytest.raises(ConflictError, match=r"refuses `ip -n .* link set dev wan mtu 99999999`: Invalid argument"):
+        bare.machine("gw-1").reach(too_much)
+    assert bare.machine("gw-1").remove().changes
+    assert bare.machine("gw-1").read().remembered == {}
+
+
+def _ip(namespace: str, arguments: str) -> None:
+    _run(f"ip -n {namespace} {arguments}")
+
+
+def _run(command: str) -> None:
+    program = shlex.split(command)
+    if shutil.which(program[0]) is None:
+        skip_or_fail(RejectedError(f"needs {program[0]} (Debian: iproute2 and procps)"))
+    subprocess.run(program, check=True, capture_output=True)
