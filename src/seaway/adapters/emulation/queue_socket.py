@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from seaway.adapters.emulation.queue_messages import ACCEPT, DROP, Queued, configuration, packets, refusal, verdicts
@@ -67,15 +67,15 @@ class PacketQueue:
                 return
             yield from packets(data)
 
-    def release(self, numbers: Iterable[int]) -> None:
+    def release(self, numbers: Sequence[int]) -> None:
         """Let packets go on."""
-        self._tell(list(numbers), ACCEPT)
+        self._tell(numbers, ACCEPT)
 
     def drop(self, number: int) -> None:
         """Lose a packet."""
         self._tell([number], DROP)
 
-    def _tell(self, numbers: list[int], verdict: int) -> None:
+    def _tell(self, numbers: Sequence[int], verdict: int) -> None:
         for at in range(0, len(numbers), VERDICTS_AT_ONCE):
             self._socket.send(verdicts(self._queue, numbers[at : at + VERDICTS_AT_ONCE], verdict))
 
