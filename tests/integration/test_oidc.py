@@ -166,6 +166,7 @@ BAD: dict[str, Any] = {
     "nobody's name": lambda: token(sub="anonymous"),
     "the loop's name": lambda: token(sub="scheduler"),
     "without role": lambda: token(seaway_role=None),
+    "an agent's role": lambda: token(seaway_role="agent"),
     "without tenant": lambda: token(seaway_tenant=None),
     "odd tenant": lambda: token(seaway_tenant="A B"),
     "other key": lambda: token(OTHER_RSA_KEY),
