@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from seaway.application.audit import AuditLog
+from seaway.application.network.bandwidth import Interface
 from seaway.application.overview import Overview
 from seaway.application.views import Figures
 
@@ -123,24 +124,43 @@ class _Network(Collector):
         self._silent_s = overview.silent_agents_s()
         self._states = overview.link_states()
         self._reads = overview.gateway_reads()
-        self._traffic_age_s = overview.traffic_age_s()
+        self._interfaces = overview.interfaces()
 
     def collect(self) -> Iterator[Metric]:
         """Return every figure."""
         yield _by("seaway_links", "Links, by how much what is known of them is worth.", "state", self._states)
         yield _by("seaway_agent_silent_seconds", "Seconds since a gateway's agent reported.", "gateway", self._silent_s)
-        yield _by(
-            "seaway_gateway_traffic_age_seconds",
-            "For how long it has been known what a gateway's interface carries.",
-            "gateway",
-            self._traffic_age_s,
-        )
         reads = CounterMetricFamily(
             "seaway_gateway_reads", "How often gateways' interfaces were looked at.", labels=["outcome"]
         )
         for outcome, count in self._reads.items():
             reads.add_metric([outcome], count)
         yield reads
+        yield from _of_interfaces(self._interfaces)
+
+
+def _of_interfaces(interfaces: Sequence[Interface]) -> Iterator[Metric]:
+    """Return what gateways' interfaces carry, and whether that is known."""
+    used = GaugeMetricFamily(
+        "seaway_gateway_used_mbps",
+        "What passes through a gateway's interface, Mbit/s.",
+        labels=["gateway", "direction"],
+    )
+    speeds: dict[str, float] = {}
+    ages_s: dict[str, float] = {}
+    for each in interfaces:
+        traffic = each.traffic
+        if traffic and traffic.speed_mbps is not None:
+            speeds[each.gateway] = traffic.speed_mbps
+        if traffic and traffic.age_s is not None:
+            ages_s[each.gateway] = traffic.age_s
+            used.add_metric([each.gateway, "in"], traffic.in_used_mbps)
+            used.add_metric([each.gateway, "out"], traffic.out_used_mbps)
+    yield used
+    yield _by("seaway_gateway_speed_mbps", "What a gateway's interface can carry, Mbit/s.", "gateway", speeds)
+    yield _by("seaway_gateway_traffic_age_seconds", "How old it is what an interface carries.", "gateway", ages_s)
+    unread = {each.gateway: int(each.unread) for each in interfaces if each.covered}
+    yield _by("seaway_gateway_unread", "Whether a gateway's interface is looked at in vain.", "gateway", unread)
 
 
 def _by_cluster(name: str, says: str, label: str, figures: Mapping[str, Mapping[str, float]]) -> GaugeMetricFamily:

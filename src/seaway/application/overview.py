@@ -12,6 +12,7 @@ from seaway.application.control.live import Live, deployment
 from seaway.application.control.loop import Controller
 from seaway.application.fleet_views import FleetViews
 from seaway.application.gpu_metrics import GpuMetrics
+from seaway.application.network.bandwidth import Interface
 from seaway.application.network.views import LinkState, LinkView, Side, told
 from seaway.application.ports.backend import Backend, Backends, Collecting
 from seaway.application.ports.store import Store
@@ -116,9 +117,9 @@ class Overview:
         """Count how often it was looked at what gateways' interfaces carry, by what became of it."""
         return self._live.book.reads()
 
-    def traffic_age_s(self) -> dict[str, float]:
-        """Return for each gateway for how long it has been known what its interface carries, where that is measured."""
-        return self._live.book.traffic_age_s()
+    def interfaces(self) -> list[Interface]:
+        """Return what can be said of the interfaces of gateways."""
+        return self._live.book.interfaces()
 
     def link_states(self) -> dict[str, int]:
         """Count links by how much what is known of them is worth."""

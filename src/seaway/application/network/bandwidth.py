@@ -20,6 +20,28 @@ LONGEST = 300
 
 
 @dataclass(frozen=True, slots=True)
+class Interface:
+    """A gateway's interface, for people.
+
+    Attributes
+    ----------
+    traffic
+        What can be said of it; None for nothing.
+    covered
+        Whether it is looked at.
+    """
+
+    gateway: str
+    traffic: Traffic | None
+    covered: bool
+
+    @property
+    def unread(self) -> bool:
+        """Whether somebody looks at it in vain."""
+        return self.covered and self.traffic is None
+
+
+@dataclass(frozen=True, slots=True)
 class _Kept:
     at_ns: int
     rates: Rates
@@ -71,6 +93,11 @@ class Bandwidths:
             return None
         speed_mbps = kept.speed_mbps or configured
         return Traffic(round(kept.rates.in_mbps), round(kept.rates.out_mbps), speed_mbps, max(age_ns, 0) / NS_PER_S)
+
+    def interfaces(self, gateways: Sequence[GatewayConfig]) -> list[Interface]:
+        """Return what can be said of the interfaces of gateways, without those of which nobody could say anything."""
+        found = [Interface(each.name, self.of(each), self.covers(each)) for each in gateways]
+        return [each for each in found if each.traffic or each.covered]
 
     def trouble(self, gateway: GatewayConfig) -> str:
         """Say why the latest look at a gateway's interface saw nothing; empty when it did, or when nothing looks."""

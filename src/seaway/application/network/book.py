@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 
-from seaway.application.network.bandwidth import Bandwidths
+from seaway.application.network.bandwidth import Bandwidths, Interface
 from seaway.application.network.lines import Line
 from seaway.application.network.rounds import Reported
 from seaway.application.network.settings import LinkSettings
@@ -209,12 +209,9 @@ class LinkBook:
         """Count how often it was looked at what interfaces carry, by what became of it."""
         return self._bandwidths.counts() if self._bandwidths else {}
 
-    def traffic_age_s(self) -> dict[str, float]:
-        """Return for how long it has been known what the interfaces of gateways carry, where that is measured."""
-        if self._bandwidths is None:
-            return {}
-        known = {each.name: self._bandwidths.of(each) for each in self.gateways()}
-        return {name: each.age_s for name, each in known.items() if each and each.age_s is not None}
+    def interfaces(self) -> list[Interface]:
+        """Return what can be said of the interfaces of gateways."""
+        return self._bandwidths.interfaces(self.gateways()) if self._bandwidths else []
 
     def samples(self, now_ns: int) -> list[LinkSample]:
         """Return what is to be written down of links whose turn it is; to be called once in `sample_s`.
