@@ -23,6 +23,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
+from seaway.application.agent.settings import AgentSettings
 from seaway.application.control.settings import ControlSettings
 from seaway.bootstrap.bandwidth import NetworkSettings, wrong_network
 from seaway.domain.errors import RejectedError
@@ -266,6 +267,7 @@ class Settings:
     control: ControlSettings = field(default_factory=ControlSettings)
     oidc: IdentitySettings = field(default_factory=IdentitySettings)
     leader: LeaderSettings = field(default_factory=LeaderSettings)
+    agent: AgentSettings = field(default_factory=AgentSettings)
 
     @property
     def body_limit_bytes(self) -> int:
@@ -453,6 +455,11 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
         RejectedError("has to be more than 0", where=f"[control] {name}")
         for name in ("batch", "most_tried", "assume_s", "poll_s", "grace_s", "stale_s", "sample_s", "network_breach_s")
         if not getattr(control, name)
+    ]
+    problems += [
+        RejectedError("has to be more than 0", where=f"[agent] {name}")
+        for name in ("refresh_s", "queue_rounds", "queue_mib", "call_s")
+        if not getattr(settings.agent, name)
     ]
     if control.grace_s < control.stale_s:
         problems.append(RejectedError("has to be at least stale_s", where="[control] grace_s"))

@@ -40,7 +40,7 @@ class Asked:
 
 def connect(context: typer.Context) -> Client:
     """Return a client for the server that the user means."""
-    _import_httpx_alone()
+    import_httpx_alone()
     from seaway.client.sync import Client
     from seaway.client.tries import Pace
 
@@ -50,7 +50,7 @@ def connect(context: typer.Context) -> Client:
 
 def connect_to_follow(context: typer.Context) -> AsyncClient:
     """Return a client for the same server that waits for several answers at a time, patiently."""
-    _import_httpx_alone()
+    import_httpx_alone()
     from seaway.client.aio import AsyncClient
     from seaway.client.tries import Pace
 
@@ -110,7 +110,7 @@ def each_of(names: list[str], take: Callable[[str], None]) -> None:
         raise typer.Exit(worst)
 
 
-def _import_httpx_alone() -> None:
+def import_httpx_alone() -> None:
     """Import httpx without the command line that it brings, which takes as long to import as httpx itself."""
     own = "httpx._main"
     if "httpx" not in sys.modules:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
 
-from seaway.application.network.rounds import Reported
 from seaway.application.ports.probing import Target
 from seaway.application.ports.reporting import Assignment, Report
 from seaway.client.calls import agents
@@ -30,7 +30,7 @@ class HttpController:
     """
 
     def __init__(self, client: Client, gateway: str) -> None:
-        self._client = client
+        self.client = client
         self._gateway = gateway
 
     def assignment(self) -> Assignment:
@@ -41,24 +41,24 @@ class HttpController:
         AnswerError
             When what comes back makes no sense.
         """
-        body = self._client.send(agents.targets(self._gateway))
+        body = self.client.send(agents.targets(self._gateway))
         try:
             return _assignment(body)
         except (KeyError, TypeError, ValueError) as error:
-            raise AnswerError(f"{self._client.target.server} says nothing that can be probed: {error}") from None
+            raise AnswerError(f"{self.client.target.server} says nothing that can be probed: {error}") from None
 
     def own_address(self) -> IPv6Address | IPv4Address:
         """Return the address that this gateway is to have; raises as `assignment`."""
-        body = self._client.send(agents.wanted(self._gateway))
+        body = self.client.send(agents.wanted(self._gateway))
         try:
             (own,) = (each for each in body["network"]["gateways"] if each["name"] == self._gateway)
             return ip_address(own["address"])
         except (KeyError, TypeError, ValueError) as error:
-            raise AnswerError(f"{self._client.target.server} does not say where this gateway is: {error}") from None
+            raise AnswerError(f"{self.client.target.server} does not say where this gateway is: {error}") from None
 
     def take(self, report: Report) -> None:
         """Bring a report."""
-        self._client.send(agents.report(report_body(report)))
+        self.client.send(agents.report(report_body(report)))
 
 
 def report_body(report: Report) -> dict[str, Any]:
@@ -68,21 +68,7 @@ def report_body(report: Report) -> dict[str, Any]:
         "started_ns": report.started_ns,
         "number": report.number,
         "dropped": report.dropped,
-        "rounds": [round_body(each) for each in report.rounds],
-    }
-
-
-def round_body(result: Reported) -> dict[str, Any]:
-    """Write a result as it stands in reports."""
-    return {
-        "target": result.target,
-        "path": result.path,
-        "at_ns": result.at_ns,
-        "sent": result.sent,
-        "received": result.received,
-        "latency_ns": result.latency_ns,
-        "jitter_ns": result.jitter_ns,
-        "discarded": result.discarded,
+        "rounds": [asdict(each) for each in report.rounds],
     }
 
 

@@ -248,11 +248,9 @@ class Delivery:
         if isinstance(error, UnauthenticatedError | ForbiddenError | UnknownError):
             longest = MOST_S  # somebody has to mend it
         pause = longest * (0.5 + 0.5 * self._random.random())
-        concerned: tuple[str, ...] = (what,)
         if isinstance(error, UnavailableError):
-            pause, concerned = max(pause, error.retry_after_s), (FETCH, BRING)
-        for each in concerned:
-            self._due_ns[each] = max(self._due_ns[each], self._after_ns(pause))
+            pause = max(pause, error.retry_after_s)
+        self._due_ns[what] = self._after_ns(pause)
         if self._troubles.get(what) != (trouble := str(error)):
             log.warning("%s: %s; tried again", what, trouble)
             self._troubles[what] = trouble

@@ -1,0 +1,292 @@
+"""The wiring of a gateway's agent: what it opens, what it gives up, and its two threads."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from seaway.adapters.privileges.drop import Account, drop_privileges, find_account, forbid_new_privileges
+from seaway.adapters.probes.prober import open_prober
+from seaway.application.agent.delivery import Delivery
+from seaway.application.agent.duty import Duty
+from seaway.application.agent.queue import ResultQueue
+from seaway.application.agent.rounds import Leftovers, Rounds
+from seaway.application.agent.settings import AgentSettings
+from seaway.application.agent.watch import Watch
+from seaway.application.network.rounds import Reported
+from seaway.application.network.targets import assignment
+from seaway.application.ports.probing import Prober
+from seaway.application.ports.reporting import Assignment
+from seaway.application.system_clock import SystemClock
+from seaway.bootstrap.reflecting import Reflecting
+from seaway.domain.errors import RejectedError, SeawayError
+from seaway.domain.gateways import NetworkConfig
+
+if TYPE_CHECKING:
+    from seaway.client.reporting import HttpController
+    from seaway.client.sync import Client
+
+log = logging.getLogger(__name__)
+
+ANY = "any"
+"""An address that leaves it to the routes where probes come from."""
+ASK_S = 5.0
+GRACE_S = 3.0
+"""How long an agent that ends goes on bringing what waits."""
+MIB = 1 << 20
+
+Address = IPv6Address | IPv4Address
+See = Callable[[Sequence[Reported]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What an agent knows before it opens anything.
+
+    Attributes
+    ----------
+    account
+        Whom it goes on as.
+    controller
+        None without a server.
+    first
+        What it is to probe until the server says it; None for nothing.
+    address
+        Its own; None when it has to be asked for or is left to the routes.
+    """
+
+    account: Account
+    controller: HttpController | None
+    first: Assignment | None
+    address: Address | None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What took a privilege to open."""
+
+    prober: Prober
+    reflecting: Reflecting
+
+
+def know(settings: AgentSettings, environment: Mapping[str, str], network: NetworkConfig | None) -> Known:
+    """Check all that the settings name, and read the token.
+
+    Parameters
+    ----------
+    network
+        What the network file says; None without one.
+
+    Raises
+    ------
+    RejectedError
+        When something is missing or wrong.
+    """
+    if not settings.gateway:
+        raise RejectedError("say which gateway this is: --gateway NAME", where="[agent] gateway")
+    if not settings.server and network is None:
+        text = "say whom to report to, --server URL, or what to probe without a server, --network FILE"
+        raise RejectedError(text, where="[agent] server")
+    account = find_account(settings.user)
+    first, address = None, None
+    if network is not None:
+        first, address = _from_file(settings, network)
+    if settings.address and settings.address != ANY:
+        address = _address(settings.address)
+    controller = _controller(settings, environment) if settings.server else None
+    return Known(account, controller, first, None if settings.address == ANY else address)
+
+
+def ask_address(settings: AgentSettings, known: Known, stopping: threading.Event, *, patient: bool) -> Address | None:
+    """Return the address that probes come from; None leaves it to the routes. Ask the server if nothing else says it.
+
+    Parameters
+    ----------
+    patient
+        Whether to ask until it answers, or `stopping` is set.
+
+    Raises
+    ------
+    SeawayError
+        What keeps it from answering, when that is not to be waited for.
+    """
+    if known.address or known.controller is None or settings.address == ANY:
+        return known.address
+    told = ""
+    while not stopping.is_set():
+        try:
+            return known.controller.own_address()
+        except SeawayError as error:
+            if not patient:
+                raise
+            if str(error) != told:
+                log.warning("asking for the own address: %s; tried again every %g s", error, ASK_S)
+                told = str(error)
+        stopping.wait(ASK_S)
+    return None
+
+
+def open_all(settings: AgentSettings, account: Account, address: Address | None) -> Opened:
+    """Open every socket, then give up every privilege.
+
+    From then on modules may not be there to be imported: Seaway may be installed where only root may read.
+
+    Raises
+    ------
+    RejectedError
+        When a privilege is missing, or the namespace or the address is not there.
+    """
+    import encodings.idna  # noqa: F401  # Python needs it for the first address it looks up
+
+    forbid_new_privileges()
+    prober = open_prober(*([address] if address else []), netns=settings.netns)
+    reflecting = Reflecting(address, settings.netns)
+    drop_privileges(account)
+    return Opened(prober, reflecting)
+
+
+class Agent:
+    """Rounds in one thread, and what concerns the controller in another.
+
+    Parameters
+    ----------
+    known
+        What it knows.
+    opened
+        What it works with.
+    see
+        Shows the results of each round.
+    """
+
+    def __init__(self, settings: AgentSettings, known: Known, opened: Opened, see: See) -> None:
+        clock, random = SystemClock(), Random()
+        self._opened = opened
+        self._see = see
+        self._queue = ResultQueue(settings.queue_rounds, settings.queue_mib * MIB)
+        self._duty = Duty(known.first)
+        self._watch = Watch(clock)
+        self._leftovers = Leftovers()
+        self._rounds = Rounds(opened.prober, self._duty, clock, random, self._take)
+        self._stopping = threading.Event()
+        self._failure: BaseException | None = None
+        self.delivery: Delivery | None = None
+        """None without a server."""
+        if known.controller:
+            self.delivery = Delivery(
+                settings.gateway, known.controller, self._queue, self._duty, clock, random, settings.refresh_s
+            )
+
+    def run(self, stopping: threading.Event) -> None:
+        """Work until told to stop, then bring what waits, for `GRACE_S` at most.
+
+        Raises
+        ------
+        BaseException
+            Whatever ended one of its threads: none of them ends by itself.
+        """
+        self._stopping = stopping
+        probing = self._start("rounds", self._probe)
+        delivering = self._start("delivery", self._deliver)
+        stopping.wait()
+        self._opened.prober.close()
+        delivering.join(GRACE_S + 1)
+        self._opened.reflecting.close()
+        probing.join(1)
+        if self._failure:
+            raise self._failure
+
+    def _start(self, name: str, work: Callable[[], None]) -> threading.Thread:
+        def guarded() -> None:
+            try:
+                work()
+            except BaseException as error:  # noqa: BLE001  # told by whoever waits for the threads
+                if not self._stopping.is_set():
+                    self._failure = error
+                    self._stopping.set()
+
+        thread = threading.Thread(target=guarded, name=name, daemon=True)
+        thread.start()
+        return thread
+
+    def _probe(self) -> None:
+        while not self._stopping.wait(self._rounds.step()):
+            pass
+
+    def _deliver(self) -> None:
+        pause = 0.0
+        while not self._stopping.wait(pause):
+            if self.delivery:
+                pause = self.delivery.step()
+            self._opened.reflecting.heed(self._duty.now)
+            pause = pause if self.delivery else 1.0
+        if self.delivery:
+            self.delivery.finish(GRACE_S)
+            if self.delivery.waiting:
+                log.warning("ends with %d results that nobody took", self.delivery.waiting)
+
+    def _take(self, results: tuple[Reported, ...]) -> None:
+        """Take what came of a round; one that was cut short by the end says nothing true."""
+        if self._stopping.is_set():
+            return
+        if self.delivery:
+            self._queue.put(self._leftovers.settle(results))
+        self._watch.see(results, self.delivery.waiting if self.delivery else 0)
+        self._see(results)
+
+
+def _from_file(settings: AgentSettings, network: NetworkConfig) -> tuple[Assignment, Address]:
+    own = network.gateway(settings.gateway)
+    if own is None:
+        names = ", ".join(each.name for each in network.gateways) or "none"
+        text = f"there is no gateway {settings.gateway!r} in it; there are: {names}"
+        raise RejectedError(text, where=settings.network)
+    return assignment(network, 0, settings.gateway), own.address
+
+
+def _address(text: str) -> Address:
+    try:
+        return ip_address(text)
+    except ValueError:
+        raise RejectedError(f"{text!r} is no address, nor {ANY!r}", where="[agent] address") from None
+
+
+def _controller(settings: AgentSettings, environment: Mapping[str, str]) -> HttpController:
+    from seaway.client.reporting import HttpController
+
+    return HttpController(agent_client(settings, environment), settings.gateway)
+
+
+def agent_client(settings: AgentSettings, environment: Mapping[str, str]) -> Client:
+    """Return a client with the gateway's own token that tries each call once.
+
+    Raises
+    ------
+    RejectedError
+        When there is no token.
+    """
+    from seaway.client.sync import Client
+    from seaway.client.tries import Pace
+
+    token = _token(settings, environment)
+    return Client(settings.server, token, timeout_s=settings.call_s, pace=Pace(patience_s=0))
+
+
+def _token(settings: AgentSettings, environment: Mapping[str, str]) -> str:
+    if not settings.token_file:
+        token = environment.get("SEAWAY_TOKEN", "").strip()
+        where, missing = "SEAWAY_TOKEN", "set it, or name a file: --token-file FILE"
+    else:
+        where, missing = settings.token_file, "there is no token in it"
+        try:
+            token = Path(settings.token_file).read_text(encoding="ascii").strip()
+        except (OSError, UnicodeError) as error:
+            raise RejectedError(f"the token cannot be read: {error}", where=where) from None
+    if not token:
+        raise RejectedError(missing, where=where)
+    return token

@@ -1,0 +1,267 @@
+"""Real agents: processes that probe from network namespaces and report to the real interface over HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import httpx
+import pytest
+
+from seaway.adapters.privileges.drop import find_account
+from seaway.adapters.privileges.status import Status, held_capabilities, read_status
+from tests.integration.test_api_server import Served, serving
+from tests.missing import skip_or_fail
+
+pytestmark = pytest.mark.slow
+
+PATIENCE_S = 20
+ENDS_S = 6
+TOWNS = tuple(f"ag{os.getpid() % 10_000}-{end}" for end in "ab")
+PORT = 8627
+
+
+def ip(*arguments: str) -> str:
+    """Look at this machine's network, or change it."""
+    return subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _two_namespaces() -> Iterator[None]:
+    """Have two network namespaces with a wire between them: fd00:51d:1::1 and fd00:51d:1::2."""
+    if os.geteuid():
+        skip_or_fail(RuntimeError("network namespaces take root"))
+    try:
+        for town in TOWNS:
+            ip("netns", "add", town)
+        ip("link", "add", "wan", "netns", TOWNS[0], "type", "veth", "peer", "name", "wan", "netns", TOWNS[1])
+        for number, town in enumerate(TOWNS, 1):
+            ip("-n", town, "link", "set", "lo", "up")
+            ip("-n", town, "link", "set", "wan", "up")
+            ip("-n", town, "addr", "add", f"fd00:51d:1::{number}/64", "dev", "wan", "nodad")
+        yield
+    except (OSError, subprocess.CalledProcessError) as error:
+        skip_or_fail(error)
+    finally:
+        for town in TOWNS:
+            subprocess.run(["ip", "netns", "delete", town], check=False, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    """Serve a control plane that has a network of three gateways, of which the third is nowhere."""
+    with serving() as made:
+        made.rig.clock.jump(time.time_ns() - made.rig.clock.now_ns())
+        asked(made, "PUT", "/network", network())
+        yield made
+
+
+def network(**probe: object) -> dict[str, Any]:
+    """Write a network."""
+    gateways: list[dict[str, Any]] = [
+        {"name": f"gw-{number}", "cluster": f"c-{number}", "address": f"fd00:51d:1::{number}", "probe": probe}
+        for number in (1, 2, 3)
+    ]
+    return {"probe": {"every": "500ms", "count": 3, "timeout": "100ms"}, "mesh": False, "gateways": gateways}
+
+
+def asked(served: Served, verb: str, path: str, body: object = None) -> Any:  # noqa: ANN401  # any JSON
+    """Ask the interface as an admin."""
+    headers = {"Authorization": f"Bearer {served.rig.tokens['admin']}"}
+    answer = httpx.request(verb, f"{served.url}/api/v1{path}", json=body, headers=headers, timeout=30)
+    assert answer.is_success, answer.text
+    return answer.json() if answer.content else None
+
+
+def reported(served: Served, gateway: str = "gw-1") -> dict[str, Any]:
+    """Say what is known of a gateway's agent."""
+    found: dict[str, Any] = next(
+        each for each in asked(served, "GET", "/network/agents")["agents"] if each["gateway"] == gateway
+    )
+    return found
+
+
+def token_file(served: Served, folder: Path, gateway: str) -> Path:
+    """Make a token for a gateway's agent, in a file that root alone may read."""
+    body = {"name": gateway, "role": "agent", "gateway": gateway, "tenant": ""}
+    path = folder / f"{gateway}.token"
+    for each in asked(served, "GET", "/tokens")["tokens"]:
+        if each["name"] == gateway and not each["revoked_at"]:
+            asked(served, "DELETE", f"/tokens/{each['id']}")
+    path.touch(mode=0o600)
+    path.write_text(asked(served, "POST", "/tokens", body)["secret"] + "\n", encoding="ascii")
+    return path
+
+
+def until(done: Callable[[], object]) -> None:
+    """Wait until something is so."""
+    ends_s = time.monotonic() + PATIENCE_S
+    while not done():
+        assert time.monotonic() < ends_s, "waited too long"
+        time.sleep(0.02)
+
+
+class Agent:
+    """An agent's process."""
+
+    def __init__(self, folder: Path, gateway: str, town: str, *arguments: str) -> None:
+        self.log = folder / f"{gateway}.log"
+        command = [sys.executable, "-m", "seaway", "agent", "--gateway", gateway, "--netns", town, *arguments]
+        with self.log.open("w") as log, (folder / f"{gateway}.out").open("w") as out:
+            environment = {**os.environ, "SEAWAY_AGENT_REFRESH_S": "0.5"}
+            environment.pop("SEAWAY_TOKEN", None)
+            self.process = subprocess.Popen(command, stdout=out, stderr=log, env=environment)
+        self.out = folder / f"{gateway}.out"
+
+    def __enter__(self) -> Agent:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    @property
+    def said(self) -> str:
+        """What its log has."""
+        return self.log.read_text(encoding="utf-8")
+
+    def threads(self) -> list[Status]:
+        """How the kernel describes each of its threads."""
+        return [read_status(each) for each in Path(f"/proc/{self.process.pid}/task").iterdir()]
+
+    def end(self) -> float:
+        """Ask it to end; return how long that took, seconds."""
+        began_s = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(ENDS_S) == 0, self.said
+        return time.monotonic() - began_s
+
+
+def test_agent_reports_without_privileges_and_ends_in_peace(served: Served, tmp_path: Path) -> None:
+    """An agent is nobody's by the time that it probes, reports what is true, and leaves nothing behind at its end."""
+    asked(served, "PUT", "/network", network())
+    token = token_file(served, tmp_path, "gw-1")
+    with Agent(tmp_path, "gw-1", TOWNS[0], "--server", served.url, "--token-file", str(token)) as agent:
+        until(lambda: reported(served)["rounds"] >= 2)
+        nobody = find_account("nobody")
+        threads = agent.threads()
+        assert len(threads) >= 3
+        for each in threads:
+            assert {*each.uids} == {nobody.uid}
+            assert {*each.gids} == {nobody.gid}
+            assert each.groups == ()
+            assert held_capabilities(each) == []
+            assert each.capabilities["CapBnd"] == 0
+            assert each.no_new_privs
+        assert reported(served)["state"] == "reporting"
+        assert "no answer from gw-3" in agent.said
+        assert agent.end() < ENDS_S
+        assert "ended" in agent.said
+    assert subprocess.run(["ip", "netns", "pids", TOWNS[0]], check=True, capture_output=True).stdout == b""
+    sockets = subprocess.run(
+        ["ip", "netns", "exec", TOWNS[0], "cat", "/proc/net/raw6"], check=True, capture_output=True
+    )
+    assert len(sockets.stdout.splitlines()) == 1  # its head
+
+
+def test_results_of_an_outage_arrive_afterwards(tmp_path: Path) -> None:
+    """What was measured while nobody listened arrives when somebody does: all of it, in order, and once."""
+    file, token = tmp_path / "network.yaml", tmp_path / "token"
+    file.write_text(json.dumps(network()), encoding="utf-8")
+    token.write_text("sw_1_secret", encoding="ascii")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = ("--server", f"http://127.0.0.1:{port}", "--token-file", str(token))
+    with Agent(tmp_path, "gw-2", TOWNS[1], *server, "-f", str(file), "-o", "json") as agent:
+        until(lambda: len(lines(agent)) >= 6)
+        with collecting(port) as reports:
+            until(lambda: reports)
+            before = len(lines(agent))
+            until(lambda: len(lines(agent)) > before)
+            agent.end()
+    rounds = [each for report in reports for each in report["rounds"]]
+    assert [*rounds] == [*lines(agent)]
+    assert [report["number"] for report in reports] == list(range(1, len(reports) + 1))
+    assert len(rounds) >= 6
+    assert len(reports) <= 4  # the one that was tried meanwhile, all that waited, and what came after
+    assert "cannot be reached" in agent.said
+    assert "works again" in agent.said
+
+
+@contextmanager
+def collecting(port: int) -> Iterator[list[dict[str, Any]]]:
+    """Listen like a server that takes every report, and says nothing of what to probe."""
+    reports: list[dict[str, Any]] = []
+
+    class Taking(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # as http.server has it
+            self._answer(503)
+
+        def do_POST(self) -> None:  # as http.server has it
+            assert self.path == "/api/v1/network/reports"
+            reports.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self._answer(204)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+        def _answer(self, status: int) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    server = ThreadingHTTPServer(("127.0.0.1", port), Taking)
+    thread = Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield reports
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_agents_answer_each_other_where_echo_is_not_to_be_used(served: Served, tmp_path: Path) -> None:
+    """Where gateways are probed by UDP their agents send the datagrams back, as soon as the network says so."""
+    asked(served, "PUT", "/network", network(method="udp", port=PORT))
+    first_token, other_token = (
+        ("--server", served.url, "--token-file", str(token_file(served, tmp_path, gateway)))
+        for gateway in ("gw-1", "gw-2")
+    )
+    with (
+        Agent(tmp_path, "gw-1", TOWNS[0], *first_token) as first,
+        Agent(tmp_path, "gw-2", TOWNS[1], *other_token, "-o", "json") as other,
+    ):
+        until(lambda: any(each["target"] == "gw-1" and each["received"] == 3 for each in lines(other)))
+        assert f"sent back from fd00:51d:1::1 port {PORT}" in first.said
+        asked(served, "PUT", "/network", network())
+        until(lambda: "network version" in first.said.partition("sent back")[2])
+        until(lambda: f":{PORT:04X}" not in ip("netns", "exec", TOWNS[0], "cat", "/proc/net/udp6"))
+
+
+def test_once(tmp_path: Path) -> None:
+    """A single round without a server prints a line for each target, and says by its code that one did not answer."""
+    file = tmp_path / "network.yaml"
+    file.write_text(json.dumps(network()), encoding="utf-8")
+    with Agent(tmp_path, "gw-1", TOWNS[0], "-f", str(file), "--once", "-o", "json") as agent:
+        assert agent.process.wait(PATIENCE_S) == 1
+        assert [(each["target"], each["received"] > 0) for each in lines(agent)] == [("gw-2", True), ("gw-3", False)]
+        assert all(0 < each["latency_ns"] < 100_000_000 for each in lines(agent) if each["received"])
+
+
+def lines(agent: Agent) -> list[dict[str, Any]]:
+    """Return what an agent printed, line by line."""
+    return [
+        json.loads(line) for line in agent.out.read_text(encoding="utf-8").splitlines(keepends=True) if line[-1] == "\n"
+    ]
