@@ -6,8 +6,9 @@ import errno
 import os
 import select
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address
+from threading import Lock
 
 from seaway.adapters.probes.channel import Channel, Way, way
 from seaway.adapters.probes.connections import ConnectionChannel
@@ -22,7 +23,7 @@ from seaway.probing.payload import SECRET_BYTES
 from seaway.probing.rounds import OpenRound, Pace
 
 _NS = 1_000_000_000
-_MOST_PAUSE_NS = _NS // 4
+_NS_IN_MS = 1_000_000
 _TRY_LATER = {errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 """What says that this machine has no room at the moment, which is no property of the way to a target."""
 _METHODS: dict[Method, Callable[[int, Address | None], Channel]] = {
@@ -67,19 +68,25 @@ class SocketProber:
         self._where = where
         self._channels = channels
         self._closed = False
+        self._stop = os.eventfd(0, os.EFD_CLOEXEC)
+        self._probing = Lock()
 
     def probe(self, targets: Sequence[Target], how: ProbeConfig, spread_s: float) -> Sequence[Round]:
-        """Probe every target and wait for the last answer; when it is closed meanwhile, what there is by then."""
-        if not targets or how.count < 1:
-            return tuple(Round(0, ()) for _ in targets)
-        return self._where.call(lambda: self._probe(targets, how, round(spread_s * _NS)))
+        """Probe every target and wait for the last answer; when it is closed by then, what there is, maybe nothing."""
+        with self._probing:
+            if not targets or self._closed:
+                return tuple(Round(0, ()) for _ in targets)
+            return self._where.call(lambda: self._probe(targets, how, round(spread_s * _NS)))
 
     def close(self) -> None:
-        """Let go of the sockets, once a round that another thread is in has ended, which it does soon."""
+        """End the round that another thread is in, and let go of the sockets."""
         self._closed = True
-        self._where.close()
-        for channel in self._channels.values():
-            channel.close()
+        os.eventfd_write(self._stop, 1)
+        with self._probing:
+            self._where.close()
+            for channel in self._channels.values():
+                channel.close()
+            os.close(self._stop)
 
     def _probe(self, targets: Sequence[Target], how: ProbeConfig, spread_ns: int) -> Sequence[Round]:
         ways = [self._way(target) for target in targets]
@@ -88,9 +95,10 @@ class SocketProber:
         secrets = os.urandom(SECRET_BYTES * len(targets) * how.count)
         opened = OpenRound(len(targets), how.count, timeout_ns, secrets, _offset_ns())
         self._send(opened, ways, used, spread_ns, spread_ns + timeout_ns)
+        poll = self._poll(used)
         while opened.outstanding and not self._closed:
             pause_ns = opened.deadline_ns - time.monotonic_ns()
-            _wait(used, min(max(pause_ns, 0), _MOST_PAUSE_NS))
+            poll.poll(max(pause_ns, 0) / _NS_IN_MS)
             _receive(opened, used)
             if pause_ns <= 0:
                 break
@@ -108,7 +116,7 @@ class SocketProber:
     ) -> None:
         """Send all probes, and read answers in between; what cannot be sent for too long is as good as lost."""
         pace, began_ns, sent = Pace(opened.probes, spread_ns), time.monotonic_ns(), 0
-        prompt = [channel for channel in used if channel.prompt]
+        poll = self._poll(channel for channel in used if channel.prompt)
         while sent < opened.probes and not self._closed:
             elapsed_ns = time.monotonic_ns() - began_ns
             for probe in range(sent, pace.due(sent, elapsed_ns)):
@@ -117,8 +125,16 @@ class SocketProber:
                     break
                 sent = probe + 1
             if sent < opened.probes:
-                _wait(prompt, pace.pause_ns(sent, time.monotonic_ns() - began_ns))
+                poll.poll(pace.pause_ns(sent, time.monotonic_ns() - began_ns) / _NS_IN_MS)
             _receive(opened, used)
+
+    def _poll(self, channels: Iterable[Channel]) -> select.poll:
+        """Return what waits until one of them has something to read, or the prober is closed."""
+        poll = select.poll()
+        poll.register(self._stop, select.POLLIN)
+        for channel in channels:
+            poll.register(channel, select.POLLIN)
+        return poll
 
     def _way(self, target: Target) -> tuple[Channel | None, Way]:
         channel = self._channels.get((target.method, target.address.version))
@@ -164,17 +180,6 @@ def _receive(opened: OpenRound, used: Sequence[Channel]) -> None:
     arrivals = [arrival for channel in used for arrival in channel.receive()]
     offset_ns = _offset_ns()
     opened.arrived(arrivals, time.monotonic_ns(), offset_ns)
-
-
-def _wait(channels: Sequence[Channel], pause_ns: int) -> None:
-    """Wait until one of them has something to read, at most so long."""
-    if not channels:
-        time.sleep(pause_ns / _NS)
-        return
-    poll = select.poll()
-    for channel in channels:
-        poll.register(channel, select.POLLIN)
-    poll.poll(pause_ns / 1_000_000)
 
 
 def _offset_ns() -> int:
