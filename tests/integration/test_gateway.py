@@ -220,6 +220,20 @@ def test_a_second_apply_changes_nothing(world: World) -> None:
     assert file.stat().st_mtime_ns == written
 
 
+def test_every_kind_of_route_reads_as_it_was_written(bare: World) -> None:
+    """What a SID does, its table, neighbour and interface come back from the kernel as they went there."""
+    first = NETWORK.gateways[0]
+    more = (
+        Sid(IPv6Address("fd00:51d:1::5"), Behaviour.END_X, next_hop=IPv6Address("fd00:c:1::1")),
+        Sid(IPv6Address("fd00:51d:1::6"), Behaviour.END_DT6, 255),
+        Sid(IPv6Address("fd00:51d:1::7"), Behaviour.END_DX6, next_hop=IPv6Address("fd00:a:1::2"), interface="lan"),
+    )
+    gateways = replace(first, sids=(*first.sids, *more)), *NETWORK.gateways[1:]
+    wanted = desired(replace(network(share=True), gateways=gateways), "gw-1")
+    assert len(bare.machine("gw-1").reach(wanted).changes) == 4 + 5 + 2
+    assert bare.machine("gw-1").reach(wanted).changes == ()
+
+
 def test_remove_leaves_no_trace(bare: World) -> None:
     """Routes, rules, addresses, MTU, IPv6 settings and the tunnels' source are as they were, others' routes too."""
     machine, name = bare.machine("gw-1"), bare.name("gw-1")

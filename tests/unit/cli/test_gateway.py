@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from seaway.cli import gateway as command
+from seaway.cli.main import main
+from seaway.cli.output import as_yaml
+from seaway.domain.gateways import Pair
+from seaway.steering.difference import Difference, difference
+from seaway.steering.state import NOTHING, GatewayState, Present
+from seaway.testing.gateways import make_network, make_path
+from seaway.testing.kernel import carried_out, make_present
+from seaway.wire.network_out import network_text
+
+PATHS = make_path("direct", 2, weight=2), make_path("round", 3, 2)
+NETWORK = make_network(3, [Pair("gw-1", "gw-2", PATHS)])
+
+
+class FakeMachine:
+    """A machine as values."""
+
+    def __init__(self) -> None:
+        self.present = make_present()
+
+    def read(self) -> Present:
+        """Read what there is."""
+        return self.present
+
+    def reach(self, wanted: GatewayState) -> Difference:
+        """Give the machine what it has to have."""
+        found = difference(wanted, self.present)
+        self.present = carried_out(found, self.present)
+        return found
+
+    def remove(self) -> Difference:
+        """Take everything away."""
+        return self.reach(NOTHING)
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
+    """Put a machine of values into the place of this one."""
+    made = FakeMachine()
+    monkeypatch.setattr(command, "_machine", lambda _netns, _state: made)
+    return made
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """Write a network."""
+    path = tmp_path / "network.yaml"
+    path.write_text(as_yaml(network_text(NETWORK)))
+    return str(path)
+
+
+class Run:
+    """Runs commands, and keeps what they print."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.err = ""
+
+    def __call__(self, *arguments: str) -> str:
+        """Run a command that goes well, and return its output."""
+        with pytest.raises(SystemExit) as ended:
+            main(["gateway", *arguments])
+        out, self.err = self._capsys.readouterr()
+        assert not ended.value.code, self.err
+        return out
+
+    def fails(self, *arguments: str) -> str:
+        """Run a command that does not, and return what it says of that."""
+        with pytest.raises(SystemExit) as ended:
+            main(["gateway", *arguments])
+        assert ended.value.code == 2
+        return self._capsys.readouterr().err
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return what runs commands."""
+    return Run(capsys)
+
+
+def test_check_says_how_much_there_is_and_how_large_packets_may_be(run: Run, file: str) -> None:
+    """A file that is fine is summed up in a line, with the room that wrapping leaves."""
+    assert run("check", "-f", file) == (
+        "fine: 3 gateways, 6 pairs with 7 paths; packets of up to 8920 bytes fit on every path\n"
+    )
+
+
+def test_check_tells_all_mistakes_with_their_lines(run: Run, file: str) -> None:
+    """Who mends a file is led to each line."""
+    text = Path(file).read_text().replace("mtu: 9000", "mtu: 900", 1).replace("- gw-3\n", "- gw-9\n")
+    Path(file).write_text(text)
+    told = run.fails("check", "-f", file).splitlines()
+    assert [each.split(file)[1].split(":")[2] for each in told] == [
+        "paths[0].paths[1].segments[0]",
+        "gateways[0].mtu",
+        "paths[0].paths[0]",
+    ]
+    assert told[1].startswith(f"error: {file}:{text.splitlines().index('  mtu: 900') + 1}:gateways[0].mtu: has to be")
+
+
+def test_plan_shows_and_changes_nothing(run: Run, file: str, machine: FakeMachine) -> None:
+    """Each change is a line, SIDs by their gateways' names."""
+    before = machine.present
+    lines = run("plan", "-f", file, "--gateway", "gw-1").splitlines()
+    assert lines[0] == "gw-1: 9 changes to be made"
+    assert "  ~ net.ipv6.conf.all.forwarding  0 → 1" in lines
+    assert "  + SID fd00:51d:1::d6  End.DT6" in lines
+    assert "  + route fd00:a:2::/64  by gw-2 End.DT6" in lines
+    assert machine.present == before
+
+
+@pytest.mark.usefixtures("machine")
+def test_plan_prints_commands_for_other_means(run: Run, file: str) -> None:
+    """The commands come alone, to be put into a script."""
+    lines = run("plan", "-f", file, "-g", "gw-1", "--commands", "--netns", "blue").splitlines()
+    assert len(lines) == 9
+    assert {each.split()[0] for each in lines} == {"ip"}
+
+
+@pytest.mark.usefixtures("machine")
+def test_apply_says_what_it_did_and_then_that_there_is_nothing_to_do(run: Run, file: str) -> None:
+    """A choice of path is one more change; the same once more is none."""
+    assert run("apply", "-f", file, "-g", "gw-1").startswith("gw-1: 9 changes made\n")
+    by_choice = ["apply", "-f", file, "-g", "gw-1", "--via", "gw-2=round"]
+    assert run(*by_choice) == (
+        "gw-1: 1 change made\n  ~ route fd00:a:2::/64  by gw-2 End.DT6 → by gw-3 End, gw-2 End.DT6\n"
+    )
+    assert run(*by_choice) == "gw-1: all is as it has to be, nothing to change\n"
+
+
+def test_apply_tells_what_the_owner_should_know(run: Run, file: str, machine: FakeMachine) -> None:
+    """Notes go beside the result, not into it."""
+    machine.present = make_present(addresses=frozenset())
+    out = run("apply", "-f", file, "-g", "gw-1")
+    assert "note" not in out
+    assert run.err.startswith("note: fd00:51d:1::1, the address of gw-1, is on no interface here")
+
+
+def test_remove_takes_back_what_apply_did(run: Run, file: str, machine: FakeMachine) -> None:
+    """A dry run shows it, and then it is done."""
+    before = machine.present
+    run("apply", "-f", file, "-g", "gw-1")
+    assert run("remove", "--dry-run").startswith("9 changes to be made\n  - route fd00:a:2::/64")
+    assert "  < MTU of wan  9000 → 1500\n" in run("remove")
+    assert machine.present == before
+    assert run("remove") == "all is as it has to be, nothing to change\n"
+
+
+@pytest.mark.usefixtures("machine")
+def test_show_tells_what_is_there(run: Run, file: str) -> None:
+    """Routes by what they do, and settings with what they were."""
+    assert run("show") == "nothing here is Seaway's\n"
+    run("apply", "-f", file, "-g", "gw-1")
+    lines = run("show", "-f", file).splitlines()
+    assert "  route fd00:a:3::/64  by gw-3 End.DT6" in lines
+    assert "  MTU of wan = 9000  (was 1500)" in lines
+    assert len(json.loads(run("show", "-o", "json"))["routes"]) == 4
+
+
+@pytest.mark.usefixtures("machine")
+def test_changes_can_be_read_by_programs(run: Run, file: str) -> None:
+    """Each has what it is about, before and after, and its command."""
+    changes = json.loads(run("plan", "-f", file, "-g", "gw-1", "-o", "json"))
+    assert changes[-1] == {
+        "change": "add",
+        "what": "route fd00:a:3::/64",
+        "before": "",
+        "after": "by fd00:51d:3::d6",
+        "command": "ip -6 route add fd00:a:3::/64 proto 151 metric 1024 "
+        "encap seg6 mode encap segs fd00:51d:3::d6 dev wan",
+    }
+
+
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["plan"], "error: say which gateway this machine is, with --gateway; there are: gw-1, gw-2, gw-3\n"),
+        (["plan", "-g", "gw-9"], "error: there is no gateway 'gw-9'; there are: gw-1, gw-2, gw-3\n"),
+        (["apply", "-g", "gw-1", "--via", "gw-2"], "error: --via: 'gw-2' does not do; give a gateway and a path to it"),
+        (
+            ["apply", "-g", "gw-1", "--via", "gw-2=x"],
+            "error: there is no path 'x' from gw-1 to gw-2; there are: direct",
+        ),
+    ],
+)
+def test_slips_are_told_with_what_there_is(run: Run, file: str, arguments: list[str], told: str) -> None:
+    """An unknown name is an error that says which names there are."""
+    assert run.fails(*arguments, "-f", file).startswith(told)
+
+
+def test_a_missing_library_is_told_with_how_to_get_it(run: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pyroute2 comes with an extra, which the error names."""
+    monkeypatch.setitem(sys.modules, "pyroute2", None)
+    assert run.fails("plan", "-f", file, "-g", "gw-1") == "error: this needs pyroute2: pip install 'seaway[gateway]'\n"
+
+
+def test_other_systems_than_linux_are_told(run: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gateways are Linux machines."""
+    monkeypatch.setattr("seaway.adapters.srv6.machine.sys.platform", "darwin")
+    assert run.fails("plan", "-f", file, "-g", "gw-1") == "error: gateways are Linux machines, and this is none\n"
