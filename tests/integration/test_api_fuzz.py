@@ -22,7 +22,9 @@ from schemathesis.checks import (
 )
 from schemathesis.core.result import Ok
 
+from seaway.api.routes import ROLE
 from seaway.application.login_limit import WINDOW_S
+from seaway.application.records import Role
 from tests.integration.test_api_server import Served, serving
 from tests.unit.api.rig import JOB
 
@@ -43,7 +45,7 @@ CHECKS = [
 ]
 """What is wrong by the description but taken, or the other way round, is not among them: it cannot say all rules."""
 
-KNOWN = {"job": "train", "cluster": "a", "name": "default"}
+KNOWN = {"job": "train", "cluster": "a", "name": "default", "gateway": "gw-a"}
 """What is there, so that requests get further than to 404."""
 
 
@@ -54,6 +56,9 @@ def served() -> Iterator[Served]:
         with made.client() as client:
             for name in ("train", "serve"):
                 assert client.post("/api/v1/jobs", json={**JOB, "name": name}).status_code == 201
+        network = {"gateways": [{"name": f"gw-{name}", "cluster": name, "address": f"fd00::{name}"} for name in "ab"]}
+        with made.client("operator") as client:
+            assert client.put("/api/v1/network", json=network).status_code == 200
         made.rig.step(3)
         yield made
 
@@ -62,7 +67,7 @@ def test_no_request_breaks_anything(served: Served) -> None:
     """Whatever is asked, there is no 5xx and no answer that the description does not tell of."""
     schema = schemathesis.openapi.from_url(f"{served.url}/openapi.json").exclude(path="/api/v1/events")
     schema = schema.exclude(path="/api/v1/jobs/{job}/logs/follow")
-    headers = {"Authorization": served.headers("admin")["authorization"]}
+    admin, agent = ({"Authorization": served.headers(name)["authorization"]} for name in ("admin", "agent"))
     failures: list[str] = []
     asked = 0
     for result in schema.get_all_operations():
@@ -76,12 +81,15 @@ def test_no_request_breaks_anything(served: Served) -> None:
         @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
         def ask(case: Case[Any]) -> None:
             nonlocal asked
+            of_agents = case.operation.definition.raw.get(ROLE) == Role.AGENT.value
             asked += 1
             served.rig.clock.advance_s(WINDOW_S)  # failed logins are tried too, and would have to wait
             if asked % 2:
                 for name in case.path_parameters:
                     case.path_parameters[name] = KNOWN.get(name, case.path_parameters[name])
-            case.call_and_validate(headers=headers, checks=CHECKS)
+                if isinstance(case.body, dict) and "gateway" in case.body and of_agents:
+                    case.body["gateway"] = KNOWN["gateway"]
+            case.call_and_validate(headers=agent if of_agents else admin, checks=CHECKS)
 
         try:
             ask()

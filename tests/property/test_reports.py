@@ -26,7 +26,7 @@ EDGES = st.sampled_from([-(2**63), -1, 0, 1, MOST_PROBES, MOST_PROBES + 1, 2**63
 def reports(draw: st.DrawFn, now_ns: int) -> dict[str, Any]:
     """Draw a report that is right, and spoil up to three things in it."""
     received = draw(st.integers(0, 5))
-    rounds = [
+    rounds: list[dict[str, Any]] = [
         {
             "target": draw(st.sampled_from(["gw-2", "gw-3"])),
             "path": "",
@@ -39,9 +39,9 @@ def reports(draw: st.DrawFn, now_ns: int) -> dict[str, Any]:
         }
         for at in range(draw(st.integers(0, 3)))
     ]
-    report = {"gateway": "gw-1", "started_ns": now_ns, "number": 1, "dropped": 0, "rounds": rounds}
+    report: dict[str, Any] = {"gateway": "gw-1", "started_ns": now_ns, "number": 1, "dropped": 0, "rounds": rounds}
     for _ in range(draw(st.integers(0, 3))):
-        place = draw(st.sampled_from([report, *rounds]))
+        place: dict[str, Any] = draw(st.sampled_from([report, *rounds]))
         name = draw(st.sampled_from([*place, "more"]))
         if draw(st.booleans()):
             place[name] = draw(EDGES | JUNK)

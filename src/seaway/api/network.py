@@ -17,7 +17,7 @@ from seaway.api.routes import IF_MATCH, IF_NONE_MATCH, operation, router
 from seaway.application.network.configuration import Configured
 from seaway.application.network.targets import assignment
 from seaway.application.records import Role
-from seaway.domain.errors import ConflictError, ForbiddenError, UnknownError
+from seaway.domain.errors import ConflictError, ForbiddenError, SeawayError, UnknownError
 from seaway.wire.network_in import NetworkConfigIn
 from seaway.wire.network_out import network_text
 from seaway.wire.network_reports import AppliedIn, ReportIn
@@ -117,13 +117,18 @@ async def take_report(request: Request) -> Response:
     A report whose `started_ns` and `number` are not above those of the last one taken is a repetition: 409.
     """
     plane, who = plane_of(request), who_of(request)
-    if not plane.access.everybody:
-        if who.role is not Role.AGENT:
-            raise ForbiddenError(f"only agents report; {who.name!r} is {who.role.value}")
-        plane.network.reports.admit(who.gateway)
-    given = await read_at_most(request, ReportIn, MOST_REPORTED_BYTES)
-    _require_own(request, given.gateway)
-    await plane.network.reports.take(given.report(), address_of(request))
+    if not plane.access.everybody and who.role is not Role.AGENT:
+        raise ForbiddenError(f"only agents report; {who.name!r} is {who.role.value}")
+    try:
+        if who.gateway:  # where nobody is asked who he is, nobody is slowed down either
+            plane.network.reports.admit(who.gateway)
+        given = await read_at_most(request, ReportIn, MOST_REPORTED_BYTES)
+        _require_own(request, given.gateway)
+        report = given.report()
+    except SeawayError as error:
+        plane.network.agents.refused(who.gateway, str(error))
+        raise
+    await plane.network.reports.take(report, address_of(request))
     request.scope[NOTED] = True  # no entry in the audit log every ten seconds
     return nothing()
 
@@ -168,7 +173,7 @@ async def confirm_applied(request: Request, gateway: str) -> Response:
     given, there = await read(request, AppliedIn), _configured(request)
     if int(given.version) != there.version:
         raise ConflictError(f"the network is at version {there.version} by now; ask again what there has to be")
-    await desk.threads.write(desk.plane.network.active.confirm, gateway, given.active)
+    request.scope[NOTED] = not await desk.threads.write(desk.plane.network.active.confirm, gateway, given.active)
     return nothing()
 
 

@@ -209,6 +209,8 @@ async def test_oversized_reports_are_refused(net: Rig) -> None:
         assert (await client.post(REPORTS, content=text, headers=json)).status_code == 413
         assert (await client.post(REPORTS, content=pieces(), headers=json)).status_code == 413
         assert nothing_taken(net)
+        own = net.plane.network.agents.views()[0]
+        assert (own.refused, own.trouble) == (3, f"this body may have {MOST_REPORTED_BYTES} bytes at the most")
         assert (await client.post(REPORTS, json=report(net, rounds=many[:MOST_ROUNDS]))).status_code == 204
 
 
@@ -303,6 +305,9 @@ async def test_a_gateway_learns_what_it_has_to_have_and_confirms(net: Rig) -> No
             assert (await client.post(f"{path}/applied", json=wrong)).status_code == status
         written = {"version": "1", "active": {"gw-1": "via-2"}}
         assert (await client.post(f"{path}/applied", json=written)).status_code == 204
+        audited = len(net.store.audit(0, 100))
+        assert (await client.post(f"{path}/applied", json=written)).status_code == 204
+        assert len(net.store.audit(0, 100)) == audited  # it was no news
         assert (await client.get(f"{NETWORK}/gateways/gw-1")).status_code == 403
     async with net.client("viewer") as client:
         assert (await client.get(path)).json()["applied"] == {"gw-1": "via-2"}

@@ -127,8 +127,8 @@ class ActivePaths:
             self._keep(chosen)
         self._tell()
 
-    def confirm(self, source: str, active: Mapping[str, str]) -> None:
-        """Take down what a gateway says that it has written.
+    def confirm(self, source: str, active: Mapping[str, str]) -> bool:
+        """Take down what a gateway says that it has written; return whether that is news.
 
         Raises
         ------
@@ -154,6 +154,7 @@ class ActivePaths:
                 self._writer.require(Change(put=[*rows]))
                 self._keep(*rows)
         self._tell()
+        return bool(rows)
 
     def _choices(self, source: str) -> dict[str, set[str]]:
         """Return the paths that a gateway may take, by target."""
