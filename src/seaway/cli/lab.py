@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from seaway.probing.conditions import Conditions
     from seaway.probing.holding import LinkReading, Readings
 
+BY = {
+    Emulator.NETEM: "the kernel's netem slows their links down",
+    Emulator.QUEUE: "a process slows their links down, as this kernel has no netem or was not asked to",
+}
+
 app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
 
 Name = Annotated[str, typer.Option(help="Which lab, where this machine has several.")]
@@ -160,20 +165,23 @@ def _next(lab: Lab) -> str:
     plan, named = lab.plan, option(lab.plan.name)
     last, first = plan.spots[-1].gateway, plan.spots[0].gateway
     return f"""\
-The lab {plan.name!r} is up: {plan.gateways} gateways, the last one, {last}, before the users. Its network is in
-{lab.network}
+The lab {plan.name!r} is up: {plan.gateways} gateways, the last one, {last}, before the users; {BY[lab.emulator]}.
+Have it measured, with the control plane in a terminal of its own:
 
-Type next, each but the second and the last in a terminal of its own:
-
-  seaway up                                              # the control plane
-  seaway network set {lab.network}
-  seaway agent --gateway {first} --netns {plan.namespace(first)}       # one for each gateway
+  seaway up
+  seaway network put -f {lab.network}
+  for n in $(seq {plan.gateways}); do
+    seaway token create gw-$n --role agent --gateway gw-$n > gw-$n.token
+    seaway agent --gateway gw-$n --netns {plan.namespace("gw-$n")} --token-file gw-$n.token \\
+      --server http://127.0.0.1:8080 2> gw-$n.log &
+  done
   seaway links
 
-Then make a link worse, and look again:
+Then make a link worse, and look again; when all is done, remove the lab:
 
   seaway lab link {last} {first} --delay 80ms --loss 2%{named}
-  seaway lab exec host-{plan.gateways}{named} -- ping {plan.spots[0].lan[2]}"""
+  seaway lab exec{named} {plan.spots[-1].host} -- ping {plan.spots[0].lan[2]}
+  seaway lab down{named}"""
 
 
 def _show(lab: Lab, output: Output) -> None:
