@@ -21,6 +21,7 @@ from random import Random
 from socket import create_server
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from seaway.application.network.watching import TrafficWatch
 from seaway.application.ports.traffic import Traffic
@@ -28,6 +29,7 @@ from seaway.application.system_clock import SystemClock
 from seaway.bootstrap.bandwidth import BandwidthSettings, NetworkSettings, PrometheusSettings, make_bandwidths
 from seaway.domain.gateways import GatewayConfig
 from tests.integration.test_prometheus import prometheus
+from tests.integration.test_up import Running, running
 from tests.missing import skip_or_fail
 
 PATIENCE_S = 20.0
@@ -216,3 +218,47 @@ scrape_configs:
             assert found.speed_mbps == 10_000
             assert found.age_s is not None
             assert found.age_s < 2.5
+
+
+OUT = ("seaway_gateway_used_mbps", "gw-1", "out")
+
+
+def figures(server: Running) -> dict[tuple[str, str, str], float]:
+    """Return what a control plane says of gateways' interfaces, by metric, gateway and direction."""
+    return {
+        (each.name, each.labels["gateway"], each.labels.get("direction", "")): each.value
+        for family in text_string_to_metric_families(server.client.get("/metrics").text)
+        for each in family.samples
+        if each.name in ("seaway_gateway_used_mbps", "seaway_gateway_speed_mbps", "seaway_gateway_unread")
+    }
+
+
+def test_a_control_plane_measures_the_gateways_of_its_network(gateway: Gateway, tmp_path: Path) -> None:
+    """Its metrics say what passes and what could, and which interface it looks at in vain."""
+    exporter = gateway.config().exporter
+    network = {
+        "gateways": [
+            {"name": "gw-1", "cluster": "alpha", "address": "fd00::1", "interface": "wan", "exporter": exporter},
+            {"name": "gw-2", "cluster": "beta", "address": "fd00::2", "interface": "nowhere", "exporter": exporter},
+            {"name": "gw-3", "site": "office", "address": "fd00::3", "speed": "2Gbps"},
+        ]
+    }
+    config = tmp_path / "seaway.toml"
+    config.write_text("[network]\nbandwidth.every_s = 0.5\n", encoding="utf-8")
+    (tmp_path / "data").mkdir()
+    with running(tmp_path / "data", "--config", f"{config}") as server:
+        put = server.client.put("/api/v1/network", json=network)
+        assert put.is_success, put.text
+        with gateway.sending("wan", RATE_MBPS):
+            until = time.monotonic() + PATIENCE_S
+            while not (RATE_MBPS * (1 - OFF) <= (said := figures(server)).get(OUT, 0) <= RATE_MBPS * (1 + OFF)):
+                assert time.monotonic() < until, said
+                time.sleep(0.1)
+        server.end()
+    assert {name: value for name, value in said.items() if name != OUT} == {
+        ("seaway_gateway_used_mbps", "gw-1", "in"): 0,
+        ("seaway_gateway_speed_mbps", "gw-1", ""): 10_000,
+        ("seaway_gateway_speed_mbps", "gw-3", ""): 2000,
+        ("seaway_gateway_unread", "gw-1", ""): 0,
+        ("seaway_gateway_unread", "gw-2", ""): 1,
+    }

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from seaway.application.network.bandwidth import Bandwidths
+from seaway.application.network.bandwidth import Bandwidths, Interface
 from seaway.application.ports.traffic import Missed, Outcome, Reading, Traffic
 from seaway.domain.gateways import GatewayConfig
 from seaway.probing.counters import Rates
@@ -141,3 +141,18 @@ def test_looks_are_counted_and_trouble_is_told_while_it_lasts() -> None:
     desk.see(Reading(None, None), where)
     assert desk.bandwidths.trouble(where) == ""
     assert desk.bandwidths.counts() == {"read": 1, "missing": 0, "unreadable": 0, "refused": 0, "silent": 1}
+
+
+def test_people_see_of_each_interface_what_is_known_and_whether_it_is_looked_at_in_vain() -> None:
+    """One of which nobody could say anything is left out."""
+    desk, reads, fails = Desk(), gateway("reads"), gateway("fails")
+    told, bare = gateway("told", speed_mbps=100, exporter=""), gateway("bare", exporter="")
+    desk.see(SILENT, fails)
+    desk.see(Reading(Rates(1, 2), 1000), reads)
+    found = desk.bandwidths.interfaces([reads, fails, told, bare])
+    assert found == [
+        Interface("reads", Traffic(1, 2, 1000, 0), covered=True),
+        Interface("fails", None, covered=True),
+        Interface("told", Traffic(0, 0, 100, None), covered=False),
+    ]
+    assert [each.unread for each in found] == [False, True, False]
