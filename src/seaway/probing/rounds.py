@@ -38,22 +38,23 @@ class Arrival(NamedTuple):
 
 
 class Pace:
-    """When probes are to be sent: evenly over a time, a few at once where they are dense."""
+    """When probes are to be sent: evenly over a time, at most a burst at once where they are dense."""
 
-    def __init__(self, probes: int, spread_ns: int) -> None:
+    def __init__(self, probes: int, spread_ns: int, burst: int = BURST) -> None:
         self._probes = probes
         self._spread_ns = spread_ns
+        self._burst = burst
 
     def due(self, sent: int, elapsed_ns: int) -> int:
         """Return how many are to have been sent by now, at most two bursts more than were."""
         due = self._probes
         if elapsed_ns < self._spread_ns:
             due = min(due, elapsed_ns * self._probes // self._spread_ns + 1)
-        return min(max(due, sent), sent + 2 * BURST)
+        return min(max(due, sent), sent + 2 * self._burst)
 
     def pause_ns(self, sent: int, elapsed_ns: int) -> int:
         """Return how long to wait for the next burst, nanoseconds."""
-        next_ns, whole_ns = self._due_ns(sent), self._due_ns(min(sent + BURST, self._probes) - 1)
+        next_ns, whole_ns = self._due_ns(sent), self._due_ns(min(sent + self._burst, self._probes) - 1)
         pause_ns = whole_ns - (elapsed_ns if elapsed_ns <= whole_ns else next_ns)
         return max(next_ns - elapsed_ns, min(TICK_NS, pause_ns))
 

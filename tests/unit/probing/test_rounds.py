@@ -140,6 +140,12 @@ def test_probes_are_spread_evenly(probes: int, spread_ns: int) -> None:
     assert elapsed_ns <= spread_ns
 
 
+def test_bursts_may_be_forbidden() -> None:
+    """Probes whose answers nobody stamps go one by one, so that each answer is read as soon as it comes."""
+    pace = Pace(1000, 1000 * MS, burst=1)
+    assert (pace.due(0, 0), pace.pause_ns(1, 0)) == (1, MS)
+
+
 @given(st.integers(1, 5000))
 def test_without_a_time_to_spread_over_all_go_at_once(probes: int) -> None:
     """There is no pause then, but answers are read between bursts."""

@@ -20,7 +20,7 @@ from seaway.application.ports.probing import Target
 from seaway.domain.gateways import Method, ProbeConfig
 from seaway.probing.figures import Round
 from seaway.probing.payload import SECRET_BYTES
-from seaway.probing.rounds import OpenRound, Pace
+from seaway.probing.rounds import BURST, OpenRound, Pace
 
 _NS = 1_000_000_000
 _NS_IN_MS = 1_000_000
@@ -115,8 +115,9 @@ class SocketProber:
         longest_ns: int,
     ) -> None:
         """Send all probes, and read answers in between; what cannot be sent for too long is as good as lost."""
-        pace, began_ns, sent = Pace(opened.probes, spread_ns), time.monotonic_ns(), 0
-        poll = self._poll(channel for channel in used if channel.prompt)
+        prompt = [channel for channel in used if channel.prompt]
+        pace = Pace(opened.probes, spread_ns, 1 if prompt else BURST)
+        poll, began_ns, sent = self._poll(prompt), time.monotonic_ns(), 0
         while sent < opened.probes and not self._closed:
             elapsed_ns = time.monotonic_ns() - began_ns
             for probe in range(sent, pace.due(sent, elapsed_ns)):
