@@ -1,5 +1,6 @@
 from dataclasses import replace
 from ipaddress import IPv6Address, IPv6Network
+from pathlib import Path
 
 import pytest
 
@@ -187,6 +188,13 @@ def test_commands_do_the_same_for_people() -> None:
     assert commands([gone]) == ("ip -6 route del fd00:a:3::/64 proto 151 metric 1024",)
     dotted = Set(sysctl("eth0.7", "seg6_enabled"), "0", "1")
     assert commands([dotted], "blue") == ("ip netns exec blue sysctl -w net/ipv6/conf/eth0.7/seg6_enabled=1",)
+
+
+def test_the_page_shows_the_commands_as_they_are() -> None:
+    """What docs/gateways.md prints for a mesh of two is what `plan --commands` prints."""
+    page = (Path(__file__).resolve().parents[3] / "docs" / "gateways.md").read_text(encoding="utf-8")
+    found = commands(difference(desired(make_network(2), "gw-1"), BEFORE).changes)
+    assert "```\n" + "\n".join(found) + "\n```" in page
 
 
 def test_what_its_owner_should_know_of_a_gateway() -> None:

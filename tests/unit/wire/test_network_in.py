@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,7 +10,7 @@ import pytest
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import Method
 from seaway.testing.gateways import make_path
-from seaway.wire.network_in import EXAMPLE, NetworkConfigIn
+from seaway.wire.network_in import EXAMPLE, GatewayIn, NetworkConfigIn
 from seaway.wire.network_out import network_text
 from seaway.wire.reading import read_json, read_value, read_yaml_message
 
@@ -119,9 +122,15 @@ def test_a_round_may_not_be_absurdly_short() -> None:
     assert wrong({"probe": {"every": "1ms"}})[0].startswith("probe.every")
 
 
+def test_the_page_shows_what_can_be_read() -> None:
+    """The example of docs/gateways.md has no field that is not there, and no value that cannot be."""
+    page = (Path(__file__).resolve().parents[3] / "docs" / "gateways.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    read = read_yaml_message(NetworkConfigIn, example)
+    assert set(GatewayIn.model_fields) - set(read.gateways[0].model_fields_set) == {"site"}
+
+
 def test_json_does_as_well() -> None:
     """The API's body is the same document."""
     text = network_text(read_value(NetworkConfigIn, EXAMPLE).config())
-    import json
-
     assert read_json(NetworkConfigIn, json.dumps(text)).config() == read_value(NetworkConfigIn, EXAMPLE).config()
