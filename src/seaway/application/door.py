@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Set
 from dataclasses import replace
+from itertools import permutations
 
 from seaway.application.control.loop import Controller
 from seaway.application.ports.templates import PlainTemplates, Templates
@@ -13,8 +14,9 @@ from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.network import NO_NEED
+from seaway.domain.network import NO_NEED, Gateway, Link
 from seaway.domain.node import Node
+from seaway.scheduling.encode import NO_LIMIT_MBPS
 from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain, mended, nearest, sentence
 from seaway.scheduling.policies import make_profile
@@ -146,7 +148,7 @@ class Door:
                 return
             told = fleet.fleet()
             self._gateways = frozenset(gateway.name for gateway in told.gateways)
-            self._empty = Snapshot(_at_its_best(told)) if told.clusters else None
+            self._empty = Snapshot(_at_its_best(told, fleet.surveyed)) if told.clusters else None
             self._verdicts.clear()
             self._make = fleet.make
 
@@ -219,9 +221,25 @@ def _require_none(problems: list[RejectedError]) -> None:
         raise RejectedError(first.message, where=first.where, also=tuple(problems[1:]))
 
 
-def _at_its_best(fleet: Fleet) -> Fleet:
-    """Return a fleet with every node and device in order: what is down today may be up tomorrow."""
-    return replace(fleet, clusters=tuple(_best_cluster(cluster) for cluster in fleet.clusters))
+def _at_its_best(fleet: Fleet, surveyed: Set[str]) -> Fleet:
+    """Return a fleet with every node, device and link in order: what is down today may be up tomorrow.
+
+    Between gateways that agents measure everything is possible but more than their interfaces carry.
+    """
+    gateways = tuple(
+        replace(each, used_in_mbps=0, used_out_mbps=0) if each.name in surveyed else each for each in fleet.gateways
+    )
+    measured = [each for each in gateways if each.name in surveyed]
+    links = [each for each in fleet.links if not {each.source, each.target} <= surveyed]
+    links += [_best_link(source, target) for source, target in permutations(measured, 2)]
+    return replace(
+        fleet, clusters=tuple(_best_cluster(each) for each in fleet.clusters), gateways=gateways, links=tuple(links)
+    )
+
+
+def _best_link(source: Gateway, target: Gateway) -> Link:
+    mbps = min(source.speed_mbps or NO_LIMIT_MBPS, target.speed_mbps or NO_LIMIT_MBPS)
+    return Link(source.name, target.name, 0, bandwidth_mbps=mbps)
 
 
 def _best_cluster(cluster: Cluster) -> Cluster:

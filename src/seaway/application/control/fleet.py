@@ -143,6 +143,9 @@ class LiveFleet:
             self.make += 1
             self.rebuild()
         elif before != (all_gateways, all_links):
+            self.make += any(
+                one.speed_mbps != other.speed_mbps for one, other in zip(before[0], all_gateways, strict=True)
+            )
             put_gateways(self.snapshot, all_gateways)
             put_links(self.snapshot, self._with_known_ends(all_links))
             self.version += 1
@@ -266,6 +269,11 @@ class LiveFleet:
     def links(self) -> tuple[Link, ...]:
         """The links as they were measured last."""
         return self._links
+
+    @property
+    def surveyed(self) -> frozenset[str]:
+        """Names of the gateways between which agents measure."""
+        return frozenset(each.name for each in self._survey.gateways)
 
     @property
     def told_links(self) -> tuple[Link, ...]:
