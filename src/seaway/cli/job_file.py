@@ -62,8 +62,8 @@ class Written:
         return ":".join(filter(None, (self.source, str(self.lines.get(near, "")), path)))
 
 
-def read_jobs(file: str) -> list[Written]:
-    """Read all jobs of a file; ``-`` is standard input.
+def read_jobs(file: str, what: str = "job") -> list[Written]:
+    """Read all jobs of a file, or whatever else it holds one or several of; ``-`` is standard input.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def read_jobs(file: str) -> list[Written]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise RejectedError(f"this is no YAML: {' '.join(str(error).split())[:200]}", where=source) from None
     if not jobs:
-        raise RejectedError("there is nothing in it", where=source)
+        raise RejectedError(f"there is no {what} in it", where=source)
     return jobs
 
 

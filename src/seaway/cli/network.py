@@ -127,7 +127,7 @@ def _read(file: str) -> Written:
     """Read one document, with where everything stands in it."""
     from seaway.cli.job_file import read_jobs
 
-    first, *more = read_jobs(file)
+    first, *more = read_jobs(file, "network")
     if more:
         raise RejectedError("holds more than one document; the network is one", where=file)
     return first
