@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seaway.cli.gateway_follow import follow
 from seaway.cli.output import Output, OutputOption, as_json, as_yaml, console
 from seaway.cli.telling import note
 
@@ -139,6 +140,9 @@ def apply(
     found = _machine(netns, state).reach(goal.state)
     _tell(found, f"{goal.name}: {{}} made", goal.config, netns, output)
     _note(goal, netns, state)
+
+
+app.command()(follow)
 
 
 @app.command()

@@ -1,0 +1,86 @@
+"""Keeping a gateway as the control plane wants it."""
+
+from __future__ import annotations
+
+import logging
+from random import Random
+
+from seaway.application.ports.steering import Steered, Steerer, Wanted
+from seaway.domain.errors import ConflictError, SeawayError
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 5.0
+"""From one look to the next. A gateway that was not heard of for a minute is not steered any more."""
+MOST_S = 30.0
+AGAIN_S = 0.2
+"""When something else is wanted by the time that it is written."""
+
+
+class Follower:
+    """Brings a gateway to what is wanted of it, over and over, and says so.
+
+    While the control plane does not answer, or knows the gateway no more, the gateway stays as it is. What somebody
+    else changed of what Seaway wrote is put right with the next look.
+
+    Parameters
+    ----------
+    steerer
+        Says what is wanted.
+    steered
+        The machine.
+    random
+        Draws how long is waited after failures.
+    """
+
+    def __init__(self, steerer: Steerer, steered: Steered, random: Random) -> None:
+        self._steerer = steerer
+        self._steered = steered
+        self._random = random
+        self._confirmed: tuple[str, dict[str, str]] | None = None
+        self._failures = 0
+        self._told = ""
+
+    def step(self) -> float:
+        """Look once, do what is to be done, and return after how many seconds to look again."""
+        doing = "asking what is wanted; the gateway stays as it is"
+        try:
+            wanted = self._steerer.wanted()
+            doing = "bringing the gateway to what is wanted"
+            changes = self._steered.reach(wanted)
+            if changes:
+                log.info("%d changes made, network version %s%s", changes, wanted.version, _paths(wanted))
+            doing = "confirming what is written"
+            self._confirm(wanted)
+        except ConflictError as error:
+            return self._failed(doing, error, AGAIN_S)
+        except SeawayError as error:
+            return self._failed(doing, error, EVERY_S)
+        if self._told:
+            log.warning("works again: the gateway is as version %s wants it", wanted.version)
+        self._failures, self._told = 0, ""
+        return EVERY_S
+
+    def _confirm(self, wanted: Wanted) -> None:
+        """Say what is written, where the control plane does not know it yet."""
+        now = (wanted.version, dict(wanted.active))
+        if now != self._confirmed or dict(wanted.applied) != now[1]:
+            self._steerer.confirm(wanted)
+            self._confirmed = now
+
+    def _failed(self, doing: str, error: SeawayError, first_s: float) -> float:
+        told = f"{doing}: {error}"
+        late = isinstance(error, ConflictError) and not self._failures  # as happens when something changes meanwhile
+        if told != self._told and not late:
+            log.warning("%s; tried again", told)
+            self._told = told
+        pause = min(first_s * 2.0 ** min(self._failures, 10), MOST_S)
+        self._failures += 1
+        return pause * (0.5 + 0.5 * self._random.random())
+
+
+def _paths(wanted: Wanted) -> str:
+    """Say which paths are taken where somebody had a choice."""
+    choices = {pair.target for pair in wanted.config.pairs if len(pair.paths) > 1}
+    taken = [f"{target} by {path}" for target, path in sorted(wanted.active.items()) if target in choices]
+    return f"; {', '.join(taken)}" if taken else ""

@@ -1,0 +1,56 @@
+"""What a gateway that follows says over HTTP, and what it understands."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from seaway.client.errors import AnswerError
+from seaway.client.steering import HttpSteerer
+from seaway.client.sync import Client
+from seaway.client.tries import Pace
+from seaway.domain.gateways import Pair
+from seaway.testing.gateways import make_network, make_path
+from seaway.wire.network_reports import AppliedIn
+from seaway.wire.network_views import wanted_fields
+from tests.unit.client.asking import SERVER, TOKEN
+
+NETWORK = make_network(3, [Pair("gw-1", "gw-3", (make_path("direct", 3), make_path("via-2", 2, 3)))])
+BODY = wanted_fields("gw-1", NETWORK, 4, {"gw-3": "via-2"}, {"gw-3": "direct"})
+
+
+def steerer(body: object, asked: list[httpx.Request]) -> HttpSteerer:
+    """Have one whose server always says the same."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(200, json=body) if request.method == "GET" else httpx.Response(204)
+
+    client = Client(SERVER, TOKEN, pace=Pace(0), transport=httpx.MockTransport(answer))
+    return HttpSteerer(client, "gw-1")
+
+
+def test_what_is_wanted_is_read_as_it_was_written() -> None:
+    """What the control plane writes of a gateway, the gateway reads as the same, and confirms as that one reads it."""
+    asked: list[httpx.Request] = []
+    over_http = steerer(BODY, asked)
+    wanted = over_http.wanted()
+    assert (wanted.version, wanted.config, wanted.active, wanted.applied) == (
+        "4",
+        NETWORK,
+        {"gw-3": "via-2"},
+        {"gw-3": "direct"},
+    )
+    over_http.confirm(wanted)
+    assert [each.url.path for each in asked] == [
+        "/api/v1/network/gateways/gw-1",
+        "/api/v1/network/gateways/gw-1/applied",
+    ]
+    assert AppliedIn.model_validate_json(asked[1].content).model_dump() == {"version": "4", "active": {"gw-3": "via-2"}}
+
+
+@pytest.mark.parametrize("change", [{"network": {"gateways": 7}}, {"active": 7}, {"network": None}])
+def test_what_makes_no_sense_is_not_wanted(change: dict[str, object]) -> None:
+    """An answer that cannot be a network is told as such, and nothing is done by it."""
+    with pytest.raises(AnswerError, match="makes no sense"):
+        steerer({**BODY, **change}, []).wanted()
