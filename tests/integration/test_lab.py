@@ -24,7 +24,7 @@ from seaway.probing.holding import Counts, Ends
 from seaway.testing.lab import lab
 from tests.missing import skip_or_fail
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.quiet]
 
 MS = 1_000_000
 NAME = f"test-{os.getpid()}"

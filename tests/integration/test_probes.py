@@ -29,7 +29,7 @@ from seaway.probing import datagram, srh
 from seaway.probing.figures import Round
 from tests.missing import skip_or_fail
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.quiet]
 
 Address = IPv4Address | IPv6Address
 
