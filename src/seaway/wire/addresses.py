@@ -70,7 +70,7 @@ Network6 = Annotated[_Short, _checked(network6, "an IPv6 network like fd00:51d:1
 Url = Annotated[
     str,
     StringConstraints(max_length=500, pattern=LINE_PATTERN),
-    _checked(_url, "an address like http://[fd00:51d:1::1]:9100/metrics"),
+    _checked(_url, "an address like http://[fd00:51d:1::1]:9100/metrics, without user and password"),
 ]
 InterfaceOrNone = Annotated[
     str,

@@ -3,12 +3,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from seaway.cli import gateway as command
 from seaway.cli.main import main
 from seaway.cli.output import as_yaml
+from seaway.client.call import Call
 from seaway.domain.gateways import Pair
 from seaway.steering.difference import Difference, difference
 from seaway.steering.state import NOTHING, GatewayState, Present
@@ -177,6 +179,29 @@ def test_changes_can_be_read_by_programs(run: Run, file: str) -> None:
         "command": "ip -6 route add fd00:a:3::/64 proto 151 metric 1024 "
         "encap seg6 mode encap segs fd00:51d:3::d6 dev wan",
     }
+
+
+class FakeServer:
+    """Has a network, and a path that it chose."""
+
+    def __enter__(self) -> FakeServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Keep nothing."""
+
+    def body(self, call: Call[object]) -> dict[str, Any]:
+        """Answer what a gateway has to have."""
+        assert call.path == "/api/v1/network/gateways/gw-1"
+        return {"network": network_text(NETWORK), "active": {"gw-2": "round", "gw-3": "direct"}}
+
+
+@pytest.mark.usefixtures("machine")
+def test_without_a_file_the_server_says_what_is_wanted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server's network counts, and its choice of paths, unless another is given."""
+    monkeypatch.setattr("seaway.cli.remote.connect", lambda _context: FakeServer())
+    assert "  + route fd00:a:2::/64  by gw-3 End, gw-2 End.DT6\n" in run("plan", "-g", "gw-1")
+    assert "  + route fd00:a:2::/64  by gw-2 End.DT6\n" in run("apply", "-g", "gw-1", "--via", "gw-2=direct")
 
 
 @pytest.mark.usefixtures("machine")
