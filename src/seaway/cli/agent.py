@@ -85,7 +85,7 @@ def agent(  # options
 
     From within a network namespace of a lab:
 
-      [cyan]seaway agent --gateway gw-1 --netns gw-1 --server http://127.0.0.1:8080[/cyan]
+      [cyan]seaway agent --gateway gw-1 --netns seaway-lab-gw-1 --server http://127.0.0.1:8080[/cyan]
     """
     from seaway.bootstrap.settings import load_settings
     from seaway.cli.remote import import_httpx_alone
