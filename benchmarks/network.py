@@ -62,7 +62,7 @@ def _blind(name: str, level: Level, number: int, seed: int) -> tuple[int, int]:
     trace = with_mix(KIND, number)
     policy = make_policy(name, PolicyOptions(level, seed, trace.mix))
     snapshot = Snapshot(trace.fleet)
-    unbound = [replace(job, demand=replace(job.demand, network=NO_NEED)) for job in trace.jobs]
+    unbound = [replace(job, demand=replace(job.demand, gateway="", network=NO_NEED)) for job in trace.jobs]
     plan = decide(snapshot, JobQueue(snapshot, unbound), policy)
     homes: dict[str, list[str]] = {job.name: [] for job in trace.jobs}
     for placement in plan.placements():

@@ -132,7 +132,7 @@ def _job(draw: st.DrawFn, name: str, most_replicas: int) -> Job:
         gang=draw(st.booleans()),
         between_replicas=draw(needs()),
         network=need,
-        gateway=USER if need.any else "",
+        gateway=USER if need.any or draw(st.booleans()) else "",
         **draw(st.sampled_from(REQUESTS)),
         **draw(st.sampled_from(RULES)),
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seaway.application.records import JobRecord
 from seaway.domain import amounts
 from seaway.domain.device import DeviceMode
-from seaway.domain.job import Demand, DeviceRules, NodeRules, ResourceRequest
+from seaway.domain.job import NO_DATA, DataPlace, Demand, DeviceRules, NodeRules, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
 from seaway.domain.lifecycle import JobState
 from seaway.domain.network import NetworkNeed, OnBreach
@@ -92,6 +92,7 @@ specs = st.builds(
     retries=st.integers(0, 1000),
     labels=st.dictionaries(names, names, max_size=3),
     on_breach=st.sampled_from(OnBreach),
+    data=st.just(NO_DATA) | st.builds(DataPlace, names, int32),
 )
 
 

@@ -162,6 +162,31 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
+class DataPlace:
+    """Where the data of a job is.
+
+    Attributes
+    ----------
+    location
+        Name of a cluster, a gateway or a region; empty when the job names none.
+    size_mib
+        How much there is of it, MiB.
+    """
+
+    location: str = ""
+    size_mib: int = 0
+
+    def __post_init__(self) -> None:
+        """Reject a negative size, and a size of nothing known."""
+        if self.size_mib < 0 or (self.size_mib and not self.location):
+            raise RejectedError("data has a place, and no negative size")
+
+
+NO_DATA = DataPlace()
+"""Names no data."""
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A unit of work: one or more equal replicas.
 
@@ -185,6 +210,8 @@ class Job:
         Who submitted it, and where it waits.
     arrives_s, runs_s
         When it is submitted and for how long it runs, seconds; None for a job that stays.
+    data
+        Where its data is: it is drawn there, and never refused elsewhere.
     """
 
     name: str
@@ -199,6 +226,7 @@ class Job:
     runs_s: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     together: bool = False
+    data: DataPlace = NO_DATA
 
     def __post_init__(self) -> None:
         """Reject a job without replicas, with a negative time, or in one cluster without being a gang."""

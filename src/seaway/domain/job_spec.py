@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from seaway.domain.errors import RejectedError
-from seaway.domain.job import Demand, Job
+from seaway.domain.job import NO_DATA, DataPlace, Demand, Job
 from seaway.domain.network import NO_NEED, NetworkNeed, OnBreach
 from seaway.domain.tenancy import DEFAULT, require_name
 
@@ -70,6 +70,8 @@ class JobSpec:
         says so.
     on_breach
         What is done when its links break its bounds while it runs.
+    data
+        Where its data is; changing that moves nothing that runs.
     """
 
     name: str
@@ -89,6 +91,7 @@ class JobSpec:
     together: bool = False
     comes_back: bool = False
     on_breach: OnBreach = OnBreach.REPORT
+    data: DataPlace = NO_DATA
 
     def __post_init__(self) -> None:
         """Check the name and the figures."""
@@ -130,6 +133,7 @@ class JobSpec:
             runs_s=self.runs_s,
             labels=self.labels,
             together=self.together,
+            data=self.data,
         )
 
     def differs_in_kind(self, other: JobSpec) -> bool:

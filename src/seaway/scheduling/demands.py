@@ -16,6 +16,7 @@ from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.node import Node
 from seaway.scheduling.columns import DEMAND_MASK, DEMAND_NETWORK, DEMAND_ROWS
 from seaway.scheduling.encode import allowed_devices, allowed_node, encode_demand, link_meets
+from seaway.scheduling.nearness import near
 from seaway.scheduling.state import DemandArrays, Int64, UInt8
 
 FEWEST_LINES = 8
@@ -83,6 +84,8 @@ class DemandTable:
         self._node_ok = np.zeros((FEWEST_LINES, len(self._nodes)), np.uint8)
         self._device_ok = np.zeros((FEWEST_LINES, len(self._devices)), np.uint8)
         self._cluster_ok = np.zeros((FEWEST_LINES, len(fleet.clusters)), np.uint8)
+        self._near = np.zeros((len(self._gateways) + 1, len(fleet.clusters)), np.int64)
+        self._users: set[str] = set()
         self.arrays = self._bundle()
 
     def __len__(self) -> int:
@@ -121,6 +124,9 @@ class DemandTable:
             raise RejectedError(f"unknown gateway {demand.gateway!r}; the fleet has: {names}")
         mask = self._mask(_rules_of(demand))
         network = self._network((demand.gateway, demand.network)) if demand.network.any else -1
+        if demand.gateway and demand.gateway not in self._users:
+            self._users.add(demand.gateway)
+            self._look_from(demand.gateway)
         encoded = encode_demand(demand, mask, network, self._gateways.get(demand.gateway, -1))
         at = _next(self._lines, self._free_lines)
         self._amounts = _with_room(self._amounts, at)
@@ -161,6 +167,12 @@ class DemandTable:
         self._links = {(link.source, link.target): link for link in links}
         for network, at in self._networks.items():
             self._cluster_ok[at] = self._clusters_meeting(network)
+        for gateway in self._users:
+            self._look_from(gateway)
+
+    def _look_from(self, gateway: str) -> None:
+        """Work out how near clusters are to a gateway."""
+        self._near[self._gateways[gateway]] = near(self._links.values(), self._clusters, gateway)
 
     def _mask(self, rules: _Rules) -> int:
         known = self._masks.get(rules)
@@ -197,7 +209,7 @@ class DemandTable:
         )
 
     def _bundle(self) -> DemandArrays:
-        return DemandArrays(self._amounts, self._node_ok, self._device_ok, self._cluster_ok)
+        return DemandArrays(self._amounts, self._node_ok, self._device_ok, self._cluster_ok, self._near)
 
 
 def _next(known: Sized, free: list[int]) -> int:

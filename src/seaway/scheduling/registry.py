@@ -12,8 +12,10 @@ from seaway.scheduling.offers import load_offer, offered
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.plugins.bestfit import BestFit
 from seaway.scheduling.plugins.cluster_score import ClusterScore, ClusterWeights
+from seaway.scheduling.plugins.data_score import DataScore
 from seaway.scheduling.plugins.fgd import Fgd
 from seaway.scheduling.plugins.greedy import Greedy
+from seaway.scheduling.plugins.network_score import NetworkScore, NetworkWeights
 from seaway.scheduling.plugins.priority_sort import PrioritySort
 from seaway.scheduling.plugins.random import Random
 from seaway.scheduling.plugins.seaway import Seaway
@@ -31,8 +33,10 @@ PluginFactory = Callable[..., Plugin]
 BUILT_IN: dict[str, Callable[[PolicyOptions], PluginFactory]] = {
     "BestFit": lambda _: BestFit,
     "ClusterScore": lambda _: lambda **weights: ClusterScore(ClusterWeights(**weights)),
+    "DataScore": lambda _: DataScore,
     "Fgd": lambda options: lambda: Fgd(options.mix),
     "Greedy": lambda _: Greedy,
+    "NetworkScore": lambda _: lambda **weights: NetworkScore(NetworkWeights(**weights)),
     "PrioritySort": lambda _: PrioritySort,
     "Random": lambda _: Random,
     "Seaway": lambda options: lambda: Seaway(options.mix),

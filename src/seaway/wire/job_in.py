@@ -8,14 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
-from seaway.domain.job import Demand, DeviceRules, NodeRules, ResourceRequest
+from seaway.domain.job import NO_DATA, DataPlace, Demand, DeviceRules, NodeRules, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
 from seaway.domain.network import NO_NEED, NetworkNeed, OnBreach
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.domain.tenancy import DEFAULT
 from seaway.wire import fields
 from seaway.wire.fields import Labels, Limit, Name, NameOrNone, ReferenceOrNone, Time, no_pairs
-from seaway.wire.job_parts import NetworkIn, PlacementIn, ResourcesIn, RunIn, UserNetworkIn
+from seaway.wire.job_parts import DataIn, NetworkIn, PlacementIn, ResourcesIn, RunIn, UserNetworkIn
 from seaway.wire.job_text import ANY_DEVICE, ANY_NODE, NOTHING, job_text
 from seaway.wire.message import Incoming
 
@@ -71,6 +71,8 @@ class JobIn(Incoming):
     """Bounds on the links between the clusters that replicas are spread over."""
     placement: PlacementIn = PlacementIn()
     """Where replicas may go."""
+    data: DataIn = DataIn()
+    """Where its data is. Policies with a score for it prefer clusters that have pulled it soonest."""
     run: RunIn = RunIn()
     """What each replica runs."""
     runs: Time | None = None
@@ -119,6 +121,7 @@ class JobIn(Incoming):
             retries=self.retries,
             labels=dict(self.labels),
             on_breach=OnBreach(self.network.on_breach),
+            data=_data(self.data),
         )
 
 
@@ -191,6 +194,15 @@ def _need(given: NetworkIn) -> NetworkNeed:
         0 if given.max_loss is None else fields.bound_ppm(given.max_loss),
         fields.rate_mbps(given.min_bandwidth),
     )
+
+
+def _data(given: DataIn) -> DataPlace:
+    if not given.model_fields_set:
+        return NO_DATA
+    size_mib = fields.memory_mib(given.size)
+    if size_mib and not given.location:
+        raise RejectedError("is needed: where is the data?", where="data.location")
+    return DataPlace(given.location, size_mib)
 
 
 def _run(given: RunIn) -> Run:

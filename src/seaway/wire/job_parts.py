@@ -88,6 +88,15 @@ class UserNetworkIn(NetworkIn):
     """What is done when a running job's links break its bounds for too long: it is told of, or started elsewhere."""
 
 
+class DataIn(Incoming):
+    """Where the job's data is: a wish, not a rule."""
+
+    location: ReferenceOrNone = ""
+    """A cluster, a gateway or a region."""
+    size: Memory = 0
+    """How much there is of it, with its unit."""
+
+
 class TolerationIn(Incoming):
     """Leave to run on nodes with a taint, as in Kubernetes."""
 

@@ -13,7 +13,7 @@ from seaway.domain.amounts import (
     short_time_text,
     time_text,
 )
-from seaway.domain.job import DeviceRules, NodeRules, ResourceRequest
+from seaway.domain.job import DataPlace, DeviceRules, NodeRules, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
 from seaway.domain.network import NetworkNeed, OnBreach
 from seaway.domain.tenancy import DEFAULT
@@ -38,6 +38,7 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         | ({} if spec.on_breach is OnBreach.REPORT else {"on_breach": spec.on_breach.value}),
         "between_replicas": _need(spec.between_replicas),
         "placement": _node_rules(demand.nodes),
+        "data": _data(spec.data),
         "run": _run(spec.run),
         "time_limit": None if spec.time_limit_s is None else time_text(spec.time_limit_s),
         "retries": spec.retries,
@@ -115,6 +116,10 @@ def _need(need: NetworkNeed) -> dict[str, Any]:
             "min_bandwidth": need.min_bandwidth_mbps and rate_text(need.min_bandwidth_mbps),
         }
     )
+
+
+def _data(data: DataPlace) -> dict[str, Any]:
+    return _given({"location": data.location, "size": data.size_mib and memory_text(data.size_mib)})
 
 
 def _run(run: Run) -> dict[str, Any]:

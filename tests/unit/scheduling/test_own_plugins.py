@@ -9,7 +9,9 @@ from seaway.scheduling.framework import Plugin
 from seaway.scheduling.kernels.clusterwise import ClusterRule
 from seaway.scheduling.plugins.cluster_score import ClusterScore, ClusterWeights
 from seaway.scheduling.plugins.clusterwise import Clusterwise
+from seaway.scheduling.plugins.data_score import DataScore
 from seaway.scheduling.plugins.greedy import Greedy
+from seaway.scheduling.plugins.network_score import NetworkScore
 from seaway.scheduling.plugins.priority_sort import PrioritySort
 from seaway.scheduling.plugins.random import Random
 from seaway.scheduling.plugins.spread import Spread
@@ -25,6 +27,8 @@ PLUGINS: list[Plugin] = [
     Spread(),
     Utilization(),
     ClusterScore(),
+    NetworkScore(),
+    DataScore(),
     PrioritySort(),
     *(Clusterwise(rule) for rule in ClusterRule),
 ]

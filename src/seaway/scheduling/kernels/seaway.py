@@ -19,11 +19,13 @@ import numpy as np
 from seaway.scheduling.columns import (
     CELLS,
     DEMAND_CPU,
+    DEMAND_GATEWAY,
     DEMAND_GPU_CORE,
     DEMAND_GPU_MEMORY,
     DEMAND_GPU_PERCENT,
     DEMAND_GPUS,
     DEMAND_MEMORY,
+    DEMAND_NETWORK,
     DEVICE_CELL,
     DEVICE_CORE,
     DEVICE_FREE_MILLI,
@@ -50,6 +52,9 @@ FINE = 16
 
 NEAR_SHIFT = 8
 """Scores that differ by less than 2**8 steps, 16 thousandths of a device, count as equal."""
+
+NEAR_STEPS = 128
+"""Steps of the plain path's score in one of the compiled one, for a job that likes to be near: room for how near."""
 
 BASE = 1 << 40
 """Added to scores that are remembered, so that none is negative."""
@@ -290,6 +295,31 @@ def _search(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: 
             score = priced_score(params, fleet, demands, k, n, row[n])
             if score > best:
                 best, at = score, n
+    if at < 0 or not likes_near(demands, k):
+        return at
+    return nearest(params, fleet, demands, k, clusters, best)
+
+
+@compiled
+def likes_near(demands: DemandArrays, k: int) -> bool:
+    """Tell whether the nearest of equal places is taken for demand `k`: its user is known, and set no bounds.
+
+    Who set bounds said what is good enough, and leaves better links to those who need them.
+    """
+    return demands.amounts[k, DEMAND_GATEWAY] >= 0 and demands.amounts[k, DEMAND_NETWORK] < 0
+
+
+@compiled
+def nearest(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, clusters: UInt8, best: int) -> int:
+    """Find, among the nodes with the score `best`, the first of the cluster that is nearest to the user."""
+    row = params.cache.rows[slot_of(params.cache, k)]
+    nearness = demands.near[demands.amounts[k, DEMAND_GATEWAY]]
+    found, at = -1, -1
+    for n in range(row.shape[0]):
+        c = fleet.nodes[NODE_CLUSTER, n]
+        nearer = row[n] != UNFIT and clusters[c] != 0 and nearness[c] > found
+        if nearer and priced_score(params, fleet, demands, k, n, row[n]) == best:
+            found, at = nearness[c], n
     return at
 
 
@@ -310,14 +340,20 @@ def _device_key(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays,
 
 @compiled
 def value_column(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int) -> Int64:
-    """Score every node for demand `k`, shape (N,); far below all others where it does not fit."""
+    """Score every node for demand `k`, shape (N,); far below all others where it does not fit.
+
+    Of nodes that are worth the same, those nearer to the user have up to 100 of `NEAR_STEPS` more.
+    """
     lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
     reprice(lent_params, lent)
-    scores = np.full(fleet.nodes.shape[1], -BASE, np.int64)
+    gateway = asked.amounts[k, DEMAND_GATEWAY] if likes_near(asked, k) else -1
+    scores = np.full(fleet.nodes.shape[1], -BASE * NEAR_STEPS, np.int64)
     for n in range(scores.shape[0]):
         if node_fits(lent, asked, k, n):
             score = value_score(lent_params, lent, asked, k, n)
             scores[n] = priced_score(lent_params, lent, asked, k, n, score)
+            if gateway >= 0:
+                scores[n] = scores[n] * NEAR_STEPS + asked.near[gateway, lent.nodes[NODE_CLUSTER, n]]
     return scores
 
 

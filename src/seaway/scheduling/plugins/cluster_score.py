@@ -13,10 +13,8 @@ from seaway.scheduling.aggregates import free_sums, total_sums
 from seaway.scheduling.columns import NODE_CLUSTER
 from seaway.scheduling.framework import Cycle, Mask, Scores
 from seaway.scheduling.links import UNKNOWN_NS, latency_ns, links_of
+from seaway.scheduling.nearness import FULL, nearness
 from seaway.scheduling.snapshot import Snapshot
-
-FULL = 100
-"""The best that a cluster can score."""
 
 MOST_WEIGHT = 1_000_000
 """The largest weight of one side."""
@@ -136,25 +134,6 @@ def price_score(snapshot: Snapshot, job: Job, among: Mask) -> Scores:
         return everywhere(snapshot)
     prices = [cluster.microprice_per_gpu_hour for cluster in snapshot.clusters]
     return nearness(np.array(prices, np.int64), among)
-
-
-def nearness(figures: Scores, among: Mask) -> Scores:
-    """Scale figures of clusters, of which less is better, to 0-100 between the lowest and the highest.
-
-    Parameters
-    ----------
-    figures
-        Shape (C,); `UNKNOWN_NS` for what nobody knows, which scores 0.
-    among
-        Which clusters set the scale, shape (C,).
-    """
-    known = figures < UNKNOWN_NS
-    scale = figures[known & among]
-    low, high = scale.min(initial=UNKNOWN_NS), scale.max(initial=0)
-    if low >= high:
-        return np.where(known, FULL, 0)
-    inside = np.clip(figures, low, high)
-    return np.where(known, (high - inside) * FULL // (high - low), 0)
 
 
 def user_latency_ns(snapshot: Snapshot, gateway: str) -> Scores:

@@ -1,0 +1,114 @@
+"""Scores of what lies between a job and the clusters: its user's link, and the way of its data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import DataPlace, Job
+from seaway.domain.network import Gateway, Link
+from seaway.scheduling.engine import decide
+from seaway.scheduling.framework import Score
+from seaway.scheduling.plugins.data_score import DataScore
+from seaway.scheduling.plugins.network_score import NetworkScore, NetworkWeights
+from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.testing.builders import cluster, fleet, gpu, job, node
+from tests.unit.scheduling.asking import cycle_for, place
+
+ONLY = {"latency": 0, "jitter": 0, "loss": 0, "bandwidth": 0}
+
+
+def four(**speeds: int) -> Snapshot:
+    """Clusters that lie ever further from the user, and one to which nothing is known; the second's link is wide."""
+    names = ("near", "wide", "far", "dark")
+    ties = [
+        Link("user", "gw-near", 5, jitter_ns=1, loss_ppm=90, bandwidth_mbps=100),
+        Link("user", "gw-wide", 10, jitter_ns=9, loss_ppm=0, bandwidth_mbps=1_000),
+        Link("user", "gw-far", 15, jitter_ns=5, loss_ppm=45, bandwidth_mbps=550),
+        Link("user", "gw-dark", None, bandwidth_mbps=9_000),
+        Link("gw-near", "gw-wide", 1, bandwidth_mbps=100),
+        Link("gw-near", "gw-far", 1, bandwidth_mbps=400),
+    ]
+    parts = [cluster(node(gpu()), name=name, gateway=f"gw-{name}", region=f"r-{name}") for name in names]
+    doors = [Gateway(f"gw-{name}", speed_mbps=speeds.get(name, 0)) for name in names]
+    return Snapshot(fleet(*parts, links=ties, gateways=[*doors, Gateway("user")]))
+
+
+def scores(plugin: Score, snapshot: Snapshot, asked: Job) -> list[int]:
+    """Return how a plugin scores the clusters' nodes."""
+    return [int(score) for score in plugin.score(cycle_for(snapshot, asked))]
+
+
+@pytest.mark.parametrize(
+    ("side", "expected"),
+    [
+        ("latency", [100, 50, 0, 0]),
+        ("jitter", [100, 0, 50, 0]),
+        ("loss", [0, 100, 50, 0]),
+        ("bandwidth", [0, 100, 50, 0]),
+    ],
+)
+def test_each_side_of_the_users_link_counts(side: str, expected: list[int]) -> None:
+    """The best of a side is 100, the worst 0, what does not answer 0."""
+    plugin = NetworkScore(NetworkWeights(**{**ONLY, side: 3}))
+    assert scores(plugin, four(), job(gateway="user")) == expected
+
+
+def test_sides_are_weighed() -> None:
+    """The score is the weighted mean; a job that says not where its user is scores alike everywhere."""
+    plugin = NetworkScore(NetworkWeights(latency=3, jitter=0, loss=1, bandwidth=0))
+    assert scores(plugin, four(), job(gateway="user")) == [75, 62, 12, 0]
+    assert scores(plugin, four(), job()) == [100] * 4
+
+
+def test_bandwidth_is_what_can_still_be_promised() -> None:
+    """Promises of running jobs and the interfaces of gateways make a link narrower."""
+    plugin = NetworkScore(NetworkWeights(**{**ONLY, "bandwidth": 1}))
+    snapshot = four(wide=300)
+    place(snapshot, job(gateway="user", min_bandwidth_mbps=250, clusters={"far"}))
+    assert scores(plugin, snapshot, job(gateway="user")) == [0, 100, 100, 0]
+
+
+@pytest.mark.parametrize("weights", [{"latency": -1}, {"loss": 1.5}, ONLY])
+def test_weights_have_to_weigh(weights: dict[str, Any]) -> None:
+    """Weights are whole numbers from 0 up, and not all 0."""
+    with pytest.raises(RejectedError):
+        NetworkWeights(**weights)
+
+
+@pytest.mark.parametrize(
+    ("place_of_data", "expected"),
+    [
+        (DataPlace("near", 1_000), [100, 0, 75, 0]),
+        (DataPlace("gw-near", 1_000), [100, 0, 75, 0]),
+        (DataPlace("r-near", 1_000), [100, 0, 75, 0]),
+        (DataPlace("near"), [100, 100, 100, 0]),
+        (DataPlace("nowhere", 1_000), [0, 0, 0, 0]),
+        (DataPlace(), [100] * 4),
+    ],
+)
+def test_clusters_near_the_data_are_preferred(place_of_data: DataPlace, expected: list[int]) -> None:
+    """By the time to pull it over what is free; where it is that is none, where no link leads for ever."""
+    assert scores(DataScore(), four(), job(data=place_of_data)) == expected
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+def test_seaway_takes_the_nearest_of_equal_places_for_who_sets_no_bounds(plain: bool) -> None:
+    """Who says where he is, and no more, is served near by; who set bounds, or said nothing, as if none lay nearer."""
+    policy = make_policy("seaway", PolicyOptions(plain=plain))
+    parts = [cluster(node(gpu()), name=name, gateway=f"gw-{name}") for name in ("a", "b", "c")]
+    ties = [Link("user", f"gw-{name}", latency_ns) for name, latency_ns in (("a", 9), ("b", 3), ("c", 5))]
+
+    def went(gateway: str = "", max_latency_ns: int = 0) -> str:
+        snapshot = Snapshot(fleet(*parts, links=ties))
+        asked = job(gpus=1, gpu_memory_mib=1_000, gateway=gateway, max_latency_ns=max_latency_ns)
+        plan = decide(snapshot, JobQueue(snapshot, [asked]), policy)
+        return next(plan.placements()).cluster
+
+    assert went(gateway="user") == "b"
+    assert went(gateway="user", max_latency_ns=10) == "a"
+    assert went() == "a"
