@@ -57,7 +57,7 @@ COMMANDS = (
     Command("delete", JOBS, "steps"),
     Command("fleet", FLEET, "fleet", "app"),
     Command("metrics", FLEET, "metrics"),
-    Command("links", FLEET, "links"),
+    Command("links", FLEET, "links", "app"),
     Command("gateways", FLEET, "links"),
     Command("cordon", FLEET, "cordons"),
     Command("uncordon", FLEET, "cordons"),

@@ -2,48 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from enum import StrEnum
-from functools import partial
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seaway.cli import complete
+from seaway.cli.jobs import keep_showing
+from seaway.cli.link_tables import Figure, matrix, table
+from seaway.cli.link_tables import history as drawn
 from seaway.cli.output import Output, OutputOption, show
-from seaway.cli.remote import Body, connect
+from seaway.cli.remote import Body, connect, whole
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-
-class Figure(StrEnum):
-    """What a matrix shows of each link."""
-
-    RTT = "rtt"
-    JITTER = "jitter"
-    LOSS = "loss"
-    BANDWIDTH = "bandwidth"
+app = typer.Typer(rich_markup_mode="rich")
 
 
-def links(
+@app.callback(invoke_without_command=True)
+def links(  # options of a command
     context: typer.Context,
-    matrix: Annotated[bool, typer.Option("--matrix", "-m", help="From each gateway to each other.")] = False,
+    source: Annotated[str, typer.Option("--source", "-s", help="Only from this gateway.")] = "",
+    target: Annotated[str, typer.Option("--target", "-t", help="Only to this gateway.")] = "",
+    cluster: Annotated[
+        str,
+        typer.Option("--cluster", "-c", help="Only those that end at this cluster.", autocompletion=complete.clusters),
+    ] = "",
+    as_matrix: Annotated[bool, typer.Option("--matrix", "-m", help="From each gateway to each other.")] = False,
     figure: Annotated[Figure, typer.Option(help="What the matrix shows.")] = Figure.RTT,
+    raw: Annotated[bool, typer.Option("--raw", help="The latest round of probes, not what decisions go by.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay, and show what changes. Ctrl-C ends.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show what was measured between gateways: round-trip time, jitter, loss, bandwidth.
+    """Show links between gateways: round-trip time, jitter, loss, bandwidth, and how old that is.
+
+    Decisions go by figures that stay where they are until it matters; [bold]--raw[/bold] shows the latest round.
 
     [bold]Examples[/bold]
 
-      [cyan]seaway links[/cyan]
-      [cyan]seaway links --matrix --figure bandwidth[/cyan]
+      [cyan]seaway links --source gw-4[/cyan]
+      [cyan]seaway links --matrix --figure loss --watch[/cyan]
+      [cyan]seaway links history gw-4 gw-1[/cyan]
     """
+    if context.invoked_subcommand:
+        return
     from seaway.client.calls.fleet import links as call
 
+    asked = call(source=source, target=target, cluster=cluster)
+
+    def drawn_now(body: Body, *, wide: bool) -> RenderableType:
+        return matrix(body, figure, raw=raw) if as_matrix else table(body, raw=raw, wide=wide)
+
     with connect(context) as client:
-        body = client.body(call())
+        if watch:
+            keep_showing(lambda: drawn_now(client.body(asked), wide=output is Output.WIDE))
+            return
+        body = client.body(asked)
     names = (f"{each['source']}/{each['target']}" for each in body["links"])
-    show(output, body, lambda wide: _matrix(body, figure) if matrix else _table(body, wide=wide), lambda: names)
+    show(output, body, lambda wide: drawn_now(body, wide=wide), lambda: names)
+
+
+@app.command()
+def history(
+    context: typer.Context,
+    source: Annotated[str, typer.Argument(help="The gateway that it is from.")],
+    target: Annotated[str, typer.Argument(help="The gateway that it is to.")],
+    hours: Annotated[float, typer.Option(min=0.01, max=24 * 366, help="How far back.")] = 6,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show how a link was, as a line for each figure; every sample with [bold]-o wide[/bold].
+
+    [bold]Example[/bold]
+
+      [cyan]seaway links history gw-4 gw-1 --hours 24[/cyan]
+    """
+    from seaway.client.calls.fleet import link_history
+
+    since = (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
+    with connect(context) as client:
+        body = whole(client, link_history(source, target, since=since))
+    samples = body["samples"]
+    show(output, body, lambda wide: drawn(samples, wide=wide), lambda: (each["at"] for each in samples))
 
 
 def gateways(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
@@ -61,46 +101,3 @@ def gateways(context: typer.Context, output: OutputOption = Output.TABLE) -> Non
     columns = (Column("GATEWAY", lambda each: each["name"]), Column("ADDRESS", lambda each: each["address"]))
     rows = body["gateways"]
     show(output, body, lambda wide: Rows(columns, rows, wide=wide), lambda: (each["name"] for each in rows))
-
-
-def _table(body: Body, *, wide: bool) -> RenderableType:
-    from seaway.cli.columns import Column, Rows
-    from seaway.cli.words import bar, loss, rate, rtt
-
-    columns = (
-        Column("FROM", lambda each: each["source"]),
-        Column("TO", lambda each: each["target"]),
-        Column("RTT", lambda each: rtt(each["latency_ns"]), right=True),
-        Column("JITTER", lambda each: rtt(each["jitter_ns"]), right=True, drop=3),
-        Column("LOSS", lambda each: loss(each["loss_ppm"]), right=True, drop=2),
-        Column("BANDWIDTH", lambda each: rate(each["bandwidth_mbps"]), right=True),
-        Column("TAKEN", lambda each: bar(each["used_mbps"], each["bandwidth_mbps"]), drop=1),
-        Column("USED", lambda each: rate(each["used_mbps"]), right=True, wide=True),
-    )
-    return Rows(columns, body["links"], wide=wide)
-
-
-def _matrix(body: Body, figure: Figure) -> RenderableType:
-    from rich.text import Text
-
-    from seaway.cli.columns import Column, Rows
-    from seaway.cli.words import loss, rate, rtt
-
-    write: dict[Figure, tuple[str, Callable[[int], str]]] = {
-        Figure.RTT: ("latency_ns", rtt),
-        Figure.JITTER: ("jitter_ns", rtt),
-        Figure.LOSS: ("loss_ppm", loss),
-        Figure.BANDWIDTH: ("bandwidth_mbps", rate),
-    }
-    name, written = write[figure]
-    known = {(each["source"], each["target"]): written(each[name]) for each in body["links"]}
-    ends = sorted({end for pair in known for end in pair})
-
-    def cell(target: str, row: Body) -> Text:
-        return Text("·" if row["source"] == target else known.get((row["source"], target), "–"))
-
-    columns = (
-        Column("from \\ to", lambda row: row["source"]),
-        *(Column(target, partial(cell, target), right=True) for target in ends),
-    )
-    return Rows(columns, [{"source": end} for end in ends])

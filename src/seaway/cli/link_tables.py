@@ -1,0 +1,147 @@
+"""Links as tables, as a matrix, and as lines of what they were like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from seaway.cli.columns import Column, Rows
+from seaway.cli.words import NONE, bar, clock, loss, rate, rtt, seconds
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from seaway.cli.remote import Body
+
+STATES = {"measured": "green", "stale": "yellow", "unknown": "dim", "told": ""}
+"""Colours of how much what is known is worth; the word is always there too."""
+
+MUCH_LOSS_PPM = 10_000
+SPARKS = "▁▂▃▄▅▆▇█"
+WIDTH = 60
+"""Marks in a line of what was."""
+
+
+class Figure(StrEnum):
+    """What a matrix shows of each link."""
+
+    RTT = "rtt"
+    JITTER = "jitter"
+    LOSS = "loss"
+    BANDWIDTH = "bandwidth"
+
+
+def _lost(ppm: int | None) -> Text:
+    """Write a loss: red where it is much, yellow where there is any."""
+    if ppm is None:
+        return Text(NONE, "dim")
+    return Text(loss(ppm), "red" if ppm > MUCH_LOSS_PPM else "yellow" if ppm else "")
+
+
+def _time(ns: int | None, link: Body) -> Text:
+    """Write a time; red where nothing answers, dim where nobody knows."""
+    if ns is not None and link["loss_ppm"] is not None and link["latency_ns"] is not None:
+        return Text(rtt(ns), "dim" if link["state"] == "stale" else "")
+    return Text("dead", "red") if link["loss_ppm"] is not None else Text(NONE, "dim")
+
+
+def _rate(mbps: int | None) -> str:
+    return rate(mbps) if mbps else NONE
+
+
+def _taken(link: Body) -> str | Text:
+    return bar(link["used_mbps"], link["bandwidth_mbps"]) if link["bandwidth_mbps"] else NONE
+
+
+def _shown(link: Body, *, raw: bool) -> Body:
+    """Return a link with the figures that are to be shown of it: those that decisions go by, or of the latest round."""
+    if not raw or link["raw"] is None:
+        return link
+    return {**link, **{name: link["raw"][name] for name in ("latency_ns", "jitter_ns", "loss_ppm")}}
+
+
+def table(body: Body, *, raw: bool, wide: bool) -> RenderableType:
+    """Make the table of links."""
+    if not body["links"]:
+        return "no links"
+    columns = (
+        Column("FROM", lambda each: each["source"]),
+        Column("TO", lambda each: each["target"]),
+        Column("RTT", lambda each: _time(each["latency_ns"], each), right=True),
+        Column("JITTER", lambda each: _time(each["jitter_ns"], each), right=True, drop=3),
+        Column("LOSS", lambda each: _lost(each["loss_ppm"]), right=True, drop=2),
+        Column("BANDWIDTH", lambda each: _rate(each["bandwidth_mbps"]), right=True),
+        Column("TAKEN", _taken, drop=4),
+        Column("USED", lambda each: _rate(each["bandwidth_mbps"] and each["used_mbps"]), right=True, wide=True),
+        Column("PATH", lambda each: each["path"] or NONE, wide=True),
+        Column("STATE", lambda each: Text(each["state"], STATES[each["state"]]), drop=1),
+        Column("AGE", lambda each: NONE if each["age_s"] is None else seconds(each["age_s"]), right=True, drop=5),
+    )
+    return Rows(columns, [_shown(each, raw=raw) for each in body["links"]], wide=wide)
+
+
+def matrix(body: Body, figure: Figure, *, raw: bool) -> RenderableType:
+    """Make a table from each gateway to each other."""
+    write: dict[Figure, Callable[[Body], str | Text]] = {
+        Figure.RTT: lambda each: _time(each["latency_ns"], each),
+        Figure.JITTER: lambda each: _time(each["jitter_ns"], each),
+        Figure.LOSS: lambda each: _lost(each["loss_ppm"]),
+        Figure.BANDWIDTH: lambda each: _rate(each["bandwidth_mbps"]),
+    }
+    known = {(each["source"], each["target"]): write[figure](_shown(each, raw=raw)) for each in body["links"]}
+    ends = sorted({end for pair in known for end in pair})
+
+    def cell(target: str, row: Body) -> str | Text:
+        return "·" if row["source"] == target else known.get((row["source"], target), NONE)
+
+    columns = (
+        Column("from \\ to", lambda row: row["source"]),
+        *(Column(target, partial(cell, target), right=True) for target in ends),
+    )
+    return Rows(columns, [{"source": end} for end in ends])
+
+
+def history(samples: Sequence[Body], *, wide: bool) -> RenderableType:
+    """Make a line for each figure of a link, old to new, or a table of all samples."""
+    from rich.table import Table
+
+    if not samples:
+        return "nothing was measured"
+    if wide:
+        columns = (
+            Column("TIME", lambda each: clock(each["at"])),
+            Column("RTT", lambda each: _time(each["latency_ns"], {**each, "state": "measured"}), right=True),
+            Column("JITTER", lambda each: _time(each["jitter_ns"], {**each, "state": "measured"}), right=True),
+            Column("LOSS", lambda each: _lost(each["loss_ppm"]), right=True),
+            Column("BANDWIDTH", lambda each: _rate(each["bandwidth_mbps"]), right=True),
+            Column("USED", lambda each: rate(each["used_mbps"]), right=True),
+        )
+        return Rows(columns, samples)
+    lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for title in ("", f"{clock(samples[0]['at'])} to {clock(samples[-1]['at'])}", "LEAST", "MOST", "LATEST"):
+        lines.add_column(title, no_wrap=True)
+    for title, name, written in (("RTT", "latency_ns", rtt), ("JITTER", "jitter_ns", rtt), ("LOSS", "loss_ppm", loss)):
+        answered = [each["latency_ns"] is not None or name == "loss_ppm" for each in samples]
+        values = [each[name] if shown else None for each, shown in zip(samples, answered, strict=True)]
+        known = [value for value in values if value is not None]
+        ends = (written(min(known)), written(max(known))) if known else (NONE, NONE)
+        latest = Text("dead", "red") if values[-1] is None else Text(written(values[-1]))
+        lines.add_row(title, Text(sparks(values)), *ends, latest)
+    return lines
+
+
+def sparks(values: Sequence[int | None], width: int = WIDTH) -> str:
+    """Draw values as a line of marks, each the largest of its share of them; a blank where nothing answered.
+
+    The lowest mark stands for 0, so that a line which wavers by little looks flat.
+    """
+    marks = min(width, len(values))
+    cuts = [round(at * len(values) / marks) for at in range(marks + 1)]
+    parts = [[value for value in values[first:end] if value is not None] for first, end in pairwise(cuts)]
+    most = max((max(part) for part in parts if part), default=0) or 1
+    return "".join(SPARKS[max(part) * (len(SPARKS) - 1) // most] if part else " " for part in parts)
