@@ -19,7 +19,6 @@ from seaway.application.network.targets import assignment
 from seaway.application.records import Role
 from seaway.domain.errors import ConflictError, ForbiddenError, SeawayError, UnknownError
 from seaway.wire.network_in import NetworkConfigIn
-from seaway.wire.network_out import network_text
 from seaway.wire.network_reports import AppliedIn, ReportIn
 from seaway.wire.network_views import (
     AgentList,
@@ -51,7 +50,7 @@ Force = Annotated[bool, Query(description="Even if jobs run by a gateway that go
 async def get_network(request: Request) -> Response:
     """Show how the network between gateways is meant to be, as it can be put again; its version is the `ETag`."""
     there = _configured(request)
-    return read_reply(request, network_text(there.config), there.version)
+    return read_reply(request, orjson.Fragment(there.text), there.version)
 
 
 @operation(
@@ -152,7 +151,7 @@ async def get_gateway(request: Request, gateway: str) -> Response:
     wanted = active.of(gateway)
     if who_of(request).speaks_for(gateway):
         active.asked(gateway)
-    fields = wanted_fields(gateway, there.config, there.version, wanted, active.applied(gateway))
+    fields = wanted_fields(gateway, orjson.Fragment(there.text), there.version, wanted, active.applied(gateway))
     told = orjson.dumps([fields["active"], fields["applied"]], option=orjson.OPT_SORT_KEYS)
     return read_reply(request, fields, f"{there.version}.{sha256(told).hexdigest()[:16]}")
 

@@ -9,9 +9,7 @@ from seaway.application.network.agents import AgentView
 from seaway.application.network.configuration import Plan
 from seaway.application.ports.probing import Target
 from seaway.application.ports.reporting import Assignment
-from seaway.domain.gateways import NetworkConfig
 from seaway.wire.message import Shown
-from seaway.wire.network_out import network_text
 from seaway.wire.times import moment
 
 
@@ -154,13 +152,13 @@ def agent_fields(view: AgentView) -> dict[str, Any]:
 
 
 def wanted_fields(
-    gateway: str, config: NetworkConfig, version: int, active: Mapping[str, str], applied: Mapping[str, str]
+    gateway: str, network: object, version: int, active: Mapping[str, str], applied: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Show what a gateway has to have as the fields of `GatewayWanted`."""
+    """Show what a gateway has to have as the fields of `GatewayWanted`; `network` is the document, in any form."""
     return {
         "gateway": gateway,
         "version": str(version),
-        "network": network_text(config),
+        "network": network,
         "active": active,
         "applied": applied,
     }

@@ -18,6 +18,7 @@ from seaway.client.reporting import HttpController
 from seaway.client.sync import Client
 from seaway.client.tries import Pace
 from seaway.domain.gateways import Method, NetworkConfig, ProbeConfig
+from seaway.wire.network_out import network_text
 from seaway.wire.network_reports import ReportIn
 from seaway.wire.network_views import TargetList, target_list_fields, wanted_fields
 from tests.unit.client.asking import SERVER, TOKEN
@@ -72,11 +73,11 @@ def test_report_is_read_as_it_was_written() -> None:
 
 def test_own_address() -> None:
     """The own address is found in the network that the control plane shows."""
-    body = json.loads(json.dumps(wanted_fields("gw-1", NetworkConfig(), 1, {}, {})))
+    body = json.loads(json.dumps(wanted_fields("gw-1", network_text(NetworkConfig()), 1, {}, {})))
     body["network"]["gateways"] = [{"name": "gw-2", "address": "fd00::2"}, {"name": "gw-1", "address": "fd00::1"}]
     assert saying(200, body).own_address() == IPv6Address("fd00::1")
     with pytest.raises(AnswerError, match="does not say where"):
-        saying(200, wanted_fields("gw-1", NetworkConfig(), 1, {}, {})).own_address()
+        saying(200, wanted_fields("gw-1", network_text(NetworkConfig()), 1, {}, {})).own_address()
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,13 @@ from seaway.client.sync import Client
 from seaway.client.tries import Pace
 from seaway.domain.gateways import Pair
 from seaway.testing.gateways import make_network, make_path
+from seaway.wire.network_out import network_text
 from seaway.wire.network_reports import AppliedIn
 from seaway.wire.network_views import wanted_fields
 from tests.unit.client.asking import SERVER, TOKEN
 
 NETWORK = make_network(3, [Pair("gw-1", "gw-3", (make_path("direct", 3), make_path("via-2", 2, 3)))])
-BODY = wanted_fields("gw-1", NETWORK, 4, {"gw-3": "via-2"}, {"gw-3": "direct"})
+BODY = wanted_fields("gw-1", network_text(NETWORK), 4, {"gw-3": "via-2"}, {"gw-3": "direct"})
 
 
 def steerer(body: object, asked: list[httpx.Request]) -> HttpSteerer:

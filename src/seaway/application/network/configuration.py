@@ -31,6 +31,8 @@ class Configured:
 
     Attributes
     ----------
+    text
+        The same, written down.
     version
         Counts up with every change.
     actor, at_ns
@@ -38,6 +40,7 @@ class Configured:
     """
 
     config: NetworkConfig
+    text: str
     version: int
     actor: str
     at_ns: int
@@ -172,7 +175,7 @@ class Configuration:
         event = Event(record.at_ns, "network", f"the network between gateways: {why}", actor)
         self._writer.require(Change(put=[record], insert=[event]))
         self._version = record.version
-        self._now = None if config is None else Configured(config, record.version, actor, record.at_ns)
+        self._now = None if config is None else Configured(config, text, record.version, actor, record.at_ns)
         for follower in self._followers:
             follower(config)
 
@@ -182,7 +185,7 @@ class Configuration:
         except RejectedError as error:  # a newer Seaway may be stricter; all else has to go on
             log.error("the network between gateways that is stored makes no sense and is not used: %s", error)
             return None
-        return Configured(config, stored.version, stored.actor, stored.at_ns)
+        return Configured(config, stored.text, stored.version, stored.actor, stored.at_ns)
 
     def _require_meant(self, meant: Meant | None) -> None:
         if meant is not None and not meant(self._now):

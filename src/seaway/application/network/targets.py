@@ -23,7 +23,9 @@ def assignment(config: NetworkConfig, version: int, gateway: str) -> Assignment:
         When there is no such gateway.
     """
     own = require_gateway(config, gateway)
-    targets = [each for other in config.gateways if other is not own for each in _targets(config, own, other)]
+    pairs = {pair.target: pair for pair in config.pairs if pair.source == gateway}
+    others = (other for other in config.gateways if other is not own)
+    targets = [each for other in others for each in _targets(own, other, pairs.get(other.name))]
     return Assignment(str(version), config.probe, tuple(targets), own.port if own.method is Method.UDP else 0)
 
 
@@ -53,13 +55,11 @@ def choices(config: NetworkConfig) -> Iterator[Pair]:
     return (pair for pair in config.pairs if len(pair.paths) > 1 and not pair.share)
 
 
-def _targets(config: NetworkConfig, own: GatewayConfig, other: GatewayConfig) -> Iterator[Target]:
+def _targets(own: GatewayConfig, other: GatewayConfig, pair: Pair | None) -> Iterator[Target]:
     if isinstance(own.address, IPv6Address) is not isinstance(other.address, IPv6Address):
         return  # nothing gets from the one to the other
     yield Target(other.name, other.address, other.method, other.port)
-    if other.method is not Method.ICMP or not isinstance(other.address, IPv6Address):
+    if pair is None or other.method is not Method.ICMP or not isinstance(other.address, IPv6Address):
         return  # nothing else can be sent along a segment list
-    for pair in config.pairs:
-        if (pair.source, pair.target) == (own.name, other.name):
-            for path in pair.paths:
-                yield Target(other.name, other.address, path=path.name, segments=path.segments[:-1])
+    for path in pair.paths:
+        yield Target(other.name, other.address, path=path.name, segments=path.segments[:-1])
