@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -168,12 +169,14 @@ def test_jitter_is_what_the_emulator_made(made: labs.Lab) -> None:
 
 
 def test_a_rate_is_kept(made: labs.Lab) -> None:
-    """Packets sent at once arrive one after the other, as fast as the rate lets them."""
+    """Packets sent at once arrive one after the other, as far apart as the rate wants them."""
     made.emulation.change({THERE: Conditions(rate_mbps=10)})
     found = cross(made, THERE, 60, gap_s=0, octets=1200)
-    assert len(found.came_ns) == 60
-    lasted_ns, octets = found.came_ns[59] - found.came_ns[0], found.counted.octets * 59 / 60
-    assert octets * 8 / (lasted_ns / 1e9) / 1e6 == pytest.approx(10, rel=0.05)
+    came = [found.came_ns[number] for number in range(60)]
+    gaps = sorted(later - earlier for earlier, later in pairwise(came))
+    alone_ns = found.counted.octets / 60 * 8 / 10e6 * 1e9
+    assert gaps[30] == pytest.approx(alone_ns, rel=0.1)  # the middle one: a busy machine may hold the sender up
+    assert came[-1] - came[0] > 59 * alone_ns * 0.98
 
 
 def test_a_link_changes_while_packets_are_on_it(made: labs.Lab) -> None:
@@ -208,6 +211,7 @@ def test_a_lab_leaves_nothing_behind(capsys: pytest.CaptureFixture[str]) -> None
             main(["lab", "up", "--gateways", "2", "--name", name])
         main_ok("up", "--gateways", "3", "--name", name, "--replace")
         main_ok("link", "gw-1", "gw-3", "--delay", "7ms", "--one-way", "--name", name)
+        main_ok("link", "gw-2", "--loss", "100%", "--name", name)
         main_ok("show", "--name", name)
         main_ok("down", "--name", name)
         assert emulator
@@ -221,7 +225,19 @@ def test_a_lab_leaves_nothing_behind(capsys: pytest.CaptureFixture[str]) -> None
     assert not list(labs.FOLDER.parent.rglob(f"*{name}*"))
     said = capsys.readouterr().out
     assert "7 ms" in said
+    assert said.count("loss 100 %") == 4
     assert f"seaway-{name}-gw-3" in said
+
+
+def test_agents_end_with_their_lab() -> None:
+    """What `up --agents` starts works from outside of the namespaces, and goes with them all the same."""
+    name = f"{NAME}-agents"
+    found = labs.up(LabPlan(name, 2), {})
+    places = [found.plan.namespace("gw-1"), found.plan.namespace("gw-2")]
+    labs.start_agents(found, "http://127.0.0.1:9", {"gw-1": "sw_1_x", "gw-2": "sw_2_x"})
+    wait_until(lambda: len(netns.processes(places)) == 2)
+    labs.down(name)
+    assert netns.processes(places) == []
 
 
 def test_what_is_left_of_a_lab_is_removed() -> None:

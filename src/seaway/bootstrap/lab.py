@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -114,6 +116,32 @@ def up(
         _remove(plan.name)
         raise
     return lab
+
+
+def start_agents(lab: Lab, server: str, tokens: Mapping[str, str]) -> None:
+    """Start an agent for each gateway in the background, which ends with the lab.
+
+    Parameters
+    ----------
+    server
+        Where they report.
+    tokens
+        By gateway.
+    """
+    for gateway, token in tokens.items():
+        file = lab.folder / f"{gateway}.token"
+        file.touch(mode=0o600)
+        file.write_text(token)
+        command = ["agent", "--gateway", gateway, "--netns", lab.plan.namespace(gateway), "--server", server]
+        with (lab.folder / f"{gateway}.log").open("wb") as log:
+            subprocess.run(
+                ["setsid", "--fork", sys.executable, "-m", "seaway", *command, "--token-file", str(file)],
+                check=True,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+            )
 
 
 def down(name: str) -> None:

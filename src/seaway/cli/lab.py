@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seaway.cli.output import Output, OutputOption, show
+from seaway.cli.remote import connect, target
 from seaway.probing.conditions import Emulator
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ BY = {
     Emulator.NETEM: "the kernel's netem slows their links down",
     Emulator.QUEUE: "a process slows their links down, as this kernel has no netem or was not asked to",
 }
+
+TOKENS_LAST = "30d"
+"""For how long the tokens of a lab's agents hold."""
 
 app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
 
@@ -51,6 +55,7 @@ def lab() -> None:
 
 @app.command()
 def up(
+    context: typer.Context,
     gateways: Annotated[int, typer.Option(help="How many: before clusters, and the last one before the users.")] = 4,
     links: Annotated[
         Path | None, typer.Option(help="What links are like, YAML: docs/lab.md.", exists=True, dir_okay=False)
@@ -61,6 +66,9 @@ def up(
         Emulator | None,
         typer.Option(help="Who slows packets down.", show_default="netem, where the kernel has it"),
     ] = None,
+    agents: Annotated[
+        bool, typer.Option("--agents", help="Give its network to the running server, and start an agent a gateway.")
+    ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Make a lab: a core router, gateways with their SIDs and routes, and a host behind each.
@@ -70,19 +78,29 @@ def up(
       [cyan]seaway lab up[/cyan]
       [cyan]echo 'links: [{between: [gw-1, gw-2], delay: 40ms, loss: 1%}]' > links.yaml[/cyan]
       [cyan]seaway lab up --gateways 3 --links links.yaml --replace[/cyan]
+
+    With `seaway up` running, all at once:
+
+      [cyan]seaway lab up --agents && sleep 15 && seaway links[/cyan]
     """
     from seaway.bootstrap.lab import up as make
     from seaway.bootstrap.lab_links import default_links
     from seaway.bootstrap.lab_plan import LabPlan
+    from seaway.client.calls.access import me
     from seaway.wire.lab_in import LinksIn
     from seaway.wire.reading import read_yaml_message
 
     plan = LabPlan(name, gateways)
     names = [spot.gateway for spot in plan.spots]
     given = read_yaml_message(LinksIn, links.read_bytes()).conditions(names) if links else default_links(names)
+    if agents:
+        with connect(context) as client:
+            client.body(me())
     made = make(plan, given, replace=replace, emulator=emulator)
+    if agents:
+        _measure(context, made)
     if output is Output.TABLE:
-        typer.echo(_next(made))
+        typer.echo(_next(made, measured=agents))
     else:
         _show(made, output)
 
@@ -107,7 +125,7 @@ def show_lab(name: Name = "lab", output: OutputOption = Output.TABLE) -> None:
 @app.command()
 def link(
     a: Gateway,
-    b: Gateway,
+    b: Annotated[str | None, typer.Argument(help="Another; without it all links of the first.")] = None,
     delay: Annotated[str | None, typer.Option(help="On the way, one way, like 20ms.")] = None,
     jitter: Annotated[str | None, typer.Option(help="By how much that is less or more, like 2ms.")] = None,
     loss: Annotated[str | None, typer.Option(help="Share of packets that are lost, like 1%.")] = None,
@@ -121,6 +139,11 @@ def link(
 
       [cyan]seaway lab link gw-1 gw-2 --delay 20ms --jitter 2ms --loss 1% --rate 1Gbps[/cyan]
       [cyan]seaway lab link gw-4 gw-1 --loss 5% --one-way[/cyan]
+
+    A gateway that dies, and is back:
+
+      [cyan]seaway lab link gw-2 --loss 100%[/cyan]
+      [cyan]seaway lab link gw-2 --loss 0[/cyan]
     """
     from seaway.bootstrap.lab import find
     from seaway.wire.lab_in import ConditionsIn, require_link
@@ -129,13 +152,15 @@ def link(
     given = {"delay": delay, "jitter": jitter, "loss": loss, "rate": rate}
     change = read_value(ConditionsIn, {field: value for field, value in given.items() if value is not None})
     found = find(name)
-    require_link((a, b), [spot.gateway for spot in found.plan.spots])
+    gateways = [spot.gateway for spot in found.plan.spots]
+    others = [each for each in gateways if each != a] if b is None else [b]
+    require_link((a, others[0]), gateways)
     now = {each.ends: each.conditions for each in found.emulation.read().links}
-    ways = [(a, b)] if one_way else [(a, b), (b, a)]
+    ways = [way for each in others for way in ([(a, each)] if one_way else [(a, each), (each, a)])]
     changed = {ends: change.change(now[ends]) for ends in ways}
     found.emulation.change(changed)
-    for (source, target), conditions in changed.items():
-        typer.echo(f"{source} → {target}: {_conditions(conditions)}")
+    for (source, receiver), conditions in changed.items():
+        typer.echo(f"{source} → {receiver}: {_conditions(conditions)}")
 
 
 @app.command("exec")
@@ -159,14 +184,30 @@ def run(
     os.execvp(whole[0], whole)
 
 
-def _next(lab: Lab) -> str:
+def _measure(context: typer.Context, lab: Lab) -> None:
+    """Give the network of a lab to the server, and start its agents."""
+    from seaway.bootstrap.lab import start_agents
+    from seaway.client.calls.access import create_token
+    from seaway.client.calls.network import put_network
+    from seaway.wire.network_out import network_text
+
+    tokens = {}
+    with connect(context) as client:
+        client.body(put_network(network_text(lab.plan.config())))
+        for spot in lab.plan.spots:
+            name = spot.gateway
+            tokens[name] = client.body(create_token(name, role="agent", gateway=name, expires_in=TOKENS_LAST))["secret"]
+    start_agents(lab, target(context).server, tokens)
+
+
+def _next(lab: Lab, *, measured: bool) -> str:
+    """Say what there is now, and what to type next."""
     from seaway.bootstrap.lab import option
 
     plan, named = lab.plan, option(lab.plan.name)
-    last, first = plan.spots[-1].gateway, plan.spots[0].gateway
-    return f"""\
-The lab {plan.name!r} is up: {plan.gateways} gateways, the last one, {last}, before the users; {BY[lab.emulator]}.
-Have it measured, with the control plane in a terminal of its own:
+    last, first = plan.spots[-1], plan.spots[0]
+    how = f"""\
+Have it measured, with the control plane in a terminal of its own (or both in one step, with --agents):
 
   seaway up
   seaway network put -f {lab.network}
@@ -175,12 +216,17 @@ Have it measured, with the control plane in a terminal of its own:
     seaway agent --gateway gw-$n --netns {plan.namespace("gw-$n")} --token-file gw-$n.token \\
       --server http://127.0.0.1:8080 2> gw-$n.log &
   done
+"""
+    here = f"An agent for each measures it, and writes to {lab.folder}; the first figures come within 20 s:\n"
+    return f"""\
+The lab {plan.name!r} is up: {plan.gateways} gateways, {last.gateway} before the users; {BY[lab.emulator]}.
+{here if measured else how}
   seaway links
 
 Then make a link worse, and look again; when all is done, remove the lab:
 
-  seaway lab link {last} {first} --delay 80ms --loss 2%{named}
-  seaway lab exec{named} {plan.spots[-1].host} -- ping {plan.spots[0].lan[2]}
+  seaway lab link {last.gateway} {first.gateway} --delay 80ms --loss 2%{named}
+  seaway lab exec{named} {last.host} -- ping {first.lan[2]}
   seaway lab down{named}"""
 
 

@@ -8,12 +8,18 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
 from pyroute2 import netns
 
 FOLDER = Path("/run/netns")
+OPTION, PROGRAM = "--netns", "seaway"
+"""How commands of Seaway are told the namespace that they work in."""
+MODULE_AT = 3
+"""A command's name is among its first words: ``seaway``, ``python seaway`` or ``python -m seaway``."""
+
 PATIENCE_S = 2.0
 """How long processes have for ending when they are asked to."""
 
@@ -57,11 +63,26 @@ def command_in(name: str, command: Sequence[str], *, own_sys: bool = True) -> li
 
 
 def processes(of: Iterable[str]) -> list[int]:
-    """Return the processes that are in some namespaces, but not this one."""
-    wanted = {found.st_ino for found in map(_stat, (FOLDER / name for name in of)) if found}
+    """Return the processes of some namespaces: those inside, and Seaway's own that work there, as agents do."""
+    names = set(of)
+    wanted = {found.st_ino for found in map(_stat, (FOLDER / name for name in names)) if found}
     pids = (int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
-    found = ((pid, _stat(Path(f"/proc/{pid}/ns/net"))) for pid in pids if pid != os.getpid())
-    return [pid for pid, where in found if where and where.st_ino in wanted]
+    return [pid for pid in pids if pid != os.getpid() and (_is_in(pid, wanted) or _works_in(pid, names))]
+
+
+def _is_in(pid: int, inodes: set[int]) -> bool:
+    found = _stat(Path(f"/proc/{pid}/ns/net"))
+    return found is not None and found.st_ino in inodes
+
+
+def _works_in(pid: int, names: set[str]) -> bool:
+    """Tell whether a process is a command of Seaway that was given one of some namespaces by ``--netns``."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")
+    except OSError:
+        return False
+    given = (value for option, value in pairwise(words) if option == OPTION)
+    return any(Path(word).name == PROGRAM for word in words[:MODULE_AT]) and any(value in names for value in given)
 
 
 def end_processes(of: Iterable[str]) -> None:
