@@ -1,0 +1,205 @@
+"""The whole on one machine: a lab, an agent on each gateway, a control plane, and jobs that need something of links."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import yaml
+
+from seaway.testing.lab import MissingError, TestLab, lab
+from tests.integration.test_up import Running, running
+from tests.missing import skip_or_fail
+
+pytestmark = pytest.mark.slow
+
+PATIENCE_S = 60
+ROUND = {"every": "500ms", "count": 5, "timeout": "400ms"}
+USERS = "gw-4"
+LINKS = {
+    "links": [
+        {"from": USERS, "to": "gw-1", "delay": "2ms"},
+        {"from": USERS, "to": "gw-2", "delay": "10ms"},
+        {"from": USERS, "to": "gw-3", "delay": "30ms"},
+    ]
+}
+SMOOTHED = """
+[network.links]
+half_life_s = 0.5
+"""
+"""Links are followed within seconds, so that nobody waits for half a minute."""
+
+Found = TypeVar("Found")
+
+
+@dataclass
+class World:
+    """A lab and who watches and drives it."""
+
+    made: TestLab
+    plane: Running
+    data: Path
+    agents: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
+
+    def agent(self, gateway: str) -> None:
+        """Start the agent of a gateway."""
+        self.agents[gateway] = self.start("agent", gateway)
+
+    def start(self, *command: str) -> subprocess.Popen[str]:
+        """Start `seaway ...` for the gateway that is the last word, in its namespace and with its token."""
+        *words, gateway = command
+        token = self.data / f"{gateway}.token"
+        if not token.exists():
+            made = self.post("/tokens", {"name": f"agent-{gateway}", "role": "agent", "gateway": gateway})
+            token.write_text(made["secret"], encoding="utf-8")
+        where = ["--netns", self.made.namespace(gateway), "--server", self.url, "--token-file", str(token)]
+        return subprocess.Popen(
+            [sys.executable, "-m", "seaway", *words, "--gateway", gateway, *where],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    @property
+    def url(self) -> str:
+        """Where the control plane listens."""
+        return str(self.plane.client.base_url).rstrip("/")
+
+    def get(self, path: str) -> Any:  # noqa: ANN401  # any JSON
+        """Ask the API."""
+        answer = self.plane.client.get(f"/api/v1{path}")
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def post(self, path: str, body: object) -> Any:  # noqa: ANN401  # any JSON
+        """Tell the API."""
+        answer = self.plane.client.post(f"/api/v1{path}", json=body)
+        assert answer.status_code in {200, 201}, answer.text
+        return answer.json()
+
+    def link(self, source: str, target: str) -> dict[str, Any]:
+        """Return what decisions go by of a link."""
+        found = [
+            each for each in self.get("/fleet/links")["links"] if (each["source"], each["target"]) == (source, target)
+        ]
+        return dict(found[0]) if found else {}
+
+    def states(self) -> dict[str, str]:
+        """Return whether agents report, by gateway."""
+        return {each["gateway"]: each["state"] for each in self.get("/network/agents")["agents"]}
+
+    def submit(self, **need: object) -> str:
+        """Submit a small job of a user behind the users' gateway."""
+        resources = {"cpu": 1, "gpus": 1, "gpu_memory": "1GB"}
+        return self.plane.submit(name="near", gateway=USERS, network=need, resources=resources)
+
+    def where(self, job_id: str) -> str:
+        """Return the cluster of a job; empty while it waits."""
+        return ",".join(self.get(f"/jobs/{job_id}")["clusters"])
+
+    def why(self, job_id: str) -> str:
+        """Return all that is said of why a job is where it is, or waits."""
+        return str(self.get(f"/jobs/{job_id}/explain"))
+
+
+def until(look: Callable[[], Found], good: Callable[[Found], object]) -> Found:
+    """Look again and again until what is seen is good."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        found = look()
+        if good(found):
+            return found
+        assert time.monotonic() < deadline, found
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Have a lab of three clusters and a user site with all its agents, and a control plane that knows all links."""
+    data = tmp_path_factory.mktemp("plane")
+    (data / "seaway.toml").write_text(SMOOTHED, encoding="utf-8")
+    try:
+        with lab(4, LINKS) as made, running(data, "--config", str(data / "seaway.toml")) as plane:
+            found = World(made, plane, data)
+            network = yaml.safe_load(made.network.read_text(encoding="utf-8")) | {"probe": ROUND}
+            answer = plane.client.put("/api/v1/network", json=network)
+            assert answer.status_code == 200, answer.text
+            for number in range(1, 5):
+                found.agent(f"gw-{number}")
+            until(
+                lambda: [each for each in found.get("/fleet/links")["links"] if each["latency_ns"]],
+                lambda links: len(links) == 12,
+            )
+            yield found
+            for each in found.agents.values():
+                each.send_signal(signal.SIGTERM)
+            for each in found.agents.values():
+                each.communicate(timeout=PATIENCE_S)
+    except MissingError as error:
+        skip_or_fail(error)
+
+
+def test_jobs_go_where_links_are_good_enough_and_follow_when_they_change(world: World) -> None:
+    """A job lands only where the measured link meets its needs; after the link got worse the next goes elsewhere."""
+    near = world.submit(max_latency="8ms")
+    assert until(lambda: world.where(near), bool) == "cluster-1"
+
+    world.made.link(USERS, "gw-1", delay="40ms")
+    until(lambda: world.link(USERS, "gw-1"), lambda link: (link["latency_ns"] or 0) > 70_000_000)
+    second = world.submit(max_latency="30ms")
+    assert until(lambda: world.where(second), bool) == "cluster-2"
+    waits = world.submit(max_latency="8ms")
+    said = until(lambda: world.why(waits), lambda text: "latency" in text)
+    assert world.where(waits) == ""
+    assert "gw-4 to gw-1" in said or "latency above the bound" in said
+
+    world.made.link(USERS, "gw-1", delay="2ms")
+    assert until(lambda: world.where(waits), bool) == "cluster-1"
+
+
+def test_loss_one_way_counts_for_both_who_look(world: World) -> None:
+    """A way that loses a third of its packets shows as loss at both ends, for an echo goes both ways."""
+    world.made.link(USERS, "gw-3", loss="33%", one_way=True)
+    for ends in ((USERS, "gw-3"), ("gw-3", USERS)):
+        until(lambda ends=ends: world.link(*ends), lambda link: 150_000 < link["loss_ppm"] < 550_000)  # type: ignore[misc]
+    other = world.link(USERS, "gw-2")
+    assert other["loss_ppm"] == 0
+    job = world.submit(max_loss="1%", max_latency="100ms")
+    assert until(lambda: world.where(job), bool) in {"cluster-1", "cluster-2"}
+    world.made.link(USERS, "gw-3", loss="0%", one_way=True)
+
+
+def test_a_gateway_that_dies_is_told_and_gets_nothing(world: World) -> None:
+    """Where nothing answers no job with needs goes, the agent is called silent, and both end when it is back."""
+    world.agents["gw-2"].kill()
+    world.agents.pop("gw-2").communicate()
+    others = ("gw-1", "gw-3", USERS)
+    for other in others:
+        world.made.link("gw-2", other, loss="100%")
+    until(lambda: world.link(USERS, "gw-2"), lambda link: link["latency_ns"] is None)
+    assert world.link(USERS, "gw-2")["loss_ppm"] == 1_000_000
+    states = until(world.states, lambda states: states["gw-2"] == "silent")
+    assert states["gw-1"] == "reporting"
+    job = world.submit(max_loss="50%", max_latency="1s")
+    assert until(lambda: world.where(job), bool) != "cluster-2"
+
+    for other in others:
+        world.made.link("gw-2", other, loss="0%")
+    world.agent("gw-2")
+    until(lambda: world.link("gw-2", "gw-1"), lambda link: link["latency_ns"] is not None)
+
+
+def test_agents_are_nobody(world: World) -> None:
+    """What runs on a gateway for good has no privilege."""
+    for each in world.agents.values():
+        status = Path(f"/proc/{each.pid}/status").read_text(encoding="utf-8")
+        assert "CapEff:\t0000000000000000" in status
+        assert Path(f"/proc/{each.pid}").stat().st_uid != os.geteuid()
