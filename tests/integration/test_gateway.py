@@ -5,18 +5,21 @@ import shutil
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from ipaddress import IPv6Address, IPv6Network
+from pathlib import Path as Folder
 
 import pytest
 
 from seaway.adapters.srv6.machine import Machine
 from seaway.adapters.srv6.namespace import inside
 from seaway.bootstrap.lab_plan import CORE
+from seaway.cli.exits import NOT_ALLOWED
 from seaway.domain.errors import ConflictError, RejectedError
 from seaway.domain.gateways import Behaviour, NetworkConfig, Pair, Path, Sid
 from seaway.steering.commands import commands
@@ -143,10 +146,11 @@ def test_shared_traffic_is_spread_by_weight(world: World) -> None:
 
 
 def test_path_changes_under_a_running_ping_lose_nothing(world: World) -> None:
-    """Every one of some hundred echo requests is answered while the path changes twenty times, and both are taken."""
+    """Every one of some hundred echo requests is answered while paths change twenty times, from one to both and back."""
     world.reach(NETWORK)
     machine = world.machine("gw-1")
     states = [desired(NETWORK, "gw-1", {"gw-3": path}) for path in ("via-2", "direct")]
+    states.append(desired(network(share=True), "gw-1"))
     stop = threading.Event()
     ping = Ping(world.name("host-1"), HOST_3)
 
@@ -159,7 +163,7 @@ def test_path_changes_under_a_running_ping_lose_nothing(world: World) -> None:
         runner = threading.Thread(target=run)
         runner.start()
         for change in range(20):
-            (only,) = machine.reach(states[change % 2]).changes
+            (only,) = machine.reach(states[change % 3]).changes
             assert "replace" in commands([only])[0]
         stop.set()
         runner.join()
@@ -308,6 +312,17 @@ def test_a_change_that_the_kernel_refuses_is_told_as_a_command(bare: World) -> N
         bare.machine("gw-1").reach(too_much)
     assert bare.machine("gw-1").remove().changes
     assert bare.machine("gw-1").read().remembered == {}
+
+
+@pytest.mark.parametrize("arguments", [["show"], ["show", "--netns", "{}"]])
+def test_without_the_right_to_do_so_it_says_what_it_takes(world: World, arguments: list[str], tmp_path: Folder) -> None:
+    """A process without capabilities hears that this takes root, with the exit code for what is not allowed."""
+    without = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    given = [each.format(world.name("gw-1")) for each in arguments]
+    command = [*without, sys.executable, "-m", "seaway", "gateway", *given, "--state", str(tmp_path)]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert ended.returncode == NOT_ALLOWED
+    assert "root" in ended.stderr
 
 
 def _ip(namespace: str, arguments: str) -> None:

@@ -152,7 +152,8 @@ def _settings() -> Iterator[tuple[Knob, str]]:
     """Yield what settings there are, of every interface and of all."""
     from seaway.adapters.srv6 import tunnel_source
 
-    for folder in (SYSCTLS / "net/ipv6/conf").iterdir():
+    conf = SYSCTLS / "net/ipv6/conf"
+    for folder in conf.iterdir() if conf.is_dir() else ():  # none in a kernel without IPv6
         for name in READ:
             try:
                 yield sysctl(folder.name, name), (folder / name).read_text().strip()
