@@ -89,3 +89,87 @@ def test_an_interface_that_cannot_be_read_is_told_of_after_ten_minutes(tmp_path:
                 log says why: its node-exporter does not answer, refuses, or does not know the interface.
 """,
     )
+
+
+def test_a_gateway_that_answers_nobody_is_told_of_after_two_minutes(tmp_path: Path) -> None:
+    """As long as one gets an answer it is a link that is broken, and not the gateway."""
+    try_out(
+        tmp_path,
+        "network.yml",
+        """
+  - interval: 1m
+    input_series:
+      - series: 'UserToClusterPacketLoss{source="gw-4", target="gw-1", site="office", cluster="a"}'
+        values: '0x4 1x20'
+      - series: 'ClusterToClusterPacketLoss{source="gw-2", target="gw-1", source_cluster="b", cluster="a"}'
+        values: '1x25'
+      - {series: 'UserToClusterPacketLoss{source="gw-4", target="gw-2", site="office", cluster="b"}', values: '1x25'}
+      - series: 'ClusterToClusterPacketLoss{source="gw-1", target="gw-2", source_cluster="a", cluster="b"}'
+        values: '0x25'
+    alert_rule_test:
+      - {eval_time: 6m, alertname: SeawayGatewayDead, exp_alerts: []}
+      - eval_time: 8m
+        alertname: SeawayGatewayDead
+        exp_alerts:
+          - exp_labels: {target: gw-1, cluster: a, severity: critical}
+            exp_annotations:
+              summary: Gateway gw-1 before a has answered nobody for 2 minutes
+              description: >-
+                No agent gets an answer from it: it is down, or cut off. No job with a bound on its network is placed
+                behind it; jobs that run there may be out of reach. `seaway links --target gw-1` shows who asks.
+""",
+    )
+
+
+def test_a_silent_agent_is_told_of(tmp_path: Path) -> None:
+    """After two minutes without a report and two more; one that is started anew in between is none."""
+    try_out(
+        tmp_path,
+        "network.yml",
+        """
+  - interval: 1m
+    input_series:
+      - {series: 'seaway_agent_silent_seconds{gateway="gw-1"}', values: '0+60x20'}
+      - {series: 'seaway_agent_silent_seconds{gateway="gw-2"}', values: '0 60 120 180 0 0+60x3'}
+    alert_rule_test:
+      - {eval_time: 4m, alertname: SeawayAgentSilent, exp_alerts: []}
+      - eval_time: 5m
+        alertname: SeawayAgentSilent
+        exp_alerts:
+          - exp_labels: {gateway: gw-1, severity: warning}
+            exp_annotations:
+              summary: The agent of gateway gw-1 has not reported for 5m 0s
+              description: >-
+                Nobody measures the links from there, and none of them counts any more: jobs that come from there with a
+                bound on their network wait. `seaway network agents` says when it reported last, its own log says why it
+                does not.
+""",
+    )
+
+
+def test_a_link_that_loses_is_told_of_but_not_one_to_a_dead_gateway(tmp_path: Path) -> None:
+    """By the mean of ten minutes, as one round of five has steps of a fifth; a single lost probe is no alert."""
+    try_out(
+        tmp_path,
+        "network.yml",
+        """
+  - interval: 1m
+    input_series:
+      - series: 'UserToClusterPacketLoss{source="gw-4", target="gw-1", site="office", cluster="a"}'
+        values: '0 0.2x30'
+      - series: 'UserToClusterPacketLoss{source="gw-5", target="gw-1", site="home", cluster="a"}'
+        values: '0x9 0.2 0x20'
+      - {series: 'UserToClusterPacketLoss{source="gw-4", target="gw-2", site="office", cluster="b"}', values: '1x30'}
+    alert_rule_test:
+      - {eval_time: 4m, alertname: SeawayLinkLossy, exp_alerts: []}
+      - eval_time: 20m
+        alertname: SeawayLinkLossy
+        exp_alerts:
+          - exp_labels: {source: gw-4, target: gw-1, site: office, cluster: a, severity: warning}
+            exp_annotations:
+              summary: The link from gw-4 to gw-1 loses 20% of what is sent
+              description: >-
+                So much of the probes of the last 10 minutes was not answered, while somebody reaches the gateway. Jobs
+                with a bound on loss go elsewhere. `seaway links history gw-4 gw-1` shows since when.
+""",
+    )
