@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from ipaddress import IPv6Address, IPv6Network
 from pathlib import Path as Folder
@@ -87,6 +87,13 @@ def received(seen: list[Seen]) -> list[tuple[str, str, int, tuple[str, ...]]]:
     return [(each.wire, each.to, each.left, each.segments) for each in forth(seen) if not each.out]
 
 
+def wait_for(more: int, count: Callable[[], int]) -> None:
+    """Wait until something has gone on for a while."""
+    enough = count() + more
+    while count() < enough:
+        time.sleep(0.001)
+
+
 def lost_segments(sender: socket.socket) -> int:
     """Return how many segments were sent again because they were lost, not because an answer took its time.
 
@@ -140,13 +147,13 @@ def test_shared_traffic_is_spread_by_weight(world: World) -> None:
         time.sleep(0.05)
     taken = Counter(len(each.segments) for each in seen if each.wire == "gw-1" and not each.out)
     assert taken[1] + taken[2] == 400
-    assert taken[1] / 400 == pytest.approx(2 / 3, abs=0.1)
+    assert taken[1] / 400 == pytest.approx(2 / 3, abs=0.12)
     present = world.machine("gw-1").read()
     assert difference(desired(network(share=True), "gw-1"), present).changes == ()
 
 
 def test_path_changes_under_a_running_ping_lose_nothing(world: World) -> None:
-    """Every one of some hundred echo requests is answered while paths change twenty times, from one to both and back."""
+    """Every one of some hundred echo requests is answered while paths change twenty times, to both and back too."""
     world.reach(NETWORK)
     machine = world.machine("gw-1")
     states = [desired(NETWORK, "gw-1", {"gw-3": path}) for path in ("via-2", "direct")]
@@ -165,11 +172,12 @@ def test_path_changes_under_a_running_ping_lose_nothing(world: World) -> None:
         for change in range(20):
             (only,) = machine.reach(states[change % 3]).changes
             assert "replace" in commands([only])[0]
+            wait_for(10, lambda: ping.sent)
         stop.set()
         runner.join()
     ping.receive(2.0)
     ping.close()
-    assert len(ping.answered) == ping.sent > 100
+    assert len(ping.answered) == ping.sent >= 200
     assert {each.segments for each in forth(seen)} == {(UNWRAP_3,), (END_2, UNWRAP_3)}
 
 
@@ -205,6 +213,7 @@ def test_path_changes_under_a_running_transfer_lose_nothing(world: World) -> Non
         sending.start()
         for change in range(20):
             assert len(machine.reach(states[change % 2]).changes) == 1
+            wait_for(2, lambda: len(sent))
         stop.set()
         sending.join()
         sender.shutdown(socket.SHUT_WR)
