@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -100,6 +101,24 @@ class World:
         """Submit a small job of a user behind the users' gateway."""
         resources = {"cpu": 1, "gpus": 1, "gpu_memory": "1GB"}
         return self.plane.submit(name="near", gateway=USERS, network=need, resources=resources)
+
+    def submit_to(self, cluster: str, need: dict[str, str]) -> str:
+        """Submit such a job that may go to one cluster only."""
+        resources = {"cpu": 1, "gpus": 1, "gpu_memory": "1GB"}
+        place = {"clusters": [cluster]}
+        return self.plane.submit(name="there", gateway=USERS, network=need, resources=resources, placement=place)
+
+    def first_event(self, kind: str) -> str:
+        """Return what the first event of a kind says."""
+        with self.plane.client.stream("GET", "/api/v1/events", headers={"last-event-id": "0"}) as answer:
+            for line in answer.iter_lines():
+                if line.startswith("data:") and (told := json.loads(line.removeprefix("data:")))["kind"] == kind:
+                    return str(told["reason"])
+        raise AssertionError(f"no event of kind {kind}")
+
+    def routes(self, gateway: str) -> str:
+        """Return the routes of a gateway as the kernel has them."""
+        return self.made.run(gateway, "ip", "-6", "route", "show")
 
     def where(self, job_id: str) -> str:
         """Return the cluster of a job; empty while it waits."""
@@ -203,3 +222,25 @@ def test_agents_are_nobody(world: World) -> None:
         status = Path(f"/proc/{each.pid}/status").read_text(encoding="utf-8")
         assert "CapEff:\t0000000000000000" in status
         assert Path(f"/proc/{each.pid}").stat().st_uid != os.geteuid()
+
+
+def test_traffic_is_steered_to_where_a_job_needs_it(world: World) -> None:
+    """A job that its link does not serve has traffic take a path that does: the route is written, then it runs."""
+    world.made.link(USERS, "gw-1", delay="60ms", one_way=True)
+    until(lambda: world.link(USERS, "gw-1"), lambda link: (link["latency_ns"] or 0) > 50_000_000)
+    needs = {"max_latency": "30ms"}
+    waits = world.submit_to("cluster-1", needs)
+    assert "fd00:51d:2::e" not in world.routes(USERS)
+    until(lambda: world.why(waits), lambda text: "latency" in text)
+    follower = world.start("gateway", "follow", USERS)
+    try:
+        assert until(lambda: world.where(waits), bool) == "cluster-1"
+        assert "fd00:51d:2::e" in world.routes(USERS)
+        link = world.link(USERS, "gw-1")
+        assert link["path"] == "via-2"
+        assert link["latency_ns"] < 30_000_000
+        assert waits in world.first_event("path")
+    finally:
+        follower.send_signal(signal.SIGTERM)
+        follower.communicate(timeout=PATIENCE_S)
+        world.made.link(USERS, "gw-1", delay="2ms", one_way=True)
