@@ -53,9 +53,7 @@ GATEWAY = GatewayConfig("gw-1", ip_address("fd00::1"), interface="wan", exporter
 def seen(*pages: Page | NoPage, interface: str = "wan") -> list[Reading | Missed]:
     """Look at a gateway as often as there are pages."""
     meter = NodeExporters(Told(list(pages)), 30)
-    gateway = GatewayConfig(
-        "gw-1", ip_address("fd00::1"), interface=interface, exporter="http://me:secret@there/metrics"
-    )
+    gateway = GatewayConfig("gw-1", ip_address("fd00::1"), interface=interface, exporter="http://there/metrics")
     return [meter.read([gateway])["gw-1"] for _ in pages]
 
 

@@ -17,7 +17,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import GatewayConfig
 from seaway.probing.counters import Rates
 
-GATEWAY = GatewayConfig("gw-1", ip_address("fd00::1"), interface="wan", exporter="http://me:pw@[fd00::1]:9100/metrics")
+GATEWAY = GatewayConfig("gw-1", ip_address("fd00::1"), interface="wan", exporter="http://[fd00::1]:9100/metrics")
 LABELS = 'instance="{exporter}"'
 
 

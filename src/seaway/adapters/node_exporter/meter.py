@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from http import HTTPStatus
 
@@ -11,8 +10,6 @@ from seaway.application.ports.pages import NoPage, Page, Pages
 from seaway.application.ports.traffic import Missed, Outcome, Reading
 from seaway.domain.gateways import GatewayConfig
 from seaway.probing.counters import NS_PER_S, Counters, rates, speed_mbps
-
-_CREDENTIALS = re.compile(r"//[^/]*@")
 
 
 class NodeExporters:
@@ -44,7 +41,7 @@ class NodeExporters:
         return found
 
     def _seen(self, gateway: GatewayConfig, page: Page | NoPage) -> Reading | Missed:
-        where = f"node-exporter at {_CREDENTIALS.sub('//', gateway.exporter)}"
+        where = f"node-exporter at {gateway.exporter}"
         if isinstance(page, NoPage):
             outcome = Outcome.UNREADABLE if page.answered else Outcome.SILENT
             return Missed(outcome, f"{where}: {page.why}")

@@ -62,7 +62,7 @@ def fill_in(labels: str, gateway: GatewayConfig) -> str | None:
     labels
         As ``instance="{exporter}"``, with any of `PLACES` in braces.
     """
-    exporter = urlsplit(gateway.exporter).netloc.rpartition("@")[2]
+    exporter = urlsplit(gateway.exporter).netloc
     known = dict(zip(PLACES, (exporter, gateway.name, str(gateway.address)), strict=True))
     if not all(known[name] for name in _IN_BRACES.findall(labels)):
         return None
