@@ -13,6 +13,7 @@ import httpx
 import orjson
 
 from seaway.client.errors import (
+    AnswerError,
     ConflictError,
     ForbiddenError,
     InvariantError,
@@ -39,6 +40,8 @@ def error_of(response: httpx.Response) -> SeawayError:
     detail = str(told.get("detail") or told.get("title") or _unexplained(response))
     if status in PLAIN:
         return PLAIN[status](detail)
+    if status < httpx.codes.BAD_REQUEST or status == httpx.codes.METHOD_NOT_ALLOWED:
+        return AnswerError(f"this is no answer of a Seaway server: {_unexplained(response)}; is the URL right?")
     if status in RETRIED or status == httpx.codes.TOO_MANY_REQUESTS:
         return UnavailableError(detail, retry_after_s=retry_after_s(response))
     if status >= httpx.codes.INTERNAL_SERVER_ERROR:

@@ -9,6 +9,7 @@ from typing import Any
 
 from seaway.application.ports.probing import Target
 from seaway.application.ports.reporting import Assignment, Report
+from seaway.client import once
 from seaway.client.calls import agents
 from seaway.client.errors import AnswerError
 from seaway.client.sync import Client
@@ -41,7 +42,7 @@ class HttpController:
         AnswerError
             When what comes back makes no sense.
         """
-        body = self.client.send(agents.targets(self._gateway))
+        body = once.send(self.client, agents.targets(self._gateway))
         try:
             return _assignment(body)
         except (KeyError, TypeError, ValueError) as error:
@@ -49,7 +50,7 @@ class HttpController:
 
     def own_address(self) -> IPv6Address | IPv4Address:
         """Return the address that this gateway is to have; raises as `assignment`."""
-        body = self.client.send(agents.wanted(self._gateway))
+        body = once.send(self.client, agents.wanted(self._gateway))
         try:
             (own,) = (each for each in body["network"]["gateways"] if each["name"] == self._gateway)
             return ip_address(own["address"])
@@ -58,7 +59,7 @@ class HttpController:
 
     def take(self, report: Report) -> None:
         """Bring a report."""
-        self.client.send(agents.report(report_body(report)))
+        once.send(self.client, agents.report(report_body(report)))
 
 
 def report_body(report: Report) -> dict[str, Any]:

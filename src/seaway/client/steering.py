@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from seaway.application.ports.steering import Wanted
+from seaway.client import once
 from seaway.client.calls import agents
 from seaway.client.errors import AnswerError
 from seaway.client.sync import Client
@@ -36,7 +37,7 @@ class HttpSteerer:
         AnswerError
             When what comes back makes no sense.
         """
-        body = self.client.send(agents.wanted(self._gateway))
+        body = once.send(self.client, agents.wanted(self._gateway))
         try:
             return Wanted(
                 str(body["version"]), self._config(body["network"]), dict(body["active"]), dict(body["applied"])
@@ -47,7 +48,7 @@ class HttpSteerer:
     def confirm(self, wanted: Wanted) -> None:
         """Say that it is written."""
         body = {"version": wanted.version, "active": dict(wanted.active)}
-        self.client.send(agents.applied(self._gateway, body))
+        once.send(self.client, agents.applied(self._gateway, body))
 
     def _config(self, network: object) -> NetworkConfig:
         """Read a network, unless it is the one that was read last."""

@@ -115,3 +115,17 @@ def test_answers_to_reports(status: int, error: type[Exception]) -> None:
         controller(answer).take(REPORT)
     assert len(tried) == 1
     assert not isinstance(refused.value, RejectedError) or refused.value.where == "rounds[1].path"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(301, headers={"Location": "https://elsewhere"}),
+        httpx.Response(405, text="not here"),
+        httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(b"no gzip")),
+    ],
+)
+def test_what_is_no_answer_to_a_report_does_not_refuse_it(answer: httpx.Response) -> None:
+    """Whatever stands between an agent and its controller cannot make it give results up, nor end it."""
+    with pytest.raises(AnswerError):
+        controller(lambda _: answer).take(REPORT)
