@@ -20,7 +20,7 @@ from seaway.testing.lab import MissingError, TestLab, lab
 from tests.integration.test_up import Running, running
 from tests.missing import skip_or_fail
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.quiet]
 
 PATIENCE_S = 60
 ROUND = {"every": "500ms", "count": 5, "timeout": "400ms"}
