@@ -64,6 +64,7 @@ _FITS = {
     "refusals": [{"plugin": "NodeResources", "reason": "not enough free CPU", "nodes": 2}],
     "candidates": [{"cluster": "berlin", "node": "node-1", "scores": {"BestFit": 75}, "total": 75}],
     "remedies": [],
+    "links": [],
 }
 _CHOICE = {
     "cluster": "berlin",
@@ -166,6 +167,7 @@ ANSWERS: dict[str, Any] = {
             "remedies": [
                 {"field": "cpu_milli", "asked": 64_000, "admits": 60_000, "cluster": "berlin", "node": "node-1"}
             ],
+            "links": [],
         },
     },
     "EventList": {

@@ -94,7 +94,9 @@ def refusals(explanation: Body) -> list[RenderableType]:
         Column("REFUSED BY", lambda each: each["plugin"]),
         Column("BECAUSE", lambda each: each["reason"], cut=True),
     )
-    return [head, Rows(columns, explanation["refusals"])]
+    links = explanation.get("links", [])
+    broken = ["\nlinks that break its bounds", *(f"  {each}" for each in links)] if links else []
+    return [head, Rows(columns, explanation["refusals"]), *broken]
 
 
 def remedies(explanation: Body) -> list[RenderableType]:

@@ -81,6 +81,8 @@ class Explanation:
         The best nodes that fit, best first.
     remedies
         Single changes that would admit a job that fits nowhere, smallest first.
+    links
+        Links that break the job's bounds, and by which figures, like ``gw-4 to gw-1: latency 31 ms, bound 20 ms``.
     """
 
     job: str
@@ -88,6 +90,7 @@ class Explanation:
     refusals: tuple[Refusal, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     remedies: tuple[Remedy, ...] = ()
+    links: tuple[str, ...] = ()
 
     @property
     def fits(self) -> bool:

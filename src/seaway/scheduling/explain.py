@@ -15,11 +15,15 @@ from seaway.scheduling.framework import Cycle, Filter, PreFilter, PreScore, Scor
 from seaway.scheduling.kernels.draw import mixed
 from seaway.scheduling.plain import scaled
 from seaway.scheduling.profile import Profile
+from seaway.scheduling.refused_links import refused_links
 from seaway.scheduling.remedies import Change, changes, together
 from seaway.scheduling.snapshot import Snapshot
 
 BEST = 5
 """How many candidates an explanation lists."""
+
+LINKS_SAID = 3
+"""Links that a sentence names."""
 
 
 def explain(snapshot: Snapshot, job: Job, profile: Profile, *, sequence: int = 0) -> Explanation:
@@ -56,6 +60,7 @@ def explain(snapshot: Snapshot, job: Job, profile: Profile, *, sequence: int = 0
         refusals=refusals,
         candidates=trial.candidates(cycle),
         remedies=() if cycle.feasible.any() else trial.remedies(job),
+        links=refused_links(snapshot, job),
     )
 
 
@@ -76,6 +81,9 @@ def sentence(explanation: Explanation) -> str:
     if explanation.refusals:
         said += ": " if not explanation.candidates else "; refused: "
         said += ", ".join(f"{refusal.nodes:,} {refusal.reason}" for refusal in explanation.refusals)
+    if explanation.links and not explanation.candidates:
+        more = len(explanation.links) - LINKS_SAID
+        said += f" ({'; '.join(explanation.links[:LINKS_SAID])}{f'; {more} links more' if more > 0 else ''})"
     if explanation.remedies:
         said += f"; {mended(explanation.remedies[:1])}"
     return said

@@ -46,6 +46,8 @@ class ExplanationOut(Shown):
     refusals: list[RefusalOut]
     candidates: list[CandidateOut]
     remedies: list[RemedyOut]
+    links: list[str]
+    """Links that break the job's bounds, and by which figures."""
 
 
 class ReasonOut(Shown):
@@ -132,6 +134,7 @@ def explanation_fields(explanation: Explanation) -> dict[str, Any]:
             }
             for each in explanation.remedies
         ],
+        "links": list(explanation.links),
     }
 
 

@@ -8,19 +8,21 @@ import pytest
 
 from seaway.domain.explanation import Remedy
 from seaway.domain.job import Demand, Job
-from seaway.domain.network import Link
+from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.node import Taint
 from seaway.scheduling.columns import CLUSTERS_PAID
+from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain, nearest, sentence
 from seaway.scheduling.framework import Codes, Cycle, Scores, Status, Verdict
 from seaway.scheduling.plain import choose, run_filters, total_score
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.plugins.bestfit import BestFit
 from seaway.scheduling.profile import Profile, Weighted
+from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.remedies import changes
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.update import put_node, remove_node
-from seaway.testing.builders import cluster, gpu, job, mig_gpu, node
+from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
 from tests.unit.scheduling.asking import PROFILE, cycle_for, place, snapshot_of
 
 
@@ -302,3 +304,42 @@ def test_sentence_counts_names_the_reasons_and_the_remedy() -> None:
     assert sentence(told).endswith("; it would fit without gpu_model (cluster-0/node-0)")
     told = explain(snapshot_of(*nodes), job(gpus=1), PROFILE)
     assert sentence(told) == "3 of 4 nodes fit, best cluster-0/node-0; refused: 1 taint not tolerated"
+
+
+def linked() -> Snapshot:
+    """Three clusters behind gateways; one answers too late, one not at all, one lets little through."""
+    ties = [
+        Link("user", "a", 31_000_000, bandwidth_mbps=100),
+        Link("user", "b", None),
+        Link("user", "c", 5_000_000, loss_ppm=20_000, bandwidth_mbps=10),
+        Link("a", "c", 25_000_000, bandwidth_mbps=100),
+    ]
+    return Snapshot(fleet(*(cluster(node(), name=name, gateway=name) for name in ("a", "b", "c", "d")), links=ties))
+
+
+def test_links_that_break_bounds_are_named_with_their_figures() -> None:
+    """Whoever asks why learns which link misses which bound by how much, in the order of clusters."""
+    asked = job(gateway="user", max_latency_ns=20_000_000, max_loss_ppm=1_000, min_bandwidth_mbps=50)
+    found = explain(linked(), asked, PROFILE)
+    assert found.links == (
+        "user to a: latency 31 ms, bound 20 ms",
+        "user to b: nothing answers",
+        "user to c: loss 2%, bound 0.1%, 10Mbps free, bound 50Mbps",
+        "user to d: not measured",
+    )
+    assert f"({'; '.join(found.links[:3])}; 1 links more)" in sentence(found)
+
+
+def test_links_between_replicas_are_named_too() -> None:
+    """A job that may not spread learns between which clusters; what was promised is not free."""
+    snapshot = linked()
+    between = NetworkNeed(max_latency_ns=30_000_000, min_bandwidth_mbps=60)
+    wide = job(cpu_milli=40_000, replicas=2, gang=True, between_replicas=between, clusters={"a", "c"})
+    assert explain(snapshot, wide, PROFILE).links == ()
+    decide(snapshot, JobQueue(snapshot, [wide]), PROFILE)
+    assert explain(snapshot, wide, PROFILE).links == ("a to c: 40Mbps free, bound 60Mbps",)
+
+
+def test_jobs_without_bounds_learn_nothing_of_links() -> None:
+    """Only bounds are broken."""
+    assert explain(linked(), job(gateway="user"), PROFILE).links == ()

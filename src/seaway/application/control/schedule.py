@@ -16,6 +16,7 @@ from seaway.application.control.waiting import Entry
 from seaway.application.control.warmth import Warmth
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import hindered, moved, placed, stepped
+from seaway.domain.amounts import rate_text
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.lifecycle import AttemptState, JobState
@@ -332,7 +333,7 @@ class Scheduler:
             placements=placements,
             created_ns=now_ns,
             expires_ns=now_ns + int(self._live.settings.confirm_s(len(placements)) * 1e9),
-            why=f"{policy} chose {where}",
+            why=f"{policy} chose {where}{self._promises(record.spec.between_replicas.min_bandwidth_mbps, clusters)}",
         )
         queued = record if record.state is JobState.QUEUED else replace(record, state=JobState.QUEUED)
         job = moved(
@@ -347,6 +348,14 @@ class Scheduler:
         )
         self._live.bookings[record.id, number] = booking
         return Decision(entry, booking, job, attempt, placed(record, job, attempt, ACTOR), noted, at)
+
+    def _promises(self, mbps: int, clusters: Sequence[str]) -> str:
+        """Say what was promised between clusters; empty for nothing."""
+        if not mbps or len(clusters) == 1:
+            return ""
+        doors = {each.name: each.gateway for each in self._live.fleet.snapshot.clusters}
+        ends = sorted({doors[cluster] for cluster in clusters} - {""})
+        return f"; {rate_text(mbps)} each way between {', '.join(ends)}" if len(ends) > 1 else ""
 
 
 class Refused:
