@@ -140,7 +140,7 @@ async def test_the_description_is_whole(rig: Rig) -> None:
             assert operation["description"]
             if path.startswith("/api"):
                 assert {"401", "403", "422", "429", "500", "503"} <= set(operation["responses"])
-                assert operation["x-role"] in {"viewer", "user", "operator", "admin"}
+                assert operation["x-role"] in {"agent", "viewer", "user", "operator", "admin"}
     assert "submit_job" in text
     assert "http" not in page.text.replace("http://json-schema", "")
 
