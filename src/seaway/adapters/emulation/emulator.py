@@ -92,7 +92,10 @@ class Emulator:
     def _name(self, device: int) -> str:
         name = self._names.get(device)
         if name is None:
-            name = self._names[device] = socket.if_indextoname(device) if device else ""
+            try:
+                name = self._names[device] = socket.if_indextoname(device)
+            except OSError:  # gone in the meantime
+                return ""
         return name
 
     def _answer(self, question: dict[str, object]) -> Answer:
