@@ -103,33 +103,32 @@ def know(settings: AgentSettings, environment: Mapping[str, str], network: Netwo
     return Known(account, controller, first, None if settings.address == ANY else address)
 
 
-def ask_address(settings: AgentSettings, known: Known, stopping: threading.Event, *, patient: bool) -> Address | None:
+def ask_address(settings: AgentSettings, known: Known, pause: Callable[[float], object] | None) -> Address | None:
     """Return the address that probes come from; None leaves it to the routes. Ask the server if nothing else says it.
 
     Parameters
     ----------
-    patient
-        Whether to ask until it answers, or `stopping` is set.
+    pause
+        Waits for some seconds until the server is asked again; None to ask once.
 
     Raises
     ------
     SeawayError
-        What keeps it from answering, when that is not to be waited for.
+        What keeps the server from answering, when it is asked once.
     """
     if known.address or known.controller is None or settings.address == ANY:
         return known.address
     told = ""
-    while not stopping.is_set():
+    while True:
         try:
             return known.controller.own_address()
         except SeawayError as error:
-            if not patient:
+            if pause is None:
                 raise
             if str(error) != told:
                 log.warning("asking for the own address: %s; tried again every %g s", error, ASK_S)
                 told = str(error)
-        stopping.wait(ASK_S)
-    return None
+        pause(ASK_S)
 
 
 def open_all(settings: AgentSettings, account: Account, address: Address | None) -> Opened:
@@ -196,6 +195,8 @@ class Agent:
         stopping.wait()
         self._opened.prober.close()
         delivering.join(GRACE_S + 1)
+        if self.delivery and self.delivery.waiting:
+            log.warning("ends with %d results that nobody took", self.delivery.waiting)
         self._opened.reflecting.close()
         probing.join(1)
         if self._failure:
@@ -227,8 +228,6 @@ class Agent:
             pause = pause if self.delivery else 1.0
         if self.delivery:
             self.delivery.finish(GRACE_S)
-            if self.delivery.waiting:
-                log.warning("ends with %d results that nobody took", self.delivery.waiting)
 
     def _take(self, results: tuple[Reported, ...]) -> None:
         """Take what came of a round; one that was cut short by the end says nothing true."""

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from enum import StrEnum
@@ -120,7 +121,7 @@ def _once(settings: AgentSettings, output: Format) -> int:
         raise RejectedError("there is nobody to probe", where=settings.network or settings.server)
     if output is Format.TABLE:
         from seaway.cli import agent_table  # noqa: F401  # while files of this installation can still be read
-    opened = open_all(settings, known.account, ask_address(settings, known, threading.Event(), patient=False))
+    opened = open_all(settings, known.account, ask_address(settings, known, None))
     short = replace(todo.how, every_s=min(todo.how.every_s, ONCE_SPREAD_S + 2 * todo.how.timeout_s))
     results = measure(opened.prober, replace(todo, how=short), SystemClock().now_ns())
     opened.prober.close()
@@ -146,12 +147,15 @@ def _run(settings: AgentSettings, output: Format) -> None:
         for each in (signal.SIGTERM, signal.SIGINT):
             signal.signal(each, signal.SIG_DFL)  # a second one ends it at once
 
+    def end(*_: object) -> None:
+        raise SystemExit(0)  # as long as there is nothing to bring
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, end)
+    known = know(settings, os.environ, _network(settings))
+    address = ask_address(settings, known, time.sleep)
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, stop)
-    known = know(settings, os.environ, _network(settings))
-    address = ask_address(settings, known, stopping, patient=True)
-    if stopping.is_set():
-        return
     live = output is Format.TABLE and sys.stdout.isatty()
     if live:
         from seaway.cli import agent_table  # noqa: F401  # while files of this installation can still be read

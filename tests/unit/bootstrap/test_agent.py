@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from ipaddress import IPv6Address
 from pathlib import Path
 from unittest.mock import Mock
@@ -11,7 +10,7 @@ import pytest
 
 from seaway.application.agent.settings import AgentSettings
 from seaway.application.ports.reporting import Assignment
-from seaway.bootstrap.agent import Known, ask_address, know
+from seaway.bootstrap.agent import ASK_S, Known, ask_address, know
 from seaway.bootstrap.settings import load_settings
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.gateways import GatewayConfig, Method, NetworkConfig
@@ -76,19 +75,16 @@ def test_address_is_asked_for_where_nothing_says_it() -> None:
     controller = Mock()
     controller.own_address.side_effect = [UnavailableError("away"), IPv6Address("fd00::1")]
     asked = Known(known.account, controller, None, None)
-    stopping = Mock(spec=threading.Event)
-    stopping.is_set.return_value = False
-    assert ask_address(settings, asked, stopping, patient=True) == IPv6Address("fd00::1")
-    assert stopping.wait.call_count == 1
+    pauses: list[float] = []
+    assert ask_address(settings, asked, pauses.append) == IPv6Address("fd00::1")
+    assert pauses == [ASK_S]
     controller.own_address.side_effect = UnavailableError("away")
     with pytest.raises(UnavailableError):
-        ask_address(settings, asked, stopping, patient=False)
-    stopping.is_set.side_effect = [False, True]
-    assert ask_address(settings, asked, stopping, patient=True) is None
+        ask_address(settings, asked, None)
     routes = AgentSettings(gateway="gw-1", server=SERVER, address="any")
-    assert ask_address(routes, asked, stopping, patient=True) is None
+    assert ask_address(routes, asked, None) is None
     given = AgentSettings(gateway="gw-1", server=SERVER, address="fd00::7")
-    assert ask_address(given, know(given, TOKEN, None), stopping, patient=True) == IPv6Address("fd00::7")
+    assert ask_address(given, know(given, TOKEN, None), None) == IPv6Address("fd00::7")
 
 
 def test_figures_that_make_no_sense_are_refused() -> None:
