@@ -129,8 +129,8 @@ class Smoother:
 
     @property
     def steps_ppm(self) -> int:
-        """How much one probe more or less that is lost makes of the loss, parts per million."""
-        return PPM // self._sent if self._sent else PPM
+        """How much one probe more or less that is lost makes of the loss, parts per million, rounded up."""
+        return -(-PPM // self._sent) if self._sent else PPM
 
     def _average(self, at_ns: int, latency_ns: int, jitter_ns: int) -> None:
         half_life_s, elapsed_s = self._how.half_life_s, (at_ns - self._at_ns) / NS_PER_S
