@@ -18,14 +18,15 @@ from threading import Thread
 import pytest
 
 from seaway.adapters.probes.channel import Way
-from seaway.adapters.probes.echo import EchoChannel
+from seaway.adapters.probes.connections import ConnectionChannel
 from seaway.adapters.probes.namespace import Namespace
 from seaway.adapters.probes.prober import SocketProber, open_prober
 from seaway.adapters.probes.reflector import Reflector, open_reflector
+from seaway.adapters.probes.sockets import open_icmp
 from seaway.application.ports.probing import Target
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import Method, ProbeConfig
-from seaway.probing import datagram, srh
+from seaway.probing import datagram, icmp, srh
 from seaway.probing.figures import Round
 from tests.missing import skip_or_fail
 
@@ -169,20 +170,59 @@ def test_probes_follow_their_segment_list(prober: SocketProber, inside: Namespac
         capture.bind(("lo", 0x86DD))
         capture.setblocking(False)
         measured = prober.probe([along, Target("other", OTHER, method, PORT)], HOW, SPREAD_S)
-        headers = list(routing_headers(capture))
+        left = set(sent_by(OWN, capture))
     assert [len(each.rtts_ns) for each in measured] == [HOW.count, HOW.count]
-    assert {(header.segments, header.left) for header in headers} == {((THIRD, OTHER), 1)}
+    assert left == {(THIRD, srh.SegmentRoutingHeader((THIRD, OTHER), 1, PROTOCOLS[method])), (OTHER, None)}
 
 
-def routing_headers(capture: socket.socket) -> Iterator[srh.SegmentRoutingHeader]:
-    """Yield the segment routing header of each packet that has one."""
+PROTOCOLS = {
+    Method.ICMP: socket.IPPROTO_ICMPV6,
+    Method.UDP: socket.IPPROTO_UDP,
+    Method.TCP: socket.IPPROTO_TCP,
+}
+
+
+def sent_by(source: IPv6Address, capture: socket.socket) -> Iterator[tuple[IPv6Address, object]]:
+    """Yield where each captured packet of a gateway went at first, and its segment routing header or None."""
     while True:
         try:
             packet = capture.recv(2048)
         except BlockingIOError:
             return
-        if packet[6] == socket.IPPROTO_ROUTING:
-            yield srh.decode(packet[40:])
+        if packet[8:24] == source.packed:
+            header = srh.decode(packet[40:]) if packet[6] == socket.IPPROTO_ROUTING else None
+            yield IPv6Address(packet[24:40]), header
+
+
+def test_a_connection_that_was_tried_again_has_lost_its_first_probe(prober: SocketProber, inside: Namespace) -> None:
+    """The kernel sends a SYN that nobody answered once more; that one's answer is no answer to the first."""
+    with (
+        inside.call(lambda: socket.socket(socket.AF_INET6)) as server,
+        inside.call(lambda: socket.socket(socket.AF_INET6)) as first,  # takes the only place in the server's queue
+    ):
+        server.bind((str(THIRD), PORT))
+        server.listen(0)
+        first.connect((str(THIRD), PORT))
+        with ThreadPoolExecutor(1) as thread:
+            how = ProbeConfig(count=1, timeout_s=1.5)
+            measured = thread.submit(prober.probe, [Target("third", THIRD, Method.TCP, PORT)], how, AT_ONCE)
+            time.sleep(0.3)
+            server.accept()[0].close()
+            assert measured.result() == (Round(1, ()),)
+        server.settimeout(5)
+        server.accept()[0].close()
+
+
+def test_a_connection_read_late_is_measured_by_the_kernel(inside: Namespace) -> None:
+    """When it was accepted counts, not when this process got to look."""
+    late_s, other = 0.1, GATEWAYS[20]
+    with listening(inside, other), closing(ConnectionChannel(6, OWN)) as channel:
+        inside.call(lambda: channel.send(Way((str(other), PORT)), 7, b"8 bytes."))
+        assert readable(channel.fileno(), 5000)
+        time.sleep(late_s)
+        (arrival,) = channel.receive()
+    assert (arrival.probe, arrival.secret) == (7, b"8 bytes.")
+    assert arrival.dwell_ns >= late_s * 1e9
 
 
 def test_a_refused_connection_is_an_answer(prober: SocketProber) -> None:
@@ -231,15 +271,18 @@ def test_a_hundred_gateways_in_one_namespace_lose_nothing(network: str) -> None:
 
 
 @both_versions
-def test_the_kernel_keeps_others_replies_away(inside: Namespace, version: int) -> None:
-    """Of two sockets with one address, the one that asked receives the reply and the other is not even woken up."""
-    own = OWN if version == 6 else OWN_4
-    asks, other = inside.call(lambda: (EchoChannel(version, own), EchoChannel(version, own)))
-    with closing(asks), closing(other):
-        asks.send(Way((str(own), 0)), 7, b"8 bytes.")
-        assert readable(asks.fileno(), 2000)
-        assert not readable(other.fileno(), 50)
-        assert [(each.probe, each.secret) for each in asks.receive()] == [(7, b"8 bytes.")]
+def test_the_kernel_keeps_away_what_is_no_reply_to_a_socket(inside: Namespace, version: int) -> None:
+    """Of two sockets with one address, who asked gets the reply alone, not its own question; the other gets nothing."""
+    own, echo = (OWN, icmp.V6) if version == 6 else (OWN_4, icmp.V4)
+    with (
+        inside.call(lambda: open_icmp(version, own, 7)) as asks,
+        inside.call(lambda: open_icmp(version, own, 8)) as other,
+    ):
+        asks.sendto(icmp.encode_request(echo, 7, 1, b"payload"), (str(own), 0))
+        assert readable(asks.fileno(), 5000)
+        assert asks.recv(2048)[-len(b"payload") - icmp.HEADER_BYTES] == echo.reply
+        assert not readable(asks.fileno(), 50)
+        assert not readable(other.fileno(), 0)
 
 
 def readable(descriptor: int, wait_ms: int) -> bool:

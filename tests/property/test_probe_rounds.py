@@ -16,6 +16,8 @@ TIMEOUT_NS = 1_000_000
 GAP_NS = 50_000
 START_NS = 7_000_000_000
 """The steady clock when the first probe is sent."""
+READING_NS = 40_000
+"""How long after the last answer was read the clocks are compared."""
 END_NS = START_NS + 100 * TIMEOUT_NS
 
 
@@ -79,7 +81,8 @@ def carried_out(world: World) -> OpenRound:
             Arrival(probe, books.secret(probe), at + world.offset_ns(at)) for at, probe in come if before < at <= now
         ]
         strays = [Arrival(arrival.probe, b"mistaken", arrival.wall_ns) for arrival in arrived]
-        books.arrived([*strays, *arrived], now, world.offset_ns(now))
+        compared_ns = now + READING_NS
+        books.arrived([*strays, *arrived], compared_ns, world.offset_ns(compared_ns))
     return books
 
 

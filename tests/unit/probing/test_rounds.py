@@ -118,6 +118,15 @@ def test_a_clock_set_in_a_round_makes_no_false_figures(set_by_ns: int) -> None:
     assert books.close() == (Round(3, (2 * MS, 2 * MS, 2 * MS), discarded=2),)
 
 
+def test_a_stamp_from_just_before_the_clock_was_set_is_discarded() -> None:
+    """What comes between reading answers and comparing clocks is read next time, when the clocks agree again."""
+    books, set_by_ns = opened(1, 1), -MS
+    books.sent(0, 0)
+    books.arrived([], 10 * MS, AHEAD_NS + set_by_ns)
+    books.arrived([arrival(books, 0, 9 * MS)], 20 * MS, AHEAD_NS + set_by_ns)
+    assert books.close() == (Round(0, (), discarded=1),)
+
+
 def test_a_round_ends_a_timeout_after_its_last_probe() -> None:
     """Nothing is waited for any longer."""
     books = opened(1, 2)

@@ -2,7 +2,7 @@
 
 References
 ----------
-RFC 6298, section 2: a lost SYN is sent again after a second, so an answer that comes later may be to either.
+RFC 6298, section 2: a lost SYN is sent again after a second; a connection that took a second one has lost the first.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from seaway.probing.rounds import Arrival
 _RESEND_NS = 1_000_000_000
 _IP_BIND_ADDRESS_NO_PORT = 24
 _RESET_ON_CLOSE = struct.pack("@ii", 1, 0)
-_TCP_INFO_BYTES = 72
-_RTT_US = struct.Struct("=68xI")
-"""Where `struct tcp_info` of <linux/tcp.h> has the round-trip time, microseconds."""
+_TCP_INFO = struct.Struct("=68xI28xI")
+"""Where `struct tcp_info` of <linux/tcp.h> has the round-trip time, microseconds, and how much was sent again."""
 _ANSWERS = {0, errno.ECONNREFUSED}
 
 
@@ -73,7 +72,7 @@ class ConnectionChannel:
             attempt = _Attempt(opened, probe, secret, time.monotonic_ns())
             error = opened.connect_ex(way.address)
             if error in _ANSWERS:
-                self._arrived.append(_arrival(attempt, error))
+                self._arrived += _arrivals(attempt, error)
                 opened.close()
             elif error != errno.EINPROGRESS:
                 raise OSError(error, "cannot connect")
@@ -91,8 +90,7 @@ class ConnectionChannel:
         for descriptor, _ in self._poll.poll(0):
             attempt = self._attempts.pop(descriptor)
             error = attempt.opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if error in _ANSWERS:
-                arrivals.append(_arrival(attempt, error))
+            arrivals += _arrivals(attempt, error)
             attempt.opened.close()
         self._expire(time.monotonic_ns() - _RESEND_NS)
         return arrivals
@@ -117,9 +115,13 @@ class ConnectionChannel:
             oldest.opened.close()
 
 
-def _arrival(attempt: _Attempt, error: int) -> Arrival:
+def _arrivals(attempt: _Attempt, error: int) -> list[Arrival]:
+    """Return what a decided connection says; nothing if it was not answered, or only when it was tried again."""
     wall_ns, took_ns = time.time_ns(), time.monotonic_ns() - attempt.started_ns
-    rtt_us = 0
-    if not error:  # the kernel knows when the answer came; this process may have looked later
-        (rtt_us,) = _RTT_US.unpack(attempt.opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES))
-    return Arrival(attempt.probe, attempt.secret, wall_ns, max(took_ns - rtt_us * 1000, 0) if rtt_us else 0)
+    info = attempt.opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+    rtt_us, sent_again = _TCP_INFO.unpack(info)
+    if error not in _ANSWERS or sent_again:
+        return []
+    # The kernel knows when a connection was accepted; this process may have looked later. Of a refusal it says nothing.
+    dwell_ns = max(took_ns - rtt_us * 1000, 0) if not error and rtt_us else 0
+    return [Arrival(attempt.probe, attempt.secret, wall_ns, dwell_ns)]
