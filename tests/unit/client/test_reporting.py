@@ -129,3 +129,16 @@ def test_what_is_no_answer_to_a_report_does_not_refuse_it(answer: httpx.Response
     """Whatever stands between an agent and its controller cannot make it give results up, nor end it."""
     with pytest.raises(AnswerError):
         controller(lambda _: answer).take(REPORT)
+
+
+def test_only_a_server_says_after_how_long_to_come_again() -> None:
+    """A server that asks for patience is heeded; one that cannot be reached has asked for nothing."""
+
+    def away(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused", request=request)
+
+    asking = httpx.Response(503, headers={"Retry-After": "7"})
+    for answer, seconds in ((away, 0), (lambda _: asking, 7)):
+        with pytest.raises(UnavailableError) as unavailable:
+            controller(answer).take(REPORT)
+        assert unavailable.value.retry_after_s == seconds
