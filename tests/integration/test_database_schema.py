@@ -179,6 +179,8 @@ def test_defaults_of_a_spec_stay() -> None:
         "labels": {},
         "together": False,
         "comes_back": False,
+        "on_breach": "report",
+        "data": {"location": "", "size_mib": 0},
     }
 
 
