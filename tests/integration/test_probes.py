@@ -21,7 +21,7 @@ from seaway.adapters.probes.channel import Way
 from seaway.adapters.probes.connections import ConnectionChannel
 from seaway.adapters.probes.namespace import Namespace
 from seaway.adapters.probes.prober import SocketProber, open_prober
-from seaway.adapters.probes.reflector import Reflector, open_reflector
+from seaway.adapters.probes.reflector import Reflector
 from seaway.adapters.probes.sockets import open_icmp
 from seaway.application.ports.probing import Target
 from seaway.domain.errors import RejectedError
@@ -91,9 +91,10 @@ def inside(network: str) -> Iterator[Namespace]:
 
 
 @contextmanager
-def reflecting(network: str, at: Address, *known: Address) -> Iterator[Reflector]:
+def reflecting(network: str, at: Address, *known: Address, port: int = PORT) -> Iterator[Reflector]:
     """Have a reflector run in the namespace."""
-    reflector = open_reflector(at, PORT, netns=network)
+    with closing(Namespace(network)) as place:
+        reflector = place.call(lambda: Reflector(at, port))
     reflector.know(known)
     thread = Thread(target=reflector.serve)
     thread.start()
@@ -285,6 +286,18 @@ def test_the_kernel_keeps_away_what_is_no_reply_to_a_socket(inside: Namespace, v
         assert not readable(other.fileno(), 0)
 
 
+@both_versions
+def test_a_reflector_at_any_address_knows_both_versions(prober: SocketProber, network: str, version: int) -> None:
+    """Where its own address is left to the routes, it still tells who asks."""
+    port, other = PORT + 1, GATEWAYS[30] if version == 6 else OTHER_4
+    target = Target("other", other, Method.UDP, port)
+    with reflecting(network, IPv6Address("::"), OWN, OWN_4, port=port):
+        (measured,) = prober.probe([target], HOW, AT_ONCE)
+    with reflecting(network, IPv6Address("::"), THIRD, port=port):
+        assert prober.probe([target], HOW, AT_ONCE) == (Round(HOW.count, ()),)
+    assert len(measured.rtts_ns) == HOW.count
+
+
 def readable(descriptor: int, wait_ms: int) -> bool:
     """Wait until there is something to read."""
     poll = select.poll()
@@ -363,8 +376,9 @@ def test_what_stands_in_the_way_is_said(network: str) -> None:
     with (
         reflecting(network, GATEWAYS[10]),
         pytest.raises(RejectedError, match=f"cannot use {GATEWAYS[10]} port {PORT}: Address already in use"),
+        reflecting(network, GATEWAYS[10]),
     ):
-        open_reflector(GATEWAYS[10], PORT, netns=network)
+        pass
 
 
 def test_without_privilege_it_says_which_one_it_takes() -> None:

@@ -9,28 +9,23 @@ from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address
 
 from seaway.adapters.probes.channel import MOST_AT_ONCE
-from seaway.adapters.probes.namespace import place
 from seaway.adapters.probes.sockets import ANCILLARY_BYTES, Address, open_udp, stamp_ns
 from seaway.probing import datagram
 
 
-def open_reflector(source: IPv6Address | IPv4Address, port: int, *, netns: str = "") -> Reflector:
-    """Open the socket of a reflector at an own address and port, in a network namespace by name if one is given.
+class Reflector:
+    """Answers gateways that it knows, and nobody else; an answer is as large as the question.
+
+    Parameters
+    ----------
+    source
+        The own address that is asked; ``::`` for any, of IPv4 too.
 
     Raises
     ------
     RejectedError
-        When there is no such namespace or address, or the port is taken.
+        When the address is not one of this machine's, or the port is taken.
     """
-    where = place(netns)
-    try:
-        return where.call(lambda: Reflector(source, port))
-    finally:
-        where.close()
-
-
-class Reflector:
-    """Answers gateways that it knows, and nobody else; an answer is as large as the question."""
 
     def __init__(self, source: Address, port: int) -> None:
         self._socket = open_udp(source.version, source, port)
@@ -39,7 +34,7 @@ class Reflector:
 
     def know(self, gateways: Iterable[IPv6Address | IPv4Address]) -> None:
         """Answer these from now on, and no others."""
-        self._known = frozenset(str(each) for each in gateways)
+        self._known = frozenset(name for each in gateways for name in _names(each))
 
     def serve(self) -> None:
         """Answer until another thread calls `stop`."""
@@ -72,3 +67,8 @@ class Reflector:
             self._socket.sendto(datagram.answer(question, time.time_ns() - came_ns), asker)
         except OSError:  # there is no way back, or no room: a lost answer, which the other side counts
             return
+
+
+def _names(address: Address) -> tuple[str, ...]:
+    """Return how an address is told by a socket of its own version of IP, and by one that takes both."""
+    return (str(address), f"::ffff:{address}") if address.version == 4 else (str(address),)
