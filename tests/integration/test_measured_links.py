@@ -9,7 +9,8 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from seaway.application.records import Role
+from seaway.application.changes import Change, Record
+from seaway.application.records import LinkSample, Role
 from seaway.wire.link_metrics import LINK_METRICS
 from tests.unit.api.rig import Rig, make_rig
 
@@ -172,6 +173,21 @@ async def test_what_was_is_found_by_time(world: World) -> None:
     assert last not in {each["at"] for each in await world.get("/links", until=to_1[-2]["at"])}
     history = await world.get("/fleet/history/links", source="gw-4", target="gw-1")
     assert [each["latency_ns"] for each in history["samples"]] == [each["net"]["latency"] for each in to_1]
+
+
+async def test_what_was_comes_in_pages(world: World) -> None:
+    """A thousand samples at once; a header leads to the rest, with all that was asked for."""
+    await world.begin()
+    rows: list[Record] = [LinkSample(at + 1, "gw-4", "gw-1", 5, 1, 0, 0, 0) for at in range(1500)]
+    world.rig.plane.writer.commit([Change(insert=rows)])
+    path, latencies = "/api/v1/links?source=gw-4&until=2025-01-01T00:00:00Z", 0
+    for more in (True, False):
+        answer = await world.client.get(path)
+        assert answer.status_code == 200, answer.text
+        latencies += sum(each["net"]["latency"] for each in answer.json())
+        assert ("link" in answer.headers) is more
+        path = answer.headers.get("link", "").partition(">")[0].removeprefix("<")
+    assert latencies == 5 * 1500
 
 
 async def test_links_have_raw_smoothed_and_published_figures(world: World) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from seaway.application.control.topology import Topology
+from seaway.application.control.topology import Map, Topology, with_network
+from seaway.application.network.book import NOT_SURVEYED, Survey
 from seaway.application.ports.backend import Answers, Backend, Changes, Command
 from seaway.application.views import ClusterState
 from seaway.domain.errors import UnavailableError
-from seaway.domain.network import Link
+from seaway.domain.network import Gateway, Link
 from tests.unit.application.scene import Scene, known, scene
 
 PATIENCE_S = 10
@@ -196,3 +197,30 @@ def test_an_error_nobody_foresaw_leaves_the_last_that_was_known(world: tuple[Sce
     made.clusters.links = lambda: (Link("a", "b", 1, bandwidth_mbps=1),)  # type: ignore[method-assign]
     topology.refresh()
     assert changed == [1, 1]
+
+
+def test_what_is_measured_is_followed_while_clusters_cannot_be_listed(world: tuple[Scene, World]) -> None:
+    """Links come from elsewhere: a Karmada control plane that is away does not keep them as they were."""
+    _, between = world
+    surveys = [Survey((Gateway("gw-1"),)), Survey((Gateway("gw-1"), Gateway("gw-2")))]
+    topology = Topology(between, lambda seen: with_network(seen, surveys[0]))
+    topology.refresh()
+    between.away = "nobody listens there"
+    surveys.pop(0)
+    topology.refresh()
+    assert topology.trouble
+    assert topology.known is not None
+    assert len(topology.known.survey.gateways) == 2
+
+
+def test_a_configured_network_goes_before_what_clusters_tell() -> None:
+    """Of its gateways, and of links between them; what is told of others stays."""
+    told = Map(
+        (),
+        (Gateway("gw-1", "told"), Gateway("far")),
+        (Link("gw-1", "gw-2", 1), Link("far", "gw-1", 2)),
+    )
+    survey = Survey((Gateway("gw-1", "::1"), Gateway("gw-2", "::2")))
+    seen = with_network(told, survey)
+    assert (seen.gateways, seen.links, seen.survey) == ((Gateway("far"),), (Link("far", "gw-1", 2),), survey)
+    assert with_network(told, NOT_SURVEYED) is told
