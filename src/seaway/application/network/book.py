@@ -353,13 +353,17 @@ class LinkBook:
 
     def _written(self, ends: Ends, stretch: int) -> Sequence[LinkSample]:
         traffic = _between(self._traffic.get(ends[0]), self._traffic.get(ends[1]))
-        samples = []
+        samples: dict[int, LinkSample] = {}
         for path, line in self._lines.get(ends, {}).items():
             for over in sorted(each for each in line.tallies if each < stretch):
                 tally = line.tallies.pop(over)
                 seen, at_ns = tally.figures, tally.latest_ns
-                samples.append(LinkSample(at_ns, *ends, seen.latency_ns, seen.jitter_ns, seen.loss_ppm, *traffic, path))
-        return samples
+                while at_ns in samples:  # its time is what tells a link's samples apart, those of other paths too
+                    at_ns += 1
+                samples[at_ns] = LinkSample(
+                    at_ns, *ends, seen.latency_ns, seen.jitter_ns, seen.loss_ppm, *traffic, path
+                )
+        return list(samples.values())
 
 
 def _ways(config: NetworkConfig) -> dict[Ends, dict[str, object]]:

@@ -339,6 +339,16 @@ def test_a_sample_adds_up_its_minute() -> None:
     assert told.book.samples(START_NS + 120 * S) == [], "it is written down once"
 
 
+def test_paths_that_share_traffic_have_samples_of_their_own() -> None:
+    """Measured at the same moment, they are told apart by a nanosecond, as a link's samples are by their time."""
+    paths = tuple(Path(name, (IPv6Address("fd00:51d:2::d6"),)) for name in ("one", "two"))
+    told = Told(pairs=(Pair("gw-1", "gw-2", paths, share=True),))
+    rounds = [answered("gw-2", second, 10.0, path=path.name) for second in (0, 10) for path in paths]
+    told.book.take("gw-1", rounds, told.now_ns)
+    samples = told.book.samples(START_NS + 60 * S)
+    assert [(each.path, each.at_ns - START_NS - 10 * S) for each in samples] == [("one", 0), ("two", 1)]
+
+
 def test_a_sample_of_silence_has_no_latency() -> None:
     """As a link that answers nothing."""
     told = Told()
