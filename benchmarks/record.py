@@ -31,11 +31,14 @@ class Result:
         One line per thing measured, each a mapping of names to figures.
     notes
         How the figures were taken.
+    missed
+        Bounds that were to be kept and were not.
     """
 
     case: str
     rows: list[dict[str, Any]]
     notes: list[str] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
 
 
 class SkippedError(Exception):

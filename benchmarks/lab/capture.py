@@ -1,0 +1,94 @@
+"""The kernel's own account of echo requests and replies: a capture on the outer interface of a lab's gateway."""
+
+from __future__ import annotations
+
+import ctypes
+import socket
+import struct
+from collections.abc import Iterator
+from ipaddress import IPv6Address
+from typing import NamedTuple
+
+from seaway.adapters.namespaces.netns import inside
+from seaway.adapters.probes.sockets import ANCILLARY_BYTES, prepare, stamp_ns
+from seaway.probing import icmp
+
+_ETH_P_ALL = 3
+_SO_ATTACH_FILTER = 26
+_SO_RCVBUFFORCE = 33
+_BUFFER_BYTES = 64 << 20
+_SOURCE, _DESTINATION, _MESSAGE = slice(8, 24), slice(24, 40), 40
+_PACKET_BYTES = 2048
+# Classic BPF on an IPv6 packet: ICMPv6 (byte 6) without headers before it, an echo request or reply (byte 40).
+_STEPS = (
+    (0x30, 0, 0, 6),
+    (0x15, 0, 3, 58),
+    (0x30, 0, 0, _MESSAGE),
+    (0x54, 0, 0, 0xFE),
+    (0x15, 1, 0, icmp.V6.request),
+    (0x06, 0, 0, 0),
+    (0x06, 0, 0, 0xFFFF),
+)
+
+
+class Seen(NamedTuple):
+    """An echo request or reply at a gateway.
+
+    Attributes
+    ----------
+    at_ns
+        When, as the kernel has it, nanoseconds since 1970.
+    outgoing
+        Whether it left.
+    request
+        Whether it was a request.
+    source, target
+        Where it comes from and goes to.
+    echo
+        Identifier, sequence number and payload, which is random: the same in a request and its reply only.
+    """
+
+    at_ns: int
+    outgoing: bool
+    request: bool
+    source: IPv6Address
+    target: IPv6Address
+    echo: bytes
+
+
+class Capture:
+    """Listens on an interface in a network namespace; what comes waits in the kernel until it is read."""
+
+    def __init__(self, netns: str, interface: str) -> None:
+        self._socket = inside(netns, lambda: _open(interface))
+
+    def read(self) -> Iterator[Seen]:
+        """Give what was seen since, in order."""
+        while True:
+            try:
+                packet, ancillary, _, address = self._socket.recvmsg(_PACKET_BYTES, ANCILLARY_BYTES)
+            except BlockingIOError:
+                return
+            yield Seen(
+                stamp_ns(ancillary),
+                address[2] == socket.PACKET_OUTGOING,
+                packet[_MESSAGE] == icmp.V6.request,
+                IPv6Address(packet[_SOURCE]),
+                IPv6Address(packet[_DESTINATION]),
+                packet[_MESSAGE + 4 :],
+            )
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._socket.close()
+
+
+def _open(interface: str) -> socket.socket:
+    opened = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK, 0)
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in _STEPS))
+    program = struct.pack("@HP", len(_STEPS), ctypes.addressof(code))
+    opened.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
+    prepare(opened)
+    opened.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
+    opened.bind((interface, _ETH_P_ALL))
+    return opened

@@ -1,0 +1,184 @@
+"""What agents say of links, held against what the emulator did and what captures saw."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+from statistics import fmean
+
+from benchmarks.lab.capture import Seen
+from benchmarks.lab.world import Account
+from seaway.application.network.rounds import Reported
+from seaway.probing.figures import Round, figures
+from seaway.probing.holding import Ends
+
+
+@dataclass(slots=True)
+class Echo:
+    """An echo request and its reply, as captures saw them; nanoseconds since 1970, 0 where they did not.
+
+    Attributes
+    ----------
+    left_ns, came_ns
+        The request, at who probes and at who is probed.
+    answered_ns, back_ns
+        The reply, there and here.
+    held_ns
+        How long the emulator held both.
+    """
+
+    left_ns: int = 0
+    came_ns: int = 0
+    answered_ns: int = 0
+    back_ns: int = 0
+    held_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A round of an agent and what others say of it.
+
+    Attributes
+    ----------
+    reported
+        By the agent.
+    held_ns
+        How long the emulator held what was answered, both ways, on average; 0 when nothing was.
+    captured
+        Figures of the same formulas, from the times of the capture.
+    """
+
+    reported: Reported
+    held_ns: int
+    captured: Round
+
+    @property
+    def off_held_ns(self) -> int:
+        """By how much the latency is more than what the emulator made it."""
+        return (self.reported.latency_ns or 0) - self.held_ns
+
+    @property
+    def off_captured_ns(self) -> int:
+        """By how much the latency is more than what the capture says."""
+        return (self.reported.latency_ns or 0) - (figures(self.captured).latency_ns or 0)
+
+    @property
+    def off_jitter_ns(self) -> int:
+        """By how much the jitter is more than that of the capture."""
+        return self.reported.jitter_ns - figures(self.captured).jitter_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """All rounds from one gateway to another.
+
+    Attributes
+    ----------
+    rounds
+        In order.
+    crossed, vanished
+        Packets of anybody's echoes that went this way and came, or did not, as captures saw it.
+    dropped
+        What the emulator says that it dropped on this way.
+    """
+
+    rounds: list[Compared] = field(default_factory=list)
+    crossed: int = 0
+    vanished: int = 0
+    dropped: int = 0
+
+    @property
+    def sent(self) -> int:
+        """Echo requests, as the agent counts."""
+        return sum(each.reported.sent for each in self.rounds)
+
+    @property
+    def lost(self) -> int:
+        """Of them not answered, as the agent counts."""
+        return self.sent - sum(each.reported.received for each in self.rounds)
+
+    @property
+    def answered(self) -> list[Compared]:
+        """Rounds that have a latency."""
+        return [each for each in self.rounds if each.reported.received]
+
+
+class DisagreementError(Exception):
+    """Accounts that cannot be compared: they speak of different packets."""
+
+
+def compare(account: Account) -> dict[Ends, Way]:
+    """Hold everything against everything.
+
+    Raises
+    ------
+    DisagreementError
+        When a packet is in one account and not in another.
+    """
+    echoes = _echoes(account)
+    ways = {}
+    for ends in permutations(account.reported, 2):
+        there, back, passed = echoes[ends], echoes[ends[::-1]], account.passed[ends]
+        left = sum(bool(each.left_ns) for each in there) + sum(bool(each.answered_ns) for each in back)
+        crossed = _hold(there, back, passed.holds_ns, ends)
+        ways[ends] = Way([], crossed, left - crossed, passed.lost)
+    for (source, target), way in ways.items():
+        reported = [each for each in account.reported[source] if each.target == target]
+        way.rounds.extend(_rounds(reported, echoes[source, target], (source, target)))
+    return ways
+
+
+def _echoes(account: Account) -> dict[Ends, list[Echo]]:
+    """Put together what was seen of each echo, by who probed whom, in the order in which they left."""
+    names = {spot.address: spot.gateway for spot in account.plan.spots}
+    found: dict[Ends, dict[bytes, Echo]] = {ends: {} for ends in permutations(account.reported, 2)}
+    for at in account.seen.values():
+        for each in at:
+            ends = (names[each.source], names[each.target])
+            echo = found[ends if each.request else ends[::-1]].setdefault(each.echo, Echo())
+            _note(echo, each)
+    return {ends: sorted(each.values(), key=lambda echo: echo.left_ns) for ends, each in found.items()}
+
+
+def _note(echo: Echo, seen: Seen) -> None:
+    match seen.request, seen.outgoing:
+        case True, True:
+            echo.left_ns = seen.at_ns
+        case True, False:
+            echo.came_ns = seen.at_ns
+        case False, True:
+            echo.answered_ns = seen.at_ns
+        case _:
+            echo.back_ns = seen.at_ns
+
+
+def _hold(there: Iterable[Echo], back: Iterable[Echo], holds_ns: Sequence[int], ends: Ends) -> int:
+    """Add to each echo how long one direction of a link held its packet, and return how many packets crossed it.
+
+    A link keeps its packets in order, so the first that came is the first that went on.
+    """
+    came = [(each.came_ns, each) for each in there if each.came_ns] + [
+        (each.back_ns, each) for each in back if each.back_ns
+    ]
+    if len(came) != len(holds_ns):
+        raise DisagreementError(f"{len(came)} packets came from {' to '.join(ends)}, {len(holds_ns)} were let go on")
+    for (_, echo), held_ns in zip(sorted(came, key=lambda each: each[0]), holds_ns, strict=True):
+        echo.held_ns += held_ns
+    return len(came)
+
+
+def _rounds(reported: Sequence[Reported], echoes: Sequence[Echo], ends: Ends) -> Iterator[Compared]:
+    """Find the echoes of each round: those that left after it began, and before the next one did."""
+    begins = [each.at_ns for each in reported]
+    of_round: list[list[Echo]] = [[] for _ in reported]
+    for echo in echoes:
+        of_round[bisect(begins, echo.left_ns) - 1].append(echo)
+    for each, its in zip(reported, of_round, strict=True):
+        answered = [echo for echo in its if echo.back_ns]
+        if (each.sent + each.discarded, each.received) != (len(its), len(answered)):
+            text = f"{each.sent} sent and {each.received} answered, {len(its)} and {len(answered)} captured"
+            raise DisagreementError(f"{' to '.join(ends)}: {text}")
+        held_ns = round(fmean(echo.held_ns for echo in answered)) if answered else 0
+        yield Compared(each, held_ns, Round(len(its), tuple(echo.back_ns - echo.left_ns for echo in answered)))

@@ -1,0 +1,136 @@
+"""A lab with real agents that probe, while everything that could contradict them writes down what it sees."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import yaml
+
+from benchmarks.lab.capture import Capture, Seen
+from seaway.adapters.emulation.queue import QueueEmulation
+from seaway.application.network.rounds import Reported
+from seaway.bootstrap import lab as labs
+from seaway.bootstrap.lab_plan import WAN, LabPlan
+from seaway.domain.gateways import ProbeConfig
+from seaway.probing.conditions import Conditions, Emulator
+from seaway.probing.holding import Ends
+from seaway.wire.network_out import network_text
+
+SETTLE_S = 0.3
+"""After the last answer nothing of it can still be on its way for so long, but for what a link holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What the emulator says that one direction of a link did.
+
+    Attributes
+    ----------
+    lost
+        Packets that it dropped.
+    holds_ns
+        How long it held each of the others, in the order in which they went on.
+    """
+
+    lost: int
+    holds_ns: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What everybody says of some rounds.
+
+    Attributes
+    ----------
+    reported
+        What agents said, by gateway.
+    seen
+        What was captured, by gateway.
+    passed
+        What the emulator did, by direction.
+    """
+
+    plan: LabPlan
+    reported: Mapping[str, list[Reported]]
+    seen: Mapping[str, list[Seen]]
+    passed: Mapping[Ends, Passed]
+
+
+def measure(links: Mapping[Ends, Conditions], gateways: int, how: ProbeConfig, rounds: int) -> Account:
+    """Make a lab, have an agent on each gateway probe for some rounds, and take it away.
+
+    Raises
+    ------
+    RejectedError
+        When this machine cannot have a lab.
+    RuntimeError
+        When an agent ends too early.
+    """
+    with _lab(LabPlan(f"bench-{os.getpid()}", gateways), links) as lab, ExitStack() as stack:
+        names = [spot.gateway for spot in lab.plan.spots]
+        captures = {name: stack.enter_context(closing(Capture(lab.plan.namespace(name), WAN))) for name in names}
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        file = folder / "network.yaml"
+        file.write_text(yaml.safe_dump(network_text(replace(lab.plan.config(), probe=how, pairs=()))))
+        with ThreadPoolExecutor(gateways) as pool:
+            reported = list(pool.map(lambda name: _agent(lab.plan, name, file, rounds), names))
+        time.sleep(SETTLE_S)
+        emulation = lab.emulation
+        assert isinstance(emulation, QueueEmulation)
+        passed = {
+            each.ends: Passed(
+                each.counts.lost + each.counts.overflowed, [held for _, held in emulation.holds(each.ends)]
+            )
+            for each in emulation.read().links
+        }
+        return Account(
+            lab.plan,
+            dict(zip(names, reported, strict=True)),
+            {name: list(capture.read()) for name, capture in captures.items()},
+            passed,
+        )
+
+
+@contextmanager
+def _lab(plan: LabPlan, links: Mapping[Ends, Conditions]) -> Iterator[labs.Lab]:
+    made = labs.up(plan, links, emulator=Emulator.QUEUE)
+    try:
+        yield made
+    finally:
+        labs.down(plan.name)
+
+
+def _agent(plan: LabPlan, gateway: str, network: Path, rounds: int) -> list[Reported]:
+    """Have a gateway's agent do some rounds, and end it before it begins another."""
+    lines = rounds * (plan.gateways - 1)
+    command = [sys.executable, "-m", "seaway", "agent", "--gateway", gateway, "--netns", plan.namespace(gateway)]
+    log = network.parent / f"{gateway}.log"
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(
+            [*command, "-f", str(network), "-o", "json"],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env={name: value for name, value in os.environ.items() if not name.startswith("SEAWAY_")},
+        ) as process,
+    ):
+        assert process.stdout is not None
+        found = [Reported(**json.loads(line)) for line in islice(process.stdout, lines)]
+        process.send_signal(signal.SIGTERM)
+        process.stdout.read()
+    if len(found) < lines:
+        raise RuntimeError(f"the agent of {gateway} ended: {log.read_text().strip()[-500:]}")
+    return found
