@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
-from seaway.scheduling.columns import DEMAND_MASK, DEMAND_NETWORK, PLAN_DEMAND
+from seaway.scheduling.columns import DEMAND_MASK, DEMAND_NEAR, DEMAND_NETWORK, PLAN_DEMAND
 from seaway.scheduling.demands import DemandTable
 from seaway.scheduling.engine import decide
 from seaway.scheduling.policies import PolicyOptions, make_policy
@@ -22,10 +22,13 @@ def meant(table: DemandTable, line: int) -> list[list[int]]:
     """Write out what a line means, whatever the numbers of its masks."""
     arrays = table.arrays
     amounts = arrays.amounts[line].copy()
-    mask, network = amounts[[DEMAND_MASK, DEMAND_NETWORK]]
-    amounts[[DEMAND_MASK, DEMAND_NETWORK]] = 0
-    clusters = arrays.cluster_ok[network] if network >= 0 else np.ones(0, np.uint8)
-    return [each.tolist() for each in (amounts, arrays.node_ok[mask], arrays.device_ok[mask], clusters)]
+    mask = amounts[DEMAND_MASK]
+    of_clusters = [
+        arrays.cluster_ok[line] if line >= 0 else np.ones(0, np.uint8)
+        for line in amounts[[DEMAND_NETWORK, DEMAND_NEAR]]
+    ]
+    amounts[[DEMAND_MASK, DEMAND_NETWORK, DEMAND_NEAR]] = 0
+    return [each.tolist() for each in (amounts, arrays.node_ok[mask], arrays.device_ok[mask], *of_clusters)]
 
 
 @given(fleets(), st.lists(st.tuples(jobs(), st.sets(st.integers(0, 20))), min_size=2, max_size=4))

@@ -150,7 +150,9 @@ DEMAND_NETWORK: Final = 9
 DEMAND_GATEWAY: Final = 10
 """Index of the user's gateway; -1 without one."""
 DEMAND_BANDWIDTH: Final = 11
-DEMAND_ROWS: Final = 12
+DEMAND_NEAR: Final = 12
+"""Line that says how near clusters are to the user; -1 for a job that sets bounds, or says not where its user is."""
+DEMAND_ROWS: Final = 13
 
 # Jobs in a queue, shape (J, JOB_ROWS).
 JOB_DEMAND: Final = 0

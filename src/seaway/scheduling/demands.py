@@ -14,7 +14,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, DeviceRules, NodeRules
 from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.node import Node
-from seaway.scheduling.columns import DEMAND_MASK, DEMAND_NETWORK, DEMAND_ROWS
+from seaway.scheduling.columns import DEMAND_MASK, DEMAND_NEAR, DEMAND_NETWORK, DEMAND_ROWS
 from seaway.scheduling.encode import allowed_devices, allowed_node, encode_demand, link_meets
 from seaway.scheduling.nearness import near
 from seaway.scheduling.state import DemandArrays, Int64, UInt8
@@ -84,8 +84,6 @@ class DemandTable:
         self._node_ok = np.zeros((FEWEST_LINES, len(self._nodes)), np.uint8)
         self._device_ok = np.zeros((FEWEST_LINES, len(self._devices)), np.uint8)
         self._cluster_ok = np.zeros((FEWEST_LINES, len(fleet.clusters)), np.uint8)
-        self._near = np.zeros((len(self._gateways) + 1, len(fleet.clusters)), np.int64)
-        self._users: set[str] = set()
         self.arrays = self._bundle()
 
     def __len__(self) -> int:
@@ -101,9 +99,9 @@ class DemandTable:
     def keep(self, lines: Collection[int]) -> None:
         """Forget all but some lines, which keep their numbers; the other numbers are given to what comes."""
         kept = set(lines)
-        masks, networks = (
-            set(self._amounts[sorted(kept), column].tolist()) for column in (DEMAND_MASK, DEMAND_NETWORK)
-        )
+        kept_amounts = self._amounts[sorted(kept)]
+        masks = set(kept_amounts[:, DEMAND_MASK].tolist())
+        networks = set(kept_amounts[:, [DEMAND_NETWORK, DEMAND_NEAR]].ravel().tolist())
         self._lines, self._free_lines = _kept(self._lines, self._free_lines, kept)
         self._masks, self._free_masks = _kept(self._masks, self._free_masks, masks)
         self._networks, self._free_networks = _kept(self._networks, self._free_networks, networks)
@@ -123,11 +121,9 @@ class DemandTable:
             names = ", ".join(self._gateways) or "none"
             raise RejectedError(f"unknown gateway {demand.gateway!r}; the fleet has: {names}")
         mask = self._mask(_rules_of(demand))
-        network = self._network((demand.gateway, demand.network)) if demand.network.any else -1
-        if demand.gateway and demand.gateway not in self._users:
-            self._users.add(demand.gateway)
-            self._look_from(demand.gateway)
-        encoded = encode_demand(demand, mask, network, self._gateways.get(demand.gateway, -1))
+        looked = self._network((demand.gateway, demand.network)) if demand.gateway else -1
+        network, near_ = (looked, -1) if demand.network.any else (-1, looked)
+        encoded = encode_demand(demand, mask, network, self._gateways.get(demand.gateway, -1), near_)
         at = _next(self._lines, self._free_lines)
         self._amounts = _with_room(self._amounts, at)
         self._amounts[at] = encoded
@@ -167,12 +163,6 @@ class DemandTable:
         self._links = {(link.source, link.target): link for link in links}
         for network, at in self._networks.items():
             self._cluster_ok[at] = self._clusters_meeting(network)
-        for gateway in self._users:
-            self._look_from(gateway)
-
-    def _look_from(self, gateway: str) -> None:
-        """Work out how near clusters are to a gateway."""
-        self._near[self._gateways[gateway]] = near(self._links.values(), self._clusters, gateway)
 
     def _mask(self, rules: _Rules) -> int:
         known = self._masks.get(rules)
@@ -200,6 +190,8 @@ class DemandTable:
 
     def _clusters_meeting(self, network: _Network) -> UInt8:
         source, need = network
+        if not need.any:
+            return near(self._links.values(), self._clusters, source).astype(np.uint8)
         return np.array(
             [
                 cluster.gateway == source or link_meets(need, self._links.get((source, cluster.gateway)))
@@ -209,7 +201,7 @@ class DemandTable:
         )
 
     def _bundle(self) -> DemandArrays:
-        return DemandArrays(self._amounts, self._node_ok, self._device_ok, self._cluster_ok, self._near)
+        return DemandArrays(self._amounts, self._node_ok, self._device_ok, self._cluster_ok)
 
 
 def _next(known: Sized, free: list[int]) -> int:

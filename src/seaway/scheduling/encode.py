@@ -197,7 +197,7 @@ def encode_gateways(gateways: Iterable[Gateway]) -> Int64:
     return np.ascontiguousarray(np.maximum(np.array(lines, np.int64).reshape(-1, GATEWAY_ROWS), 0).T)
 
 
-def encode_demand(demand: Demand, mask: int, network: int, gateway: int) -> Int64:
+def encode_demand(demand: Demand, mask: int, network: int, gateway: int, near: int) -> Int64:
     """Write a demand as a line, shape (DEMAND_ROWS,), with the lines of its masks."""
     request = demand.request.filled()
     line = (
@@ -213,6 +213,7 @@ def encode_demand(demand: Demand, mask: int, network: int, gateway: int) -> Int6
         network,
         gateway,
         demand.network.min_bandwidth_mbps,
+        near,
     )
     assert len(line) == DEMAND_ROWS
     _check("the request", *line[:6])

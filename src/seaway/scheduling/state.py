@@ -74,16 +74,13 @@ class DemandArrays(NamedTuple):
     cluster_ok
         1 where the link from the user's gateway meets the demand's latency, jitter and loss,
         shape (W, C), uint8.
-    near
-        How near clusters are to the users of each gateway, 0-100, shape (G + 1, C), int64; the last line, 0, is for
-        jobs without one.
+        In lines that `DEMAND_NEAR` names: how near the cluster is to the user, 0-100.
     """
 
     amounts: Int64
     node_ok: UInt8
     device_ok: UInt8
     cluster_ok: UInt8
-    near: Int64
 
 
 def copied(fleet: FleetArrays) -> FleetArrays:

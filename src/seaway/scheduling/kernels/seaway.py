@@ -19,13 +19,12 @@ import numpy as np
 from seaway.scheduling.columns import (
     CELLS,
     DEMAND_CPU,
-    DEMAND_GATEWAY,
     DEMAND_GPU_CORE,
     DEMAND_GPU_MEMORY,
     DEMAND_GPU_PERCENT,
     DEMAND_GPUS,
     DEMAND_MEMORY,
-    DEMAND_NETWORK,
+    DEMAND_NEAR,
     DEVICE_CELL,
     DEVICE_CORE,
     DEVICE_FREE_MILLI,
@@ -295,25 +294,19 @@ def _search(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: 
             score = priced_score(params, fleet, demands, k, n, row[n])
             if score > best:
                 best, at = score, n
-    if at < 0 or not likes_near(demands, k):
+    if at < 0 or demands.amounts[k, DEMAND_NEAR] < 0:
         return at
     return nearest(params, fleet, demands, k, clusters, best)
 
 
 @compiled
-def likes_near(demands: DemandArrays, k: int) -> bool:
-    """Tell whether the nearest of equal places is taken for demand `k`: its user is known, and set no bounds.
+def nearest(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, clusters: UInt8, best: int) -> int:
+    """Find, among the nodes with the score `best`, the first of the cluster that is nearest to the user.
 
     Who set bounds said what is good enough, and leaves better links to those who need them.
     """
-    return demands.amounts[k, DEMAND_GATEWAY] >= 0 and demands.amounts[k, DEMAND_NETWORK] < 0
-
-
-@compiled
-def nearest(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, clusters: UInt8, best: int) -> int:
-    """Find, among the nodes with the score `best`, the first of the cluster that is nearest to the user."""
     row = params.cache.rows[slot_of(params.cache, k)]
-    nearness = demands.near[demands.amounts[k, DEMAND_GATEWAY]]
+    nearness = demands.cluster_ok[demands.amounts[k, DEMAND_NEAR]]
     found, at = -1, -1
     for n in range(row.shape[0]):
         c = fleet.nodes[NODE_CLUSTER, n]
@@ -346,14 +339,14 @@ def value_column(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays
     """
     lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
     reprice(lent_params, lent)
-    gateway = asked.amounts[k, DEMAND_GATEWAY] if likes_near(asked, k) else -1
+    near = asked.amounts[k, DEMAND_NEAR]
     scores = np.full(fleet.nodes.shape[1], -BASE * NEAR_STEPS, np.int64)
     for n in range(scores.shape[0]):
         if node_fits(lent, asked, k, n):
             score = value_score(lent_params, lent, asked, k, n)
             scores[n] = priced_score(lent_params, lent, asked, k, n, score)
-            if gateway >= 0:
-                scores[n] = scores[n] * NEAR_STEPS + asked.near[gateway, lent.nodes[NODE_CLUSTER, n]]
+            if near >= 0:
+                scores[n] = scores[n] * NEAR_STEPS + asked.cluster_ok[near, lent.nodes[NODE_CLUSTER, n]]
     return scores
 
 
