@@ -5,6 +5,7 @@ A file is a list of scenarios:
 - `rule`: the sentence that it states;
 - `clusters`: tables of the fields of `Cluster`; `nodes` is a list of nodes, each a list of its
   devices' memory in GiB, and `cpu_milli` holds for each node;
+- `gateways`: ``"gateway Mbit/s"``, what interfaces carry each way; others set no limit;
 - `links`: ``"gateway gateway milliseconds Mbit/s"``, good in both directions;
 - `jobs`: tables of what `seaway.testing.builders.job` takes; `between` bounds the links between
   replicas;
@@ -25,7 +26,7 @@ import pytest
 
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.job import Job
-from seaway.domain.network import Link, NetworkNeed
+from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.scheduling.engine import Policy, decide
 from seaway.scheduling.framework import Plugin
 from seaway.scheduling.plan import Plan
@@ -57,7 +58,9 @@ def fleet_of(scenario: Scenario) -> Fleet:
         for first, second, milliseconds, mbps in lines
         for ends in ((first, second), (second, first))
     ]
-    return fleet(*(cluster_of(dict(table)) for table in scenario["clusters"]), links=links)
+    speeds = [line.split() for line in scenario.get("gateways", ())]
+    gateways = [Gateway(name, speed_mbps=int(mbps)) for name, mbps in speeds]
+    return fleet(*(cluster_of(dict(table)) for table in scenario["clusters"]), links=links, gateways=gateways)
 
 
 def cluster_of(table: dict[str, Any]) -> Cluster:
