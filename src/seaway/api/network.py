@@ -101,12 +101,21 @@ async def list_agents(request: Request) -> Response:
     return json_reply({"version": str(network.configuration.version), "agents": agents})
 
 
-@operation(agent_routes, "GET", "/network/targets", Role.AGENT, {200: TargetList}, errors=(404,))
+@operation(
+    agent_routes,
+    "GET",
+    "/network/targets",
+    Role.AGENT,
+    {200: TargetList, 304: None},
+    errors=(404,),
+    headers=(IF_NONE_MATCH,),
+)
 async def list_targets(request: Request, gateway: Gateway) -> Response:
     """List what the agent of a gateway has to measure. For that agent, and for operators."""
     _require_own(request, gateway, Role.OPERATOR)
     there = _configured(request)
-    return json_reply(target_list_fields(gateway, assignment(there.config, there.version, gateway)))
+    fields = target_list_fields(gateway, assignment(there.config, there.version, gateway))
+    return read_reply(request, fields, there.version)
 
 
 @operation(agent_routes, "POST", "/network/reports", Role.AGENT, {204: None}, errors=(404, 409), body=ReportIn)

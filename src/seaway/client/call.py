@@ -77,6 +77,22 @@ class Nothing:
         """Pass over the body."""
 
 
+@dataclass(slots=True)
+class Known:
+    """What came last of something that is read again and again, so that the server need not send it once more.
+
+    Attributes
+    ----------
+    tag
+        Its `ETag`; empty as long as there is none.
+    content
+        Its body.
+    """
+
+    tag: str = ""
+    content: bytes = b""
+
+
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
     """One call.
@@ -91,6 +107,8 @@ class Call(Generic[T]):
         Sent along.
     repeatable
         Whether sending it twice does no more than sending it once.
+    known
+        What came of it last, which is answered again while the server has nothing else; None asks for all of it.
     """
 
     method: str
@@ -100,6 +118,7 @@ class Call(Generic[T]):
     headers: Mapping[str, str] = field(default_factory=dict)
     content: bytes = b""
     repeatable: bool = True
+    known: Known | None = None
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
@@ -145,9 +164,9 @@ class Paged(Generic[Item]):
         return replace(self.first, query={**self.first.query, self.by: following})
 
 
-def get(path: str, answer: Answer[T], query: Query | None = None) -> Call[T]:
+def get(path: str, answer: Answer[T], query: Query | None = None, known: Known | None = None) -> Call[T]:
     """Describe a call that reads."""
-    return Call("GET", PREFIX + path, answer, query or {})
+    return Call("GET", PREFIX + path, answer, query or {}, known=known)
 
 
 def send(method: str, path: str, answer: Answer[T], body: object = None, *, repeatable: bool = True) -> Call[T]:

@@ -18,6 +18,10 @@ CONNECT_S = 5.0
 SILENCE_S = 45.0
 """How long a stream of events may be silent; the server gives a sign of life more often."""
 
+KEPT_S = 25.0
+"""How long a connection is kept for the next call: longer than from one report of an agent to the next, and less than
+servers keep it."""
+
 _warned: set[str] = set()
 
 
@@ -37,6 +41,7 @@ def settings(target: Target, timeout_s: float) -> dict[str, Any]:
         "base_url": target.server,
         "headers": headers,
         "timeout": httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s)),
+        "limits": httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=KEPT_S),
         "verify": _trusted(target),
         "trust_env": not target.loopback,  # no proxy leads to this machine itself
     }
@@ -45,6 +50,8 @@ def settings(target: Target, timeout_s: float) -> dict[str, Any]:
 def request(call: Call[Any]) -> dict[str, Any]:
     """Return a call as httpx takes it."""
     sent: dict[str, Any] = {"method": call.method, "url": call.path, "headers": dict(call.headers)}
+    if call.known and call.known.tag:
+        sent["headers"]["If-None-Match"] = call.known.tag
     if call.query:
         sent["params"] = call.parameters
     if call.content:
@@ -52,16 +59,22 @@ def request(call: Call[Any]) -> dict[str, Any]:
     return sent
 
 
-def require_success(response: httpx.Response) -> None:
-    """Check an answer that has been read.
+def content(call: Call[Any], response: httpx.Response) -> bytes:
+    """Return the body of an answer that has been read, or what is known of it where the server says that it holds.
 
     Raises
     ------
     SeawayError
         As `seaway.client.errors` sorts them.
     """
+    known = call.known
+    if known and known.tag and response.status_code == httpx.codes.NOT_MODIFIED:
+        return known.content
     if not response.is_success:
         raise error_of(response)
+    if known:
+        known.tag, known.content = response.headers.get("ETag", ""), response.content
+    return response.content
 
 
 def warn_if_exposed(target: Target) -> None:

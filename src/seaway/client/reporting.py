@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
 
 from seaway.application.ports.probing import Target
 from seaway.application.ports.reporting import Assignment, Report
 from seaway.client import once
+from seaway.client.call import Known
 from seaway.client.calls import agents
 from seaway.client.errors import AnswerError
 from seaway.client.sync import Client
@@ -33,6 +33,7 @@ class HttpController:
     def __init__(self, client: Client, gateway: str) -> None:
         self.client = client
         self._gateway = gateway
+        self._known = Known()
 
     def assignment(self) -> Assignment:
         """Return what is to be probed now.
@@ -42,7 +43,7 @@ class HttpController:
         AnswerError
             When what comes back makes no sense.
         """
-        body = once.send(self.client, agents.targets(self._gateway))
+        body = once.send(self.client, agents.targets(self._gateway, self._known))
         try:
             return _assignment(body)
         except (KeyError, TypeError, ValueError) as error:
@@ -69,7 +70,7 @@ def report_body(report: Report) -> dict[str, Any]:
         "started_ns": report.started_ns,
         "number": report.number,
         "dropped": report.dropped,
-        "rounds": [asdict(each) for each in report.rounds],
+        "rounds": report.rounds,  # which becomes JSON as it is
     }
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from seaway.application.ports.steering import Wanted
 from seaway.client import once
+from seaway.client.call import Known
 from seaway.client.calls import agents
 from seaway.client.errors import AnswerError
 from seaway.client.sync import Client
@@ -27,6 +28,7 @@ class HttpSteerer:
     def __init__(self, client: Client, gateway: str) -> None:
         self.client = client
         self._gateway = gateway
+        self._known = Known()
         self._read: tuple[Any, NetworkConfig] | None = None
 
     def wanted(self) -> Wanted:
@@ -37,7 +39,7 @@ class HttpSteerer:
         AnswerError
             When what comes back makes no sense.
         """
-        body = once.send(self.client, agents.wanted(self._gateway))
+        body = once.send(self.client, agents.wanted(self._gateway, self._known))
         try:
             return Wanted(
                 str(body["version"]), self._config(body["network"]), dict(body["active"]), dict(body["applied"])

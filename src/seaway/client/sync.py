@@ -17,7 +17,7 @@ from seaway.client.calls import network as network_calls
 from seaway.client.calls import service as service_calls
 from seaway.client.calls import strays as stray_calls
 from seaway.client.calls import tenancy as tenancy_calls
-from seaway.client.connection import request, require_success, settings
+from seaway.client.connection import content, request, settings
 from seaway.client.described import as_method
 from seaway.client.feed import Feed, Heard
 from seaway.client.following import Following, Stream
@@ -265,8 +265,7 @@ class Client:
                 pause = tries.lost(error)
             else:
                 if pause is None:
-                    require_success(response)
-                    return response.content
+                    return content(call, response)
             self._pause(pause)
 
     def _heard(self, stream: Stream[T], wait: Wait | None = None) -> Generator[T]:

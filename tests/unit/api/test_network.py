@@ -119,7 +119,10 @@ async def test_an_agent_is_told_what_to_measure(net: Rig) -> None:
     """An agent gets the targets of its own gateway, an operator of any; nobody else gets them."""
     asked = f"{NETWORK}/targets"
     async with net.client("gw-1") as client:
-        body = (await client.get(asked, params={"gateway": "gw-1"})).json()
+        answer = await client.get(asked, params={"gateway": "gw-1"})
+        known = {"if-none-match": answer.headers["etag"]}
+        assert (await client.get(asked, params={"gateway": "gw-1"}, headers=known)).status_code == 304
+        body = answer.json()
         assert (body["version"], body["probe"], body["reflect"]) == (
             "1",
             {"every_s": 10, "count": 5, "timeout_s": 1},

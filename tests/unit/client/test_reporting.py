@@ -59,6 +59,19 @@ def test_assignment_is_read_as_it_was_written() -> None:
     assert asked == [("/api/v1/network/targets", {"gateway": "gw-1"}, f"Bearer {TOKEN}")]
 
 
+def test_a_duty_that_holds_is_not_sent_again() -> None:
+    """What the server has no other version of is what is to be done still."""
+    shown, tags = TargetList.model_validate(target_list_fields("gw-1", FULL)).model_dump(mode="json"), []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        tags.append(request.headers.get("If-None-Match"))
+        return httpx.Response(304) if tags[-1] else httpx.Response(200, json=shown, headers={"ETag": '"7"'})
+
+    asking = controller(answer)
+    assert [asking.assignment(), asking.assignment()] == [FULL, FULL]
+    assert tags == [None, '"7"']
+
+
 def test_report_is_read_as_it_was_written() -> None:
     """What an agent writes, the control plane reads as the same."""
     bodies = []

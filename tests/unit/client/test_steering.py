@@ -50,6 +50,31 @@ def test_what_is_wanted_is_read_as_it_was_written() -> None:
     assert AppliedIn.model_validate_json(asked[1].content).model_dump() == {"version": "4", "active": {"gw-3": "via-2"}}
 
 
+def test_what_holds_is_not_sent_again() -> None:
+    """Who follows says what he has; where that still holds it is wanted again, and what is new takes its place."""
+    tags, bodies = ['"4.a"', '"4.a"', '"4.b"'], []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        tag = tags.pop(0)
+        if request.headers.get("If-None-Match") == tag:
+            return httpx.Response(304, headers={"ETag": tag})
+        bodies.append({**BODY, "applied": {"gw-3": f"as of {tag}"}})
+        return httpx.Response(200, json=bodies[-1], headers={"ETag": tag})
+
+    over_http = HttpSteerer(Client(SERVER, TOKEN, pace=Pace(0), transport=httpx.MockTransport(answer)), "gw-1")
+    first, again, new = over_http.wanted(), over_http.wanted(), over_http.wanted()
+    assert first == again
+    assert new.applied == {"gw-3": 'as of "4.b"'}
+    assert len(bodies) == 2
+
+
+def test_a_server_that_says_nothing_changed_to_who_has_nothing_is_none() -> None:
+    """304 is an answer to a tag that was sent, and to nothing else."""
+    client = Client(SERVER, TOKEN, pace=Pace(0), transport=httpx.MockTransport(lambda _: httpx.Response(304)))
+    with pytest.raises(AnswerError):
+        HttpSteerer(client, "gw-1").wanted()
+
+
 @pytest.mark.parametrize("change", [{"network": {"gateways": 7}}, {"active": 7}, {"network": None}])
 def test_what_makes_no_sense_is_not_wanted(change: dict[str, object]) -> None:
     """An answer that cannot be a network is told as such, and nothing is done by it."""

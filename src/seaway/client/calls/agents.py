@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from seaway.client.call import Call, Data, Nothing, get, part, send
+from seaway.client.call import Call, Data, Known, Nothing, get, part, send
 
 
-def targets(gateway: str) -> Call[dict[str, Any]]:
+def targets(gateway: str, known: Known | None = None) -> Call[dict[str, Any]]:
     """Say what a gateway's agent has to measure."""
-    return get("/network/targets", Data(), {"gateway": gateway})
+    return get("/network/targets", Data(), {"gateway": gateway}, known)
 
 
 def report(body: Mapping[str, Any]) -> Call[None]:
@@ -18,9 +18,9 @@ def report(body: Mapping[str, Any]) -> Call[None]:
     return send("POST", "/network/reports", Nothing(), body)
 
 
-def wanted(gateway: str) -> Call[dict[str, Any]]:
+def wanted(gateway: str, known: Known | None = None) -> Call[dict[str, Any]]:
     """Say how a gateway is to be, and which paths traffic from it takes."""
-    return get(f"/network/gateways/{part(gateway)}", Data())
+    return get(f"/network/gateways/{part(gateway)}", Data(), known=known)
 
 
 def applied(gateway: str, body: Mapping[str, Any]) -> Call[None]:
