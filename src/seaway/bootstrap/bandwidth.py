@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from seaway.application.access import is_loopback
-from seaway.application.network.bandwidth import Bandwidths
 from seaway.application.network.settings import LinkSettings, wrong_links
-from seaway.application.ports.clock import Clock
-from seaway.application.ports.traffic import TrafficMeter
 from seaway.domain.errors import RejectedError
+
+if TYPE_CHECKING:
+    from seaway.application.network.bandwidth import Bandwidths
+    from seaway.application.ports.clock import Clock
+    from seaway.application.ports.traffic import TrafficMeter
 
 STALE = 3
 """After how many periods without an answer figures count no more; those of Prometheus a window later."""
@@ -88,6 +90,8 @@ def make_bandwidths(settings: NetworkSettings, clock: Clock) -> Bandwidths:
     RejectedError
         When a setting is wrong, or a file of certificates cannot be read.
     """
+    from seaway.application.network.bandwidth import Bandwidths
+
     every_s, prometheus = settings.bandwidth.every_s, settings.prometheus
     older_s = prometheus.window_s if prometheus.url else 0  # its latest sample has some age already when it is asked
     return Bandwidths(_meter(settings) if every_s else None, STALE * every_s + older_s, clock)
@@ -115,6 +119,8 @@ def wrong_network(settings: NetworkSettings) -> list[RejectedError]:
     problems = wrong_links(settings.links, "[network] links.")
     if not prometheus.url:
         return problems
+    from seaway.application.access import is_loopback
+
     try:
         parts = urlsplit(prometheus.url)
     except ValueError:

@@ -58,6 +58,13 @@ def test_a_token_is_masked() -> None:
 
 
 @pytest.mark.slow
+def test_settings_are_read_without_the_control_plane() -> None:
+    """An agent reads them too: they bring neither an event loop nor encryption into its memory."""
+    code = "import sys, seaway.bootstrap.settings; print([name for name in ('asyncio', 'ssl') if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.slow
 def test_remote_commands_import_nothing_slow() -> None:
     """A command that asks the server needs neither the engine nor the models of messages."""
     code = (
