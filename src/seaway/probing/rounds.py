@@ -9,9 +9,9 @@ from seaway.probing.clocks import PRECISION_NS, Clocks
 from seaway.probing.figures import Round
 from seaway.probing.payload import SECRET_BYTES
 
-BURST = 32
+BURST = 64
 """Most probes sent at once, so that no queue on the way gets many together; twice as many to make up for a delay."""
-TICK_NS = 500_000_000
+TICK_NS = 1_000_000_000
 """Longest pause that is made for several probes to go in one burst, nanoseconds: waking up costs more than sending."""
 
 _UNSENT, _LOST = -1, -2
