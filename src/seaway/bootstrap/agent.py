@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -173,6 +174,10 @@ class Agent:
         self._leftovers = Leftovers()
         self._rounds = Rounds(opened.prober, self._duty, clock, random, self._take)
         self._stopping = threading.Event()
+        self._duties, self._results = (
+            threading.Event(),
+            threading.Event(),
+        )  # set when there are new ones, and at the end
         self._failure: BaseException | None = None
         self.delivery: Delivery | None = None
         """None without a server."""
@@ -190,9 +195,12 @@ class Agent:
             Whatever ended one of its threads: none of them ends by itself.
         """
         self._stopping = stopping
+        gc.freeze()  # what is there now stays, and need not be looked through again and again
         probing = self._start("rounds", self._probe)
         delivering = self._start("delivery", self._deliver)
         stopping.wait()
+        self._duties.set()
+        self._results.set()
         self._opened.prober.close()
         delivering.join(GRACE_S + 1)
         if self.delivery and self.delivery.waiting:
@@ -216,16 +224,20 @@ class Agent:
         return thread
 
     def _probe(self) -> None:
-        while not self._stopping.wait(self._rounds.step()):
-            pass
+        while not self._stopping.is_set():
+            self._duties.wait(self._rounds.step())
+            self._duties.clear()
 
     def _deliver(self) -> None:
-        pause = 0.0
-        while not self._stopping.wait(pause):
-            if self.delivery:
-                pause = self.delivery.step()
-            self._opened.reflecting.heed(self._duty.now)
-            pause = pause if self.delivery else 1.0
+        heeded = None
+        while not self._stopping.is_set():
+            pause = self.delivery.step() if self.delivery else None
+            if self._duty.now is not heeded:
+                heeded = self._duty.now
+                self._opened.reflecting.heed(heeded)
+                self._duties.set()
+            self._results.wait(pause)
+            self._results.clear()
         if self.delivery:
             self.delivery.finish(GRACE_S)
 
@@ -235,6 +247,7 @@ class Agent:
             return
         if self.delivery:
             self._queue.put(self._leftovers.settle(results))
+            self._results.set()
         self._watch.see(results, self.delivery.waiting if self.delivery else 0)
         self._see(results)
 

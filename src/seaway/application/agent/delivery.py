@@ -28,7 +28,6 @@ log = logging.getLogger(__name__)
 NS_PER_S = 1_000_000_000
 FIRST_S, MOST_S = 1.0, 60.0
 """Pause after the first failure, and the longest; in between it doubles. A random half of it is left out."""
-LOOK_S = 1.0
 SET_NS = NS_PER_S
 """By how much the time of day has to jump to be taken for set."""
 
@@ -129,7 +128,7 @@ class Delivery:
         return self._troubles.get(BRING) or self._troubles.get(FETCH, "")
 
     def step(self) -> float:
-        """Do what is due, one call at most; return after how many seconds to look again."""
+        """Do what is due, one call at most; return after how many seconds to look again unless results come before."""
         now_ns = self._clock.monotonic_ns()
         if now_ns >= self._due_ns[FETCH]:
             self._try(FETCH, self._fetch)
@@ -137,7 +136,8 @@ class Delivery:
         if now_ns >= self._due_ns[BRING] and self._next() is not None:
             self._try(BRING, self._bring)
             return 0.0
-        return GAP_S if self.waiting else LOOK_S
+        next_ns = min(self._due_ns.values()) if self.waiting else self._due_ns[FETCH]
+        return (next_ns - now_ns) / NS_PER_S
 
     def finish(self, within_s: float) -> None:
         """Bring what waits, at once, until all is brought, something fails, or the time is over."""

@@ -15,7 +15,7 @@ from seaway.probing.figures import Round, figures
 
 NS_PER_S = 1_000_000_000
 LOOK_S = 1.0
-"""How often an agent looks at least whether what it is to do has changed."""
+"""How often an agent that has nothing to do looks whether that has changed."""
 
 MOST_DISCARDED = 1000
 """What a controller takes as one round's."""
@@ -114,7 +114,7 @@ class Rounds:
         self._due_ns: int | None = None
 
     def step(self) -> float:
-        """Do a round if one is due; return after how many seconds to look again."""
+        """Do a round if one is due; return after how many seconds to look again unless the duty changes before."""
         assignment = self._duty.now
         if assignment is None or not assignment.targets:
             self._due_ns = None
@@ -128,4 +128,4 @@ class Rounds:
             self._give(measure(self._prober, assignment, self._clock.now_ns()))
             late = (self._clock.monotonic_ns() - self._due_ns) // every_ns
             self._due_ns += every_ns * (late + 1)
-        return min(max(0.0, (self._due_ns - self._clock.monotonic_ns()) / NS_PER_S), LOOK_S)
+        return max(0.0, (self._due_ns - self._clock.monotonic_ns()) / NS_PER_S)
