@@ -19,6 +19,8 @@ import pytest
 
 from seaway.adapters.probes.channel import Way
 from seaway.adapters.probes.connections import ConnectionChannel
+from seaway.adapters.probes.departures import MOST_WATCHED
+from seaway.adapters.probes.echo import EchoChannel
 from seaway.adapters.probes.namespace import Namespace
 from seaway.adapters.probes.prober import SocketProber, open_prober
 from seaway.adapters.probes.reflector import Reflector
@@ -224,6 +226,40 @@ def test_a_connection_read_late_is_measured_by_the_kernel(inside: Namespace) -> 
         (arrival,) = channel.receive()
     assert (arrival.probe, arrival.secret) == (7, b"8 bytes.")
     assert arrival.dwell_ns >= late_s * 1e9
+
+
+class Held:
+    """A socket whose process is kept from its core whenever it sends."""
+
+    def __init__(self, real: socket.socket, held_s: float) -> None:
+        self._real = real
+        self._held_s = held_s
+
+    def sendto(self, packet: bytes, address: tuple[str, int]) -> int:
+        """Send late."""
+        time.sleep(self._held_s)
+        return self._real.sendto(packet, address)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._real, name)
+
+
+@pytest.mark.parametrize(("probes", "known"), [(1, True), (MOST_WATCHED, True), (MOST_WATCHED + 1, False)])
+def test_a_probe_counts_from_when_it_left(
+    inside: Namespace, monkeypatch: pytest.MonkeyPatch, probes: int, known: bool
+) -> None:
+    """Of rounds that are not too large the kernel says when each probe left, whatever kept its process from sending."""
+    held_s = 0.1
+    monkeypatch.setattr("seaway.adapters.probes.echo.open_icmp", lambda *how: Held(open_icmp(*how), held_s))
+    with closing(inside.call(lambda: EchoChannel(6, OWN))) as channel:
+        channel.begin(probes)
+        at_ns = channel.send(Way((str(OTHER), 0)), 0, b"8 bytes.")
+        gone_ns = time.monotonic_ns() - at_ns
+        assert readable(channel.fileno(), 5000)
+        (arrival,) = channel.receive()
+        assert channel.receive() == []
+    assert held_s * 1e9 <= gone_ns
+    assert (held_s * 1e9 <= arrival.dwell_ns <= gone_ns) is known
 
 
 def test_a_refused_connection_is_an_answer(prober: SocketProber) -> None:

@@ -45,6 +45,9 @@ class Channel(Protocol):
     def fileno(self) -> int:
         """Return what to wait for until there is something to read."""
 
+    def begin(self, probes: int) -> None:
+        """Get ready for a round of so many probes, other channels' too."""
+
     def send(self, way: Way, probe: int, secret: bytes) -> int:
         """Send a probe, and return when it left by the steady clock, nanoseconds.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 from seaway.adapters.probes.channel import MOST_AT_ONCE, Way
+from seaway.adapters.probes.departures import Departures
 from seaway.adapters.probes.sockets import ANCILLARY_BYTES, Address, open_udp, route_through, stamp_ns
 from seaway.probing import datagram
+from seaway.probing.payload import PAYLOAD_BYTES
 from seaway.probing.rounds import Arrival
 
 
@@ -25,11 +25,16 @@ class DatagramChannel:
 
     def __init__(self, version: int, source: Address | None) -> None:
         self._socket = open_udp(version, source, 0)
+        self._departures = Departures(self._socket)
         self._header = b""
 
     def fileno(self) -> int:
         """Return the socket."""
         return self._socket.fileno()
+
+    def begin(self, probes: int) -> None:
+        """Have the kernel say when probes leave, unless there are many."""
+        self._departures.begin(probes)
 
     def send(self, way: Way, probe: int, secret: bytes) -> int:
         """Send a datagram."""
@@ -37,13 +42,14 @@ class DatagramChannel:
             route_through(self._socket, way.header)
             self._header = way.header
         question = datagram.encode_question(probe, secret)
-        at_ns = time.monotonic_ns()
+        at_ns = self._departures.now_ns(question[-PAYLOAD_BYTES:])
         self._socket.sendto(question, way.address)
         return at_ns
 
     def receive(self) -> list[Arrival]:
         """Return the answers that wait."""
-        arrivals = []
+        arrivals, departures = [], self._departures
+        departures.read()
         for _ in range(MOST_AT_ONCE):
             try:
                 packet, ancillary, _, _ = self._socket.recvmsg(datagram.DATAGRAM_BYTES + 1, ANCILLARY_BYTES)
@@ -51,7 +57,8 @@ class DatagramChannel:
                 break
             answer = datagram.decode_answer(packet)
             if answer:
-                arrivals.append(Arrival(answer.probe, answer.secret, stamp_ns(ancillary), answer.dwell_ns))
+                aside_ns = answer.dwell_ns + departures.late_ns(packet[-PAYLOAD_BYTES:])
+                arrivals.append(Arrival(answer.probe, answer.secret, stamp_ns(ancillary), aside_ns))
         return arrivals
 
     def forget(self) -> None:

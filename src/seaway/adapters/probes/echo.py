@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import secrets
-import time
 
 from seaway.adapters.probes.channel import MOST_AT_ONCE, Way
+from seaway.adapters.probes.departures import Departures
 from seaway.adapters.probes.sockets import ANCILLARY_BYTES, Address, open_icmp, route_through, stamp_ns
 from seaway.probing import icmp, payload
 from seaway.probing.rounds import Arrival
@@ -30,6 +30,7 @@ class EchoChannel:
     def __init__(self, version: int, source: Address | None) -> None:
         self._identifier = secrets.randbelow(1 << 16)
         self._socket = open_icmp(version, source, self._identifier)
+        self._departures = Departures(self._socket)
         self._echo = icmp.V6 if version == 6 else icmp.V4
         self._has_ip_header = version == 4
         self._header = b""
@@ -38,19 +39,25 @@ class EchoChannel:
         """Return the socket."""
         return self._socket.fileno()
 
+    def begin(self, probes: int) -> None:
+        """Have the kernel say when probes leave, unless there are many."""
+        self._departures.begin(probes)
+
     def send(self, way: Way, probe: int, secret: bytes) -> int:
         """Send an echo request."""
         if way.header != self._header:
             route_through(self._socket, way.header)
             self._header = way.header
-        packet = icmp.encode_request(self._echo, self._identifier, probe, payload.encode(probe, secret))
-        at_ns = time.monotonic_ns()
+        carried = payload.encode(probe, secret)
+        packet = icmp.encode_request(self._echo, self._identifier, probe, carried)
+        at_ns = self._departures.now_ns(carried)
         self._socket.sendto(packet, way.address)
         return at_ns
 
     def receive(self) -> list[Arrival]:
         """Return the echo replies that wait."""
-        arrivals = []
+        arrivals, departures = [], self._departures
+        departures.read()
         for _ in range(MOST_AT_ONCE):
             try:
                 packet, ancillary, _, _ = self._socket.recvmsg(_PACKET_BYTES, ANCILLARY_BYTES)
@@ -59,8 +66,8 @@ class EchoChannel:
             message = icmp.without_ip_header(packet) if self._has_ip_header else packet
             brought = icmp.decode_reply(self._echo, message)
             marked = payload.decode(brought) if brought else None
-            if marked:
-                arrivals.append(Arrival(marked[0], marked[1], stamp_ns(ancillary)))
+            if brought and marked:
+                arrivals.append(Arrival(marked[0], marked[1], stamp_ns(ancillary), departures.late_ns(brought)))
         return arrivals
 
     def forget(self) -> None:

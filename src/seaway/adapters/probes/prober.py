@@ -94,6 +94,8 @@ class SocketProber:
         timeout_ns = round(how.timeout_s * _NS)
         secrets = os.urandom(SECRET_BYTES * len(targets) * how.count)
         opened = OpenRound(len(targets), how.count, timeout_ns, secrets, _offset_ns())
+        for channel in used:
+            channel.begin(opened.probes)
         self._send(opened, ways, used, spread_ns, spread_ns + timeout_ns)
         poll = self._poll(used)
         while opened.outstanding and not self._closed:
@@ -116,7 +118,7 @@ class SocketProber:
     ) -> None:
         """Send all probes, and read answers in between; what cannot be sent for too long is as good as lost."""
         prompt = [channel for channel in used if channel.prompt]
-        pace = Pace(opened.probes, spread_ns, 1 if prompt else BURST)
+        pace = Pace(opened.probes, spread_ns, 1 if prompt else min(BURST, len(ways)))  # no target twice in a burst
         poll, began_ns, sent = self._poll(prompt), time.monotonic_ns(), 0
         while sent < opened.probes and not self._closed:
             elapsed_ns = time.monotonic_ns() - began_ns
