@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from itertools import permutations
 from statistics import fmean
 
-from benchmarks.lab.capture import Seen
 from benchmarks.lab.world import Account
 from seaway.application.network.rounds import Reported
 from seaway.probing.figures import Round, figures
@@ -134,24 +133,12 @@ def _echoes(account: Account) -> dict[Ends, list[Echo]]:
     """Put together what was seen of each echo, by who probed whom, in the order in which they left."""
     names = {spot.address: spot.gateway for spot in account.plan.spots}
     found: dict[Ends, dict[bytes, Echo]] = {ends: {} for ends in permutations(account.reported, 2)}
-    for at in account.seen.values():
-        for each in at:
+    for seen, request, reply in ((account.left, "left_ns", "answered_ns"), (account.came, "came_ns", "back_ns")):
+        for each in seen:
             ends = (names[each.source], names[each.target])
             echo = found[ends if each.request else ends[::-1]].setdefault(each.echo, Echo())
-            _note(echo, each)
+            setattr(echo, request if each.request else reply, each.at_ns)
     return {ends: sorted(each.values(), key=lambda echo: echo.left_ns) for ends, each in found.items()}
-
-
-def _note(echo: Echo, seen: Seen) -> None:
-    match seen.request, seen.outgoing:
-        case True, True:
-            echo.left_ns = seen.at_ns
-        case True, False:
-            echo.came_ns = seen.at_ns
-        case False, True:
-            echo.answered_ns = seen.at_ns
-        case _:
-            echo.back_ns = seen.at_ns
 
 
 def _hold(there: Iterable[Echo], back: Iterable[Echo], holds_ns: Sequence[int], ends: Ends) -> int:

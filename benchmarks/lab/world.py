@@ -22,7 +22,7 @@ from benchmarks.lab.capture import Capture, Seen
 from seaway.adapters.emulation.queue import QueueEmulation
 from seaway.application.network.rounds import Reported
 from seaway.bootstrap import lab as labs
-from seaway.bootstrap.lab_plan import WAN, LabPlan
+from seaway.bootstrap.lab_plan import CORE, WAN, LabPlan
 from seaway.domain.gateways import ProbeConfig
 from seaway.probing.conditions import Conditions, Emulator
 from seaway.probing.holding import Ends
@@ -56,15 +56,16 @@ class Account:
     ----------
     reported
         What agents said, by gateway.
-    seen
-        What was captured, by gateway.
+    left, came
+        What was captured of what gateways sent, and of what came to them.
     passed
         What the emulator did, by direction.
     """
 
     plan: LabPlan
     reported: Mapping[str, list[Reported]]
-    seen: Mapping[str, list[Seen]]
+    left: list[Seen]
+    came: list[Seen]
     passed: Mapping[Ends, Passed]
 
 
@@ -80,7 +81,9 @@ def measure(links: Mapping[Ends, Conditions], gateways: int, how: ProbeConfig, r
     """
     with _lab(LabPlan(f"bench-{os.getpid()}", gateways), links) as lab, ExitStack() as stack:
         names = [spot.gateway for spot in lab.plan.spots]
-        captures = {name: stack.enter_context(closing(Capture(lab.plan.namespace(name), WAN))) for name in names}
+        core = lab.plan.namespace(CORE)
+        left = [stack.enter_context(closing(Capture(core, name))) for name in names]
+        came = [stack.enter_context(closing(Capture(lab.plan.namespace(name), WAN))) for name in names]
         folder = Path(stack.enter_context(TemporaryDirectory()))
         file = folder / "network.yaml"
         file.write_text(yaml.safe_dump(network_text(replace(lab.plan.config(), probe=how, pairs=()))))
@@ -98,7 +101,8 @@ def measure(links: Mapping[Ends, Conditions], gateways: int, how: ProbeConfig, r
         return Account(
             lab.plan,
             dict(zip(names, reported, strict=True)),
-            {name: list(capture.read()) for name, capture in captures.items()},
+            [each for capture in left for each in capture.read()],
+            [each for capture in came for each in capture.read()],
             passed,
         )
 
