@@ -1,0 +1,70 @@
+"""What agents say of a lab's links is what the emulator did to their packets, and what a capture saw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import median
+
+import pytest
+
+from benchmarks.lab.compare import Way, compare
+from benchmarks.lab.world import measure
+from seaway.domain.errors import RejectedError
+from seaway.domain.gateways import ProbeConfig
+from seaway.probing.conditions import Conditions
+from seaway.probing.holding import Ends
+from tests.missing import skip_or_fail
+
+pytestmark = [pytest.mark.slow, pytest.mark.quiet]
+
+MS = 1_000_000
+HOW = ProbeConfig(every_s=1.5, count=10, timeout_s=0.3)
+ROUNDS = 4
+LINKS = {
+    ("gw-1", "gw-2"): Conditions(2 * MS, loss_ppm=200_000),
+    ("gw-2", "gw-1"): Conditions(8 * MS, MS),
+    ("gw-1", "gw-3"): Conditions(20 * MS, 2 * MS),
+    ("gw-3", "gw-1"): Conditions(20 * MS, 2 * MS),
+}
+STEADY_NS = MS
+"""What the lab's own routers take of a round trip at the most, in the middle: they share a busy machine."""
+EXACT_NS = 50_000
+CLOCKS_NS = 5_000
+"""The emulator knows to the microsecond when a packet came."""
+
+
+@pytest.fixture(scope="module")
+def ways() -> Mapping[Ends, Way]:
+    """Have agents measure three gateways for some rounds."""
+    try:
+        return compare(measure(LINKS, 3, HOW, ROUNDS))
+    except RejectedError as error:
+        skip_or_fail(error)
+
+
+def test_loss_is_exactly_what_the_emulator_dropped(ways: Mapping[Ends, Way]) -> None:
+    """Every echo that an agent misses is a packet that the emulator dropped, there or back, and the other way round."""
+    for (source, target), there in ways.items():
+        back = ways[target, source]
+        assert there.sent == ROUNDS * HOW.count
+        assert there.vanished == there.dropped
+        assert there.lost + back.lost == there.dropped + back.dropped
+    assert ways["gw-1", "gw-2"].dropped > 0
+    assert sum(way.dropped for way in ways.values()) == ways["gw-1", "gw-2"].dropped
+
+
+def test_latency_is_what_the_emulator_held_packets_for(ways: Mapping[Ends, Way]) -> None:
+    """Of every round, and hardly more; with a delay of its own for each way."""
+    for way in ways.values():
+        assert len(way.answered) == ROUNDS
+        assert min(each.off_held_ns for each in way.answered) > -CLOCKS_NS
+        assert median(each.off_held_ns for each in way.answered) < STEADY_NS
+    assert min(each.held_ns for each in ways["gw-1", "gw-2"].answered) >= 9 * MS
+
+
+def test_jitter_and_latency_are_those_of_a_capture(ways: Mapping[Ends, Way]) -> None:
+    """By the same formulas, of the same packets, from when they left the gateway to when they came back."""
+    rounds = [each for way in ways.values() for each in way.answered]
+    assert median(abs(each.off_jitter_ns) for each in rounds) < EXACT_NS
+    assert median(abs(each.off_captured_ns) for each in rounds) < EXACT_NS
+    assert max(each.reported.jitter_ns for each in ways["gw-1", "gw-3"].answered) > MS
