@@ -42,7 +42,7 @@ def lab() -> None:
 
       [cyan]seaway lab up --gateways 4[/cyan]
       [cyan]seaway lab link gw-4 gw-1 --delay 40ms --loss 1%[/cyan]
-      [cyan]seaway lab exec host-4 -- ping fd00:a:1::2[/cyan]
+      [cyan]seaway lab exec host-4 -- ping fd00:0a:1::2[/cyan]
       [cyan]seaway lab down[/cyan]
     """
     from importlib.util import find_spec

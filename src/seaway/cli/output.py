@@ -41,7 +41,7 @@ def console(*, err: bool = False) -> Console:
 
     from rich.console import Console
 
-    made = Console(stderr=err, highlight=False)
+    made = Console(stderr=err, highlight=False, emoji=False)  # ``:a:`` is part of an address
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = PIPE_WIDTH
     return made

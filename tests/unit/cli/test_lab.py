@@ -10,6 +10,15 @@ from seaway.cli.exits import BAD_INPUT
 from seaway.cli.main import main
 
 
+def test_addresses_in_examples_can_be_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    """No part of one is taken for the name of a picture, as ``:a:`` is."""
+    with pytest.raises(SystemExit):
+        main(["lab", "--help"])
+    shown = capsys.readouterr().out
+    assert "-- ping fd00:0a:1::2" in shown
+    assert "🅰" not in shown
+
+
 @pytest.mark.parametrize("command", [["up"], ["down"], ["show"], ["link", "gw-1"], ["exec", "gw-1", "true"]])
 def test_who_is_not_root_is_told_so(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
