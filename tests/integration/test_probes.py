@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from ipaddress import IPv4Address, IPv6Address
+from itertools import pairwise
+from statistics import median
 from threading import Thread
 
 import pytest
@@ -288,6 +290,22 @@ def test_one_round_takes_every_method_and_keeps_their_order(prober: SocketProber
     measured = prober.probe(targets, HOW, SPREAD_S)
     assert [len(each.rtts_ns) for each in measured] == [0, 4, 0, 4, 4, 0, 4]
     assert {each.sent for each in measured} == {HOW.count}
+
+
+def test_the_probes_of_one_target_are_spread_evenly(prober: SocketProber, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few targets there are, no burst has two probes for the same one."""
+    sent_s: dict[Way, list[float]] = {}
+
+    def send(channel: EchoChannel, way: Way, probe: int, secret: bytes) -> int:
+        sent_s.setdefault(way, []).append(time.monotonic())
+        return real(channel, way, probe, secret)
+
+    real = EchoChannel.send
+    monkeypatch.setattr(EchoChannel, "send", send)
+    prober.probe([Target("other", OTHER), Target("third", THIRD)], HOW, 0.8)
+    gaps_s = [after - before for each in sent_s.values() for before, after in pairwise(each)]
+    assert len(gaps_s) == 2 * (HOW.count - 1)
+    assert median(gaps_s) == pytest.approx(0.8 / HOW.count, abs=0.05)
 
 
 def test_a_hundred_gateways_in_one_namespace_lose_nothing(network: str) -> None:
