@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device
-from seaway.domain.job import Job
+from seaway.domain.job import NO_DATA, DataPlace, Job
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.domain.node import Node, Taint, Toleration
 from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
@@ -115,9 +115,13 @@ RULES: tuple[dict[str, object], ...] = (
 )
 
 
+DATA = (NO_DATA, NO_DATA, DataPlace("gw-0", 20_000), DataPlace("cluster-1", 400_000), DataPlace("north", 90_000))
+"""Where data is; most jobs do not say."""
+
+
 @st.composite
 def jobs(draw: st.DrawFn, most: int = 12, most_replicas: int = 4) -> list[Job]:
-    """Queues of jobs: CPU only, slices, whole devices, gangs, bounds on the network."""
+    """Queues of jobs: CPU only, slices, whole devices, gangs, bounds on the network, data."""
     count = draw(st.integers(1, most))
     return [_job(draw, f"job-{number}", most_replicas) for number in range(count)]
 
@@ -132,6 +136,7 @@ def _job(draw: st.DrawFn, name: str, most_replicas: int) -> Job:
         gang=draw(st.booleans()),
         between_replicas=draw(needs()),
         network=need,
+        data=draw(st.sampled_from(DATA)),
         gateway=USER if need.any or draw(st.booleans()) else "",
         **draw(st.sampled_from(REQUESTS)),
         **draw(st.sampled_from(RULES)),

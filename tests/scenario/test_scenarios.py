@@ -8,7 +8,7 @@ A file is a list of scenarios:
 - `gateways`: ``"gateway Mbit/s"``, what interfaces carry each way; others set no limit;
 - `links`: ``"gateway gateway milliseconds Mbit/s"``, good in both directions;
 - `jobs`: tables of what `seaway.testing.builders.job` takes; `between` bounds the links between
-  replicas;
+  replicas, `data` says where its data is;
 - `policy` and `level`, best fit unless given, or `weights` for the cluster score alone;
 - `placed`: where the replicas of each job went, ``"cluster/node"`` or ``"-"``, copies one after the
   other;
@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 
 from seaway.domain.cluster import Cluster, Fleet
-from seaway.domain.job import Job
+from seaway.domain.job import DataPlace, Job
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.scheduling.engine import Policy, decide
 from seaway.scheduling.framework import Plugin
@@ -76,8 +76,8 @@ def cluster_of(table: dict[str, Any]) -> Cluster:
 def job_of(table: Scenario) -> Job:
     """Make a job."""
     figures: Scenario = {key: set(value) if isinstance(value, list) else value for key, value in table.items()}
-    between = NetworkNeed(**figures.pop("between", {}))
-    return job(**figures, between_replicas=between)
+    between, data = NetworkNeed(**figures.pop("between", {})), figures.pop("data", {})
+    return job(**figures, between_replicas=between, data=DataPlace(**data))
 
 
 def policy_of(scenario: Scenario, *, plain: bool) -> Profile | Policy:

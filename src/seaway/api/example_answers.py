@@ -65,6 +65,7 @@ _FITS = {
     "candidates": [{"cluster": "berlin", "node": "node-1", "scores": {"BestFit": 75}, "total": 75}],
     "remedies": [],
     "links": [],
+    "data": "",
 }
 _CHOICE = {
     "cluster": "berlin",
@@ -168,6 +169,7 @@ ANSWERS: dict[str, Any] = {
                 {"field": "cpu_milli", "asked": 64_000, "admits": 60_000, "cluster": "berlin", "node": "node-1"}
             ],
             "links": [],
+            "data": "",
         },
     },
     "EventList": {

@@ -12,7 +12,7 @@ from seaway.application.ports.templates import PlainTemplates, Templates
 from seaway.application.together import fits, most
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.errors import RejectedError, UnavailableError
-from seaway.domain.job import Job
+from seaway.domain.job import NO_DATA, Job
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import NO_NEED, Gateway, Link
 from seaway.domain.node import Node
@@ -174,7 +174,7 @@ class Door:
 
     def _judge(self, empty: Snapshot, spec: JobSpec, clusters: frozenset[str]) -> str:
         """Say why the empty fleet cannot hold a job whose pool has these clusters, and what it could hold."""
-        job = spec.job("this job", clusters)
+        job = replace(spec.job("this job", clusters), data=NO_DATA)
         plan = decide(empty, JobQueue(empty, [job]), self._first_fit)
         placed, whole = int(plan.placed.sum()), bool(plan.jobs_placed[0])
         empty.release(plan.lines, plan.slices, plan.rows_of(0))

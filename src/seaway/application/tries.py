@@ -18,7 +18,7 @@ from seaway.application.views import Choice, Reason, Trial
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.errors import RejectedError
 from seaway.domain.explanation import Candidate, Explanation
-from seaway.domain.job import Demand, Job, ResourceRequest
+from seaway.domain.job import DataPlace, Demand, Job, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import Link
 from seaway.domain.placement import Placement
@@ -66,7 +66,7 @@ class Tries:
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
         self._copy: tuple[object, Snapshot, Snapshot] | None = None  # without and with what is kept for others
-        self._known: dict[tuple[Demand, int], Explanation] = {}  # on the copy, for jobs that hold nothing
+        self._known: dict[tuple[Demand, DataPlace, int], Explanation] = {}  # on the copy, for jobs that hold nothing
         self._copying = threading.Lock()
         self._orders: tuple[int, dict[tuple[str, str], list[Order]]] = (-ORDER_KEPT_NS, {})
 
@@ -158,7 +158,7 @@ class Tries:
             own = self._controller.live.fleet.booking((job.id, job.attempt))
             booking = own.copy() if own and self._copy_is_current() else None
         if booking is None:
-            key = (seen.demand, id(profile))
+            key = (seen.demand, seen.data, id(profile))
             if key not in self._known:
                 self._known[key] = explain(snapshot, seen, profile)
             return _its_own(replace(self._known[key], job=job.id), job.spec)

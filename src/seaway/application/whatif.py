@@ -315,7 +315,7 @@ def _reasons(snapshot: Snapshot, left: Sequence[_Task], policies: dict[str, Prof
     why = {}
     for task in sorted(left, key=lambda task: not task.job.name.startswith(ASKED)):
         job, profile = task.job, policies[task.queue]
-        kind = (job.demand, job.replicas, job.gang, job.together, job.between_replicas, profile)
+        kind = (job.demand, job.replicas, job.gang, job.together, job.between_replicas, job.data, profile)
         if kind not in known and len(known) < MOST_EXPLAINED:
             said = sentence(explain(snapshot, job, profile))
             known[kind] = "; ".join(each for each in (said, shortage(snapshot, job, profile)) if each)

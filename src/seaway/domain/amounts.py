@@ -62,6 +62,21 @@ def time_text(seconds: int) -> str:
     return "".join(parts) or "0s"
 
 
+def rough_time_text(seconds: int) -> str:
+    """Write seconds about as long as they are, in one unit.
+
+    Examples
+    --------
+    >>> [rough_time_text(seconds) for seconds in (0, 59, 1_600, 7_200, 200_000)]
+    ['0 s', '59 s', '27 min', '2 h', '2 days']
+    """
+    for size, unit, most in ((1, "s", 60), (60, "min", 120), (3600, "h", 48)):
+        count = (seconds + size // 2) // size
+        if count < most:
+            return f"{count} {unit}"
+    return f"{(seconds + 43_200) // 86_400:,} days"
+
+
 FIGURES: dict[str, tuple[str, Callable[[int], str]]] = {
     "gpus": ("gpus", str),
     "gpu_memory_mib": ("gpu_memory", memory_text),

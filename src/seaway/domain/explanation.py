@@ -83,6 +83,9 @@ class Explanation:
         Single changes that would admit a job that fits nowhere, smallest first.
     links
         Links that break the job's bounds, and by which figures, like ``gw-4 to gw-1: latency 31 ms, bound 20 ms``.
+    data
+        Where its data is, and how long it takes to the candidates' clusters, one clause; empty for a job that says
+        nothing of it.
     """
 
     job: str
@@ -91,6 +94,7 @@ class Explanation:
     candidates: tuple[Candidate, ...] = ()
     remedies: tuple[Remedy, ...] = ()
     links: tuple[str, ...] = ()
+    data: str = ""
 
     @property
     def fits(self) -> bool:

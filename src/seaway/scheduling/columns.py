@@ -162,7 +162,9 @@ JOB_SEQUENCE: Final = 3
 """The job's number since the queue began: it seeds whatever is drawn for the job."""
 JOB_SPANS: Final = 4
 """1 for a job of several replicas whose spread over clusters has to be weighed."""
-JOB_ROWS: Final = 5
+JOB_DATA: Final = 5
+"""1 for a job that is drawn to its data."""
+JOB_ROWS: Final = 6
 
 # Decisions, shape (R, PLAN_ROWS).
 PLAN_JOB: Final = 0

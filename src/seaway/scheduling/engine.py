@@ -8,8 +8,9 @@ from typing import Protocol
 import numpy as np
 
 from seaway.domain.explanation import Explanation
-from seaway.scheduling.columns import JOB_SEQUENCE, JOB_SPANS
+from seaway.scheduling.columns import JOB_DATA, JOB_SEQUENCE, JOB_SPANS
 from seaway.scheduling.compiled import CompiledPlacer
+from seaway.scheduling.drawn import place_drawn
 from seaway.scheduling.explain import explain
 from seaway.scheduling.framework import QueueSort
 from seaway.scheduling.gang import place_spanning
@@ -80,7 +81,9 @@ def decide(snapshot: Snapshot, queue: JobQueue, policy: Profile | Policy, *, exp
         if first in explained:
             sequence = int(queue.lines[first, JOB_SEQUENCE])
             reasons[first] = explain(snapshot, queue.jobs[first], policy, sequence=sequence)
-        if queue.lines[first, JOB_SPANS]:
+        if queue.lines[first, JOB_DATA]:
+            place_drawn(placer, statement, first)
+        elif queue.lines[first, JOB_SPANS]:
             place_spanning(placer, statement, first)
         else:
             placer.place(statement, first, end)
@@ -103,9 +106,10 @@ def placer_for(snapshot: Snapshot, profile: Profile) -> Placer:
 def _runs(queue: JobQueue, explained: Collection[int]) -> Iterator[tuple[int, int]]:
     """Cut a queue into runs of jobs that can be decided in one go.
 
-    A job whose replicas may spread over clusters, and one to be explained, is a run of its own.
+    A job whose replicas may spread over clusters, one that is drawn to its data, and one to be explained is a run
+    of its own.
     """
-    alone = np.flatnonzero(queue.lines[:, JOB_SPANS])
+    alone = np.flatnonzero(queue.lines[:, JOB_SPANS] | queue.lines[:, JOB_DATA])
     if explained:
         alone = np.union1d(alone, np.fromiter(explained, np.intp))
     first = 0

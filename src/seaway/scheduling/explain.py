@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +11,7 @@ from seaway.domain.amounts import figure_text
 from seaway.domain.explanation import Candidate, Explanation, Refusal, Remedy
 from seaway.domain.job import Demand, Job
 from seaway.scheduling.columns import CLUSTERS_GATE, CLUSTERS_PAID, NODE_CLUSTER
+from seaway.scheduling.data import data_told, pull_ms, rings
 from seaway.scheduling.framework import Cycle, Filter, PreFilter, PreScore, Scores
 from seaway.scheduling.kernels.draw import mixed
 from seaway.scheduling.plain import scaled
@@ -54,13 +55,16 @@ def explain(snapshot: Snapshot, job: Job, profile: Profile, *, sequence: int = 0
     """
     trial = _Trial(snapshot, profile, sequence)
     cycle, refusals = trial.run(job)
+    candidates = trial.candidates(cycle)
+    clusters = list(dict.fromkeys(each.cluster for each in candidates))
     return Explanation(
         job=job.name,
         nodes=trial.nodes,
         refusals=refusals,
-        candidates=trial.candidates(cycle),
+        candidates=candidates,
         remedies=() if cycle.feasible.any() else trial.remedies(job),
         links=refused_links(snapshot, job),
+        data=data_told(snapshot, job.data, pull_ms(snapshot, job.data), clusters) if job.data.location else "",
     )
 
 
@@ -86,6 +90,8 @@ def sentence(explanation: Explanation) -> str:
         said += f" ({'; '.join(explanation.links[:LINKS_SAID])}{f'; {more} links more' if more > 0 else ''})"
     if explanation.remedies:
         said += f"; {mended(explanation.remedies[:1])}"
+    if explanation.data and explanation.candidates:
+        said += f"; {explanation.data}"
     return said
 
 
@@ -167,14 +173,25 @@ class _Trial:
         return refusals
 
     def candidates(self, cycle: Cycle, most: int = BEST) -> tuple[Candidate, ...]:
-        """Return the best feasible nodes, best first."""
+        """Return the best feasible nodes, those nearest to the job's data first, and among them the best."""
+        data, cluster_of = cycle.job.data, self._snapshot.arrays.nodes[NODE_CLUSTER]
+        if not data.location:
+            return tuple(self._best(cycle, most))
+        found: list[Candidate] = []
+        for ring in rings(pull_ms(self._snapshot, data)) == 1:
+            near = replace(cycle, usable=cycle.usable & ring, feasible=cycle.feasible & ring[cluster_of])
+            found += self._best(near, most - len(found))
+        return tuple(found)
+
+    def _best(self, cycle: Cycle, most: int) -> Iterator[Candidate]:
+        """Return the best feasible nodes by score, best first."""
         feasible = np.flatnonzero(cycle.feasible)
         if not feasible.size:
-            return ()
+            return
         parts = shares(self._profile, cycle)
         total = np.sum(list(parts.values()), axis=0)
         best = feasible[np.argsort(-total[feasible], kind="stable")][:most]
-        return tuple(
+        yield from (
             Candidate(
                 cluster=self._cluster_of(int(n)),
                 node=self._snapshot.nodes[n].name,

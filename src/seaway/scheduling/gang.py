@@ -1,8 +1,9 @@
 """Jobs whose replicas may spread over clusters: gangs, and jobs with bounds on the links between.
 
-A gang goes into one cluster if any holds it. Otherwise, unless it has to stay together, sets of
-clusters are grown, each from one cluster, always adding the one that is nearest to all that are in
-the set, until the gang fits; the set with the smallest latency wins.
+A gang goes into one cluster if any holds it, of those into one as near to its data as may be. Otherwise,
+unless it has to stay together, sets of clusters are grown, each from one cluster, always adding the one that is
+nearest to all that are in the set, until the gang fits; the set with the smallest latency wins, of clusters no
+farther from its data than needed.
 """
 
 from __future__ import annotations
@@ -26,24 +27,29 @@ from seaway.scheduling.columns import (
 )
 from seaway.scheduling.kernels.network import book_between
 from seaway.scheduling.links import links_of
-from seaway.scheduling.state import Int64
+from seaway.scheduling.state import Int64, UInt8
 from seaway.scheduling.statement import Statement
 
 if TYPE_CHECKING:
     from seaway.scheduling.engine import Placer
 
 
-def place_spanning(placer: Placer, statement: Statement, first: int) -> None:
+def place_spanning(placer: Placer, statement: Statement, first: int, rings: UInt8 | None = None) -> None:
     """Decide the queue's job number `first`, whose replicas may spread, and append to the statement.
 
     A gang is placed as a whole or not at all. Of another job the replicas are placed one after the
     other, each where the links to all before it keep the job's bounds.
+
+    Parameters
+    ----------
+    rings
+        Groups of clusters, shape (rings, C), of which earlier ones are preferred; None for all alike.
     """
     gate = statement.snapshot.arrays.clusters_open[CLUSTERS_GATE]
     before = gate.copy()
     try:
-        trial = Trial(placer, statement, first)
-        if not statement.queue.lines[first, JOB_GANG]:
+        trial = Trial(placer, statement, first, rings)
+        if not statement.queue.lines[first, JOB_GANG] or trial.job.replicas == 1:
             trial.place_apart()
         elif not place_gang(trial):
             statement.refuse(first)
@@ -56,11 +62,11 @@ class Trial:
 
     Parameters
     ----------
-    placer, statement, job
+    placer, statement, job, rings
         As in `place_spanning`. Clusters that are shut when the trial begins stay shut.
     """
 
-    def __init__(self, placer: Placer, statement: Statement, job: int) -> None:
+    def __init__(self, placer: Placer, statement: Statement, job: int, rings: UInt8 | None = None) -> None:
         self._placer = placer
         self._statement = statement
         self._number = job
@@ -68,6 +74,7 @@ class Trial:
         self.snapshot = statement.snapshot
         self._gate = self.snapshot.arrays.clusters_open[CLUSTERS_GATE]
         self._open = self._gate.copy()
+        self._rings = np.ones((1, len(self._gate)), np.uint8) if rings is None else rings
 
     def count_within(self, clusters: Sequence[int], replicas: int) -> int:
         """Place the first `replicas` replicas in some clusters; take all back unless all fit.
@@ -92,9 +99,26 @@ class Trial:
         self.count_within(clusters, self.job.replicas)
         return self._statement.length > before
 
-    def first_choice(self) -> int:
-        """Return the cluster that the policy would choose for the first replica; -1 for none."""
-        self._gate[:] = self._open
+    def order(self) -> list[int]:
+        """Return the clusters of all rings that have room for a replica, in the order in which they are to be tried.
+
+        In each ring that is the one that the policy would choose for the first replica, then those with most GPU free.
+        """
+        most_free_first = np.argsort(-free_gpu_milli(self.snapshot), kind="stable")
+        order: list[int] = []
+        for ring in self._rings:
+            home = self._first_choice(ring)
+            if home >= 0:
+                order += [home, *(int(c) for c in most_free_first if ring[c] and c != home)]
+        return order
+
+    def circles(self) -> UInt8:
+        """Return the clusters of the first ring, of the first two, and so on, shape (rings, C)."""
+        return np.cumsum(self._rings, axis=0, dtype=np.uint8)
+
+    def _first_choice(self, ring: UInt8) -> int:
+        """Return the cluster of a ring that the policy would choose for the first replica; -1 for none."""
+        self._gate[:] = self._open & ring
         before = self._statement.checkpoint()
         self._placer.place_replicas(self._statement, self._number, 0, 1)
         n = int(self._nodes_since(before[0])[0])
@@ -103,14 +127,23 @@ class Trial:
 
     def place_apart(self) -> None:
         """Place the replicas one by one, each in a cluster with good links to all before it."""
-        links, homes = links_of(self.snapshot), set[int]()
+        need, homes = self.job.between_replicas, set[int]()
         for replica in range(self.job.replicas):
-            c = self._place_apart(replica)
-            if c >= 0 and c not in homes:
+            c = self._place_nearest(replica)
+            if need.any and c >= 0 and c not in homes:
                 homes.add(c)
-                kept = links.keeping(self.job.between_replicas)[c]
-                self._open &= kept  # bandwidth is asked for when it is promised
-            self._gate[:] = self._open
+                self._open &= links_of(self.snapshot).keeping(need)[c]  # bandwidth is asked for when it is promised
+
+    def _place_nearest(self, replica: int) -> int:
+        """Place one replica in the first ring that has room for it; return its cluster, -1 for none."""
+        for ring in self._rings[:-1]:
+            before = self._statement.checkpoint()
+            self._gate[:] = self._open & ring
+            if (c := self._place_apart(replica)) >= 0:
+                return c
+            self._statement.rollback(before)
+        self._gate[:] = self._open & self._rings[-1]
+        return self._place_apart(replica)
 
     def _place_apart(self, replica: int) -> int:
         """Place one replica where the network carries what it exchanges; return its cluster, -1 for none."""
@@ -164,13 +197,11 @@ class Trial:
 def place_gang(trial: Trial) -> bool:
     """Place a whole gang, in one cluster if possible or if it has to be; return whether it was placed."""
     replicas = trial.job.replicas
-    home = trial.first_choice()
-    if home < 0:
+    order = trial.order()
+    if not order:
         return False
     at_most = trial.at_most()
-    most_free_first = np.argsort(-free_gpu_milli(trial.snapshot), kind="stable")
-    order = [home, *(int(c) for c in most_free_first if c != home)]
-    holds = np.zeros(len(order), np.int64)
+    holds = np.zeros(len(at_most), np.int64)
     for enough in (True, False):  # clusters that cannot hold all are asked only when none can
         for c in order:
             if (at_most[c] >= replicas) == enough and at_most[c] > 0:
@@ -179,8 +210,12 @@ def place_gang(trial: Trial) -> bool:
                     return True
     if trial.job.together or holds.sum() < replicas:
         return False
-    sets = best_sets(between_clusters(trial), holds, replicas, [c for c in order if holds[c]])
-    return any(trial.holds_all(chosen.members) for chosen in sets)
+    between, seeds = between_clusters(trial), [c for c in order if holds[c]]
+    return any(
+        trial.holds_all(chosen.members)
+        for circle in trial.circles()
+        for chosen in best_sets(between, holds * circle, replicas, [c for c in seeds if circle[c]])
+    )
 
 
 def between_clusters(trial: Trial) -> Between:

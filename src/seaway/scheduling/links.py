@@ -42,6 +42,7 @@ class ClusterLinks:
             np.array([gateways[link.source] for link in self._links], np.intp),
             np.array([gateways[link.target] for link in self._links], np.intp),
         )
+        self._answers = np.array([link.answers for link in self._links], np.bool_)
         self._lines = len(gateways) + 1
         self._at = snapshot.arrays.clusters[CLUSTER_GATEWAY]  # -1 is the last line: no gateway, no link
         self._latency_ns = self._latency()
@@ -60,6 +61,16 @@ class ClusterLinks:
         less = np.minimum(free, free.T)
         less[less == NO_LINK_MBPS] = 0
         return self._of_clusters(less, NO_LINK_MBPS)
+
+    def free_from(self, source: int) -> Int64:
+        """Return the bandwidth that can still be promised from one gateway to each cluster, shape (C,), Mbit/s.
+
+        It is 0 where no link is known, or nothing answers over it.
+        """
+        free = np.where(self._at >= 0, free_bandwidth(self._snapshot.arrays, source, self._at), 0)
+        silent = self._ends[1][(self._ends[0] == source) & ~self._answers]
+        free[np.isin(self._at, silent)] = 0
+        return free
 
     def meeting(self, need: NetworkNeed) -> NDArray[np.bool_]:
         """Tell between which clusters the link meets `need`, shape (C, C); an unknown one never does."""

@@ -43,6 +43,9 @@ class Plan:
         Slices of devices, shape (S, SLICE_ROWS).
     explanations
         Why, by number of job in the queue, for the jobs that were to be explained.
+    pulls
+        How long the data of jobs took to each cluster when they were decided, ms, shape (C,), by number of job in
+        the queue; of jobs that are drawn to it.
     """
 
     def __init__(self, snapshot: Snapshot, queue: JobQueue, lines: Int64, slices: Int32) -> None:
@@ -51,6 +54,7 @@ class Plan:
         self.lines = lines
         self.slices = slices
         self.explanations: dict[int, Explanation] = {}
+        self.pulls: dict[int, Int64] = {}
 
     @property
     def placed(self) -> NDArray[np.bool_]:

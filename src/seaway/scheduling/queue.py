@@ -42,7 +42,7 @@ class JobQueue:
         joining = list(jobs)
         first = len(self.jobs)
         lines = [
-            (self._snapshot.demands.line(job.demand), job.replicas, job.gang, first + at, self._spans(job))
+            (self._snapshot.demands.line(job.demand), job.replicas, job.gang, first + at, *self._alone(job))
             for at, job in enumerate(joining)
         ]
         self._lines = np.concatenate([self._lines, np.array(lines, np.int64).reshape(-1, JOB_ROWS)])
@@ -72,9 +72,11 @@ class JobQueue:
         taken._lines = np.ascontiguousarray(self._lines[order])
         return taken
 
-    def _spans(self, job: Job) -> bool:
-        several = job.replicas > 1 and len(self._snapshot.clusters) > 1
-        return several and (job.gang or job.between_replicas.any)
+    def _alone(self, job: Job) -> tuple[bool, bool]:
+        """Tell whether a job's spread over clusters has to be weighed, and whether it is drawn to its data."""
+        if len(self._snapshot.clusters) < 2:
+            return False, False
+        return job.replicas > 1 and (job.gang or job.between_replicas.any), bool(job.data.location)
 
     def __len__(self) -> int:
         return len(self.jobs)

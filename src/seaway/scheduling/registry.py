@@ -12,7 +12,6 @@ from seaway.scheduling.offers import load_offer, offered
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.plugins.bestfit import BestFit
 from seaway.scheduling.plugins.cluster_score import ClusterScore, ClusterWeights
-from seaway.scheduling.plugins.data_score import DataScore
 from seaway.scheduling.plugins.fgd import Fgd
 from seaway.scheduling.plugins.greedy import Greedy
 from seaway.scheduling.plugins.network_score import NetworkScore, NetworkWeights
@@ -33,7 +32,6 @@ PluginFactory = Callable[..., Plugin]
 BUILT_IN: dict[str, Callable[[PolicyOptions], PluginFactory]] = {
     "BestFit": lambda _: BestFit,
     "ClusterScore": lambda _: lambda **weights: ClusterScore(ClusterWeights(**weights)),
-    "DataScore": lambda _: DataScore,
     "Fgd": lambda options: lambda: Fgd(options.mix),
     "Greedy": lambda _: Greedy,
     "NetworkScore": lambda _: lambda **weights: NetworkScore(NetworkWeights(**weights)),

@@ -12,6 +12,7 @@ from seaway.scheduling.kernels.decide import start_line
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.state import Int64
 
 
 class Statement:
@@ -33,6 +34,8 @@ class Statement:
     ----------
     lines, slices
         The plan so far, as in `Plan`; `length` and `slice_end` say how much of it is written.
+    pulls
+        As in `Plan`.
     """
 
     def __init__(self, snapshot: Snapshot, queue: JobQueue, copies: int = 1) -> None:
@@ -43,6 +46,7 @@ class Statement:
         self.lines[:, PLAN_NODE] = -1
         slices = copies * int((gpus * queue.lines[:, JOB_REPLICAS]).sum())
         self.slices = np.zeros((slices, SLICE_ROWS), np.int32)
+        self.pulls: dict[int, Int64] = {}
         self.length = 0
         self.slice_end = 0
         self._committed = False
@@ -89,4 +93,6 @@ class Statement:
     def commit(self) -> Plan:
         """Make the decisions final and return them."""
         self._committed = True
-        return Plan(self.snapshot, self.queue, self.lines[: self.length], self.slices[: self.slice_end])
+        plan = Plan(self.snapshot, self.queue, self.lines[: self.length], self.slices[: self.slice_end])
+        plan.pulls = self.pulls
+        return plan

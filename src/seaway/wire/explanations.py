@@ -48,6 +48,8 @@ class ExplanationOut(Shown):
     remedies: list[RemedyOut]
     links: list[str]
     """Links that break the job's bounds, and by which figures."""
+    data: str
+    """Where its data is, and how long it takes to the candidates' clusters; empty for a job that says nothing of it."""
 
 
 class ReasonOut(Shown):
@@ -135,6 +137,7 @@ def explanation_fields(explanation: Explanation) -> dict[str, Any]:
             for each in explanation.remedies
         ],
         "links": list(explanation.links),
+        "data": explanation.data,
     }
 
 

@@ -72,7 +72,7 @@ class JobIn(Incoming):
     placement: PlacementIn = PlacementIn()
     """Where replicas may go."""
     data: DataIn = DataIn()
-    """Where its data is. Policies with a score for it prefer clusters that have pulled it soonest."""
+    """Where its data is. It goes to clusters that the data reaches soon, if they have room."""
     run: RunIn = RunIn()
     """What each replica runs."""
     runs: Time | None = None

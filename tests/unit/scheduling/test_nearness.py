@@ -1,4 +1,4 @@
-"""Scores of what lies between a job and the clusters: its user's link, and the way of its data."""
+"""Scores of what lies between a job and the clusters: its user's link."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.domain.job import DataPlace, Job
+from seaway.domain.job import Job
 from seaway.domain.network import Gateway, Link
 from seaway.scheduling.engine import decide
 from seaway.scheduling.framework import Score
-from seaway.scheduling.plugins.data_score import DataScore
 from seaway.scheduling.plugins.network_score import NetworkScore, NetworkWeights
 from seaway.scheduling.policies import PolicyOptions, make_policy
 from seaway.scheduling.queue import JobQueue
@@ -30,10 +29,8 @@ def four(**speeds: int) -> Snapshot:
         Link("user", "gw-wide", 10, jitter_ns=9, loss_ppm=0, bandwidth_mbps=1_000),
         Link("user", "gw-far", 15, jitter_ns=5, loss_ppm=45, bandwidth_mbps=550),
         Link("user", "gw-dark", None, bandwidth_mbps=9_000),
-        Link("gw-near", "gw-wide", 1, bandwidth_mbps=100),
-        Link("gw-near", "gw-far", 1, bandwidth_mbps=400),
     ]
-    parts = [cluster(node(gpu()), name=name, gateway=f"gw-{name}", region=f"r-{name}") for name in names]
+    parts = [cluster(node(gpu()), name=name, gateway=f"gw-{name}") for name in names]
     doors = [Gateway(f"gw-{name}", speed_mbps=speeds.get(name, 0)) for name in names]
     return Snapshot(fleet(*parts, links=ties, gateways=[*doors, Gateway("user")]))
 
@@ -78,22 +75,6 @@ def test_weights_have_to_weigh(weights: dict[str, Any]) -> None:
     """Weights are whole numbers from 0 up, and not all 0."""
     with pytest.raises(RejectedError):
         NetworkWeights(**weights)
-
-
-@pytest.mark.parametrize(
-    ("place_of_data", "expected"),
-    [
-        (DataPlace("near", 1_000), [100, 0, 75, 0]),
-        (DataPlace("gw-near", 1_000), [100, 0, 75, 0]),
-        (DataPlace("r-near", 1_000), [100, 0, 75, 0]),
-        (DataPlace("near"), [100, 100, 100, 0]),
-        (DataPlace("nowhere", 1_000), [0, 0, 0, 0]),
-        (DataPlace(), [100] * 4),
-    ],
-)
-def test_clusters_near_the_data_are_preferred(place_of_data: DataPlace, expected: list[int]) -> None:
-    """By the time to pull it over what is free; where it is that is none, where no link leads for ever."""
-    assert scores(DataScore(), four(), job(data=place_of_data)) == expected
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])

@@ -9,7 +9,6 @@ from seaway.scheduling.framework import Plugin
 from seaway.scheduling.kernels.clusterwise import ClusterRule
 from seaway.scheduling.plugins.cluster_score import ClusterScore, ClusterWeights
 from seaway.scheduling.plugins.clusterwise import Clusterwise
-from seaway.scheduling.plugins.data_score import DataScore
 from seaway.scheduling.plugins.greedy import Greedy
 from seaway.scheduling.plugins.network_score import NetworkScore
 from seaway.scheduling.plugins.priority_sort import PrioritySort
@@ -28,7 +27,6 @@ PLUGINS: list[Plugin] = [
     Utilization(),
     ClusterScore(),
     NetworkScore(),
-    DataScore(),
     PrioritySort(),
     *(Clusterwise(rule) for rule in ClusterRule),
 ]

@@ -21,6 +21,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.lifecycle import AttemptState, JobState
 from seaway.scheduling.booking import Booking, bookings
+from seaway.scheduling.data import data_told
 from seaway.scheduling.engine import decide
 from seaway.scheduling.least import Least
 from seaway.scheduling.plan import Plan
@@ -333,7 +334,7 @@ class Scheduler:
             placements=placements,
             created_ns=now_ns,
             expires_ns=now_ns + int(self._live.settings.confirm_s(len(placements)) * 1e9),
-            why=f"{policy} chose {where}{self._promises(record.spec.between_replicas.min_bandwidth_mbps, clusters)}",
+            why="; ".join(filter(None, (f"{policy} chose {where}", *self._network(plan, at, clusters)))),
         )
         queued = record if record.state is JobState.QUEUED else replace(record, state=JobState.QUEUED)
         job = moved(
@@ -349,13 +350,19 @@ class Scheduler:
         self._live.bookings[record.id, number] = booking
         return Decision(entry, booking, job, attempt, placed(record, job, attempt, ACTOR), noted, at)
 
+    def _network(self, plan: Plan, at: int, clusters: Sequence[str]) -> tuple[str, str]:
+        """Say what was promised between the clusters of a job, and how far its data was; empty for nothing."""
+        job, pulls = plan.queue.jobs[at], plan.pulls.get(at)
+        data = "" if pulls is None else data_told(plan.snapshot, job.data, pulls, clusters)
+        return self._promises(job.between_replicas.min_bandwidth_mbps, clusters), data
+
     def _promises(self, mbps: int, clusters: Sequence[str]) -> str:
         """Say what was promised between clusters; empty for nothing."""
         if not mbps or len(clusters) == 1:
             return ""
         doors = {each.name: each.gateway for each in self._live.fleet.snapshot.clusters}
         ends = sorted({doors[cluster] for cluster in clusters} - {""})
-        return f"; {rate_text(mbps)} each way between {', '.join(ends)}" if len(ends) > 1 else ""
+        return f"{rate_text(mbps)} each way between {', '.join(ends)}" if len(ends) > 1 else ""
 
 
 class Refused:

@@ -1,0 +1,51 @@
+"""Jobs that say where their data is: where they go, and what is said of it."""
+
+from __future__ import annotations
+
+from seaway.application.tries import Tries
+from seaway.domain.job import DataPlace
+from seaway.domain.network import Link
+from seaway.testing.builders import cluster, fleet, gpu, node
+from tests.unit.application.scene import Scene, scene, spec
+
+DATA = DataPlace("beta", 190_735)
+
+
+def three() -> Scene:
+    """Make three clusters of one device; data in beta reaches gamma in half an hour, alpha in five."""
+    parts = [cluster(node(gpu()), name=name, gateway=f"gw-{name}") for name in ("alpha", "beta", "gamma")]
+    ties = [Link("gw-beta", f"gw-{name}", 1, bandwidth_mbps=mbps) for name, mbps in (("alpha", 100), ("gamma", 1_000))]
+    return scene(fleet(*parts, links=ties))
+
+
+def test_an_attempt_says_how_far_its_data_was() -> None:
+    """Each job goes as near to the data as there is room, and its attempt says what that takes."""
+    made = three()
+    jobs = [made.submit(data=DATA) for _ in range(3)]
+    assert [made.where(each) for each in jobs] == ["beta", "gamma", "alpha"]
+    why = [made.plane.store.attempts(each)[0].why.split("; scores")[0].split("; ", 1)[1] for each in jobs]
+    assert why == [
+        "its data is at beta",
+        "its data is at beta; 200GB take 27 min to gamma",
+        "its data is at beta; 200GB take 4 h to alpha",
+    ]
+
+
+def test_a_trial_says_how_far_the_data_is_for_each_job_its_own() -> None:
+    """What would happen is asked of the same engine, and jobs that differ in their data alone are told apart."""
+    made = three()
+    tries = Tries(made.plane.controller)
+    first = tries.trial(spec(data=DATA))
+    assert [each.cluster for each in first.placements] == ["beta"]
+    assert [each.cluster for each in first.choices] == ["beta", "gamma", "alpha"]
+    assert first.sentence.endswith("its data is at beta; 200GB take 27 min to gamma, 4 h to alpha")
+    assert "data" not in tries.trial(spec()).sentence
+
+
+def test_why_a_job_waits_is_not_what_another_was_told() -> None:
+    """Explanations are remembered for jobs that are alike, and data makes them unlike."""
+    made = three()
+    tries = Tries(made.plane.controller)
+    waiting = [made.submit(replicas=4, gang=True, data=data) for data in (DATA, DataPlace("alpha", 5))]
+    told = [tries.reason(made.job(each), None).explanation for each in waiting]
+    assert [each.data.split(";")[0] for each in told if each] == ["its data is at beta", "its data is at alpha"]

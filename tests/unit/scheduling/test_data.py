@@ -1,0 +1,125 @@
+"""How far clusters are from a job's data, what is said of it, and where jobs go for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from seaway.domain.job import DataPlace, Job
+from seaway.domain.network import Gateway, Link
+from seaway.scheduling.data import NO_WAY_MS, data_told, pull_ms
+from seaway.scheduling.engine import decide
+from seaway.scheduling.explain import explain, sentence
+from seaway.scheduling.policies import BUILT_IN, PolicyOptions, make_policy, make_profile
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.update import put_links
+from seaway.testing.builders import cluster, fleet, gpu, job, node
+
+NAMES = ("near", "wide", "far", "dark", "dead")
+DATA = DataPlace("near", 1_000)
+AWAY = DataPlace("wide", 100_000)
+POLICIES = [name for name in BUILT_IN if not name.startswith("volcano")]
+
+
+def ties(far_mbps: int = 400) -> list[Link]:
+    """Return links: none to dark, and over the one to dead nothing answers."""
+    return [
+        Link("gw-near", "gw-wide", 1, bandwidth_mbps=1_000),
+        Link("gw-wide", "gw-near", 1, bandwidth_mbps=1_000),
+        Link("gw-near", "gw-far", 1, bandwidth_mbps=far_mbps),
+        Link("gw-wide", "gw-far", 1, bandwidth_mbps=far_mbps),
+        Link("gw-near", "gw-dead", None, bandwidth_mbps=9_000),
+        Link("user", "gw-far", 1, bandwidth_mbps=400),
+    ]
+
+
+def five(**speeds: int) -> Snapshot:
+    """Make clusters of one device each; `speeds` are what their gateways carry."""
+    parts = [cluster(node(gpu()), name=name, gateway=f"gw-{name}", region=f"r-{name}") for name in NAMES]
+    doors = [Gateway(f"gw-{name}", speed_mbps=speeds.get(name, 0)) for name in NAMES]
+    return Snapshot(fleet(*parts, links=ties(), gateways=[*doors, Gateway("user")]))
+
+
+def went(snapshot: Snapshot, policy: str, *jobs: Job, plain: bool = False) -> list[str]:
+    """Return the clusters that jobs went to."""
+    plan = decide(snapshot, JobQueue(snapshot, jobs), make_policy(policy, PolicyOptions(plain=plain)))
+    return [each.cluster for each in plan.placements()]
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        (DATA, [0, 8_388, 20_971, NO_WAY_MS, NO_WAY_MS]),
+        (DataPlace("gw-near", 1_000), [0, 8_388, 20_971, NO_WAY_MS, NO_WAY_MS]),
+        (DataPlace("r-near", 1_000), [0, 8_388, 20_971, NO_WAY_MS, NO_WAY_MS]),
+        (DataPlace("user", 1_000), [NO_WAY_MS, NO_WAY_MS, 20_971, NO_WAY_MS, NO_WAY_MS]),
+        (DataPlace("near"), [0, 0, 0, NO_WAY_MS, NO_WAY_MS]),
+        (DataPlace("nowhere", 1_000), [NO_WAY_MS] * 5),
+    ],
+)
+def test_data_takes_its_size_over_what_is_free(place: DataPlace, expected: list[int]) -> None:
+    """Where it is it takes no time; where no link is known or nothing answers, nobody knows a way."""
+    assert pull_ms(five(), place).tolist() == expected
+
+
+def test_what_counts_is_what_can_still_be_promised() -> None:
+    """Promises of running jobs and the speed of interfaces make the way longer."""
+    snapshot = five(wide=500)
+    asked = job(gateway="user", min_bandwidth_mbps=300, clusters={"far"})
+    assert went(snapshot, "bestfit", asked) == ["far"]
+    assert pull_ms(snapshot, DataPlace("user", 1_000))[2] == 83_886
+    assert pull_ms(snapshot, DATA)[1] == 16_777
+
+
+@pytest.mark.parametrize(
+    ("place", "clusters", "said"),
+    [
+        (DataPlace(), ["near"], ""),
+        (AWAY, ["wide"], "its data is at wide"),
+        (AWAY, ["near", "far"], "its data is at wide; 100000Mi take 14 min to near, 35 min to far"),
+        (AWAY, ["dark"], "its data is at wide; nobody knows how long it takes to dark"),
+    ],
+)
+def test_it_is_said_how_long_data_takes(place: DataPlace, clusters: list[str], said: str) -> None:
+    """Where it is, and how long it takes from there; nothing of a job that does not say."""
+    snapshot = five()
+    assert data_told(snapshot, place, pull_ms(snapshot, place), clusters) == said
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_draws_jobs_to_their_data(policy: str, plain: bool) -> None:
+    """Jobs go where their data is, then ever farther, and at last where nobody knows a way."""
+    jobs = [job(f"job-{number}", gpus=1, data=AWAY) for number in range(5)]
+    found = went(five(), policy, *jobs, plain=plain)
+    assert found[:3] == ["wide", "near", "far"]
+    assert sorted(found[3:]) == ["dark", "dead"]
+
+
+def test_links_as_they_are_now_decide() -> None:
+    """When a link is measured anew, the next job goes by it."""
+    asked = job(gpus=1, data=AWAY, clusters={"near", "far"})
+    snapshot = five()
+    assert went(snapshot.copy(), "greedy", asked) == ["near"]
+    put_links(snapshot, ties(far_mbps=9_000))
+    assert went(snapshot, "greedy", asked) == ["far"]
+
+
+def test_the_best_candidates_are_those_near_the_data() -> None:
+    """An explanation lists places in the order in which they are taken, and says how far the data has to go."""
+    snapshot, asked = five(), job(gpus=1, data=AWAY)
+    profile = make_profile("greedy")
+    told = explain(snapshot, asked, profile)
+    assert [each.cluster for each in told.candidates] == ["wide", "near", "far", "dark", "dead"]
+    assert sentence(told).endswith("best wide/node-0; its data is at wide; 100000Mi take 14 min to near, 35 min to far")
+    assert not explain(snapshot, replace(asked, data=DataPlace()), profile).data
+
+
+def test_the_plan_keeps_how_long_data_took() -> None:
+    """A plan says of jobs with data, and of no others, how long that took when they were decided."""
+    snapshot = five()
+    queue = JobQueue(snapshot, [job("a", data=DATA), job("b")])
+    plan = decide(snapshot, queue, make_policy("greedy"))
+    assert {number: pulls.tolist() for number, pulls in plan.pulls.items()} == {0: pull_ms(five(), DATA).tolist()}
