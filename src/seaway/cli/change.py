@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 MISSING = "–"
 PLACED = ("scheduled", "deploying", "running")
-KEEPS_RUNNING = ("name", "labels", "priority", "queue", "runs", "time_limit", "retries")
-"""What may be changed without stopping what runs."""
+KEEPS_RUNNING = ("name", "labels", "priority", "queue", "runs", "time_limit", "retries", "data", "network.on_breach")
+"""What may be changed without stopping what runs, by path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def picture(before: Body, changes: list[tuple[str, Any, Any]]) -> RenderableType
     from rich.text import Text
 
     lines = [Text(f"{path}: {_written(now)} → {_written(then)}") for path, now, then in changes]
-    stops = [path for path, *_ in changes if path.partition(".")[0] not in KEEPS_RUNNING]
+    stops = [path for path, *_ in changes if not {path, path.partition(".")[0]} & {*KEEPS_RUNNING}]
     if stops and before["state"] in PLACED:
         lines.append(Text(f"it is {before['state']}: for {', '.join(stops)} it is stopped and started anew", "yellow"))
     return Group(*lines)

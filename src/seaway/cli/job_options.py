@@ -10,6 +10,16 @@ if TYPE_CHECKING:
     from seaway.cli.job_file import Written
 
 
+OPTIONS = {
+    "run.command": "COMMAND",
+    "placement.clusters": "--cluster",
+    "labels": "--label",
+    "data.location": "--data",
+    "data.size": "--data-size",
+}
+"""Options that are not called as their fields are."""
+
+
 def written_jobs(files: list[str], given: dict[str, Any]) -> list[Written]:
     """Return the jobs of all files, with options in place of their fields; or the one that options make.
 
@@ -35,7 +45,7 @@ def written_jobs(files: list[str], given: dict[str, Any]) -> list[Written]:
 def option_of(path: str) -> str:
     """Name the option that a field comes from."""
     name = path.rpartition(".")[2]
-    return {"command": "COMMAND", "clusters": "--cluster", "labels": "--label"}.get(name, f"--{name.replace('_', '-')}")
+    return OPTIONS.get(path, f"--{name.replace('_', '-')}")
 
 
 def pairs(texts: list[str] | None, option: str) -> dict[str, str] | None:

@@ -13,6 +13,7 @@ from seaway.cli.job_options import pairs, written_jobs
 from seaway.cli.output import Output, OutputOption, as_json, as_yaml, console
 from seaway.cli.remote import Body, connect
 from seaway.domain.errors import RejectedError
+from seaway.domain.network import OnBreach
 
 if TYPE_CHECKING:
     from seaway.cli.job_file import Written
@@ -86,6 +87,20 @@ def submit(
     min_bandwidth: Annotated[
         str | None, typer.Option(help="Bandwidth that it takes: 1Gbps.", rich_help_panel=WHERE)
     ] = None,
+    on_breach: Annotated[
+        OnBreach | None,
+        typer.Option(help="What to do when its links break its bounds while it runs.", rich_help_panel=WHERE),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOCATION",
+            help="Where its data is, a cluster, gateway or region: it goes near there if there is room.",
+            autocompletion=complete.clusters,
+            rich_help_panel=WHERE,
+        ),
+    ] = None,
+    data_size: Annotated[str | None, typer.Option(help="How much data there is: 200GB.", rich_help_panel=WHERE)] = None,
     label: Annotated[
         list[str] | None,
         typer.Option("--label", "-l", metavar="KEY=VALUE", help="May be repeated.", rich_help_panel=WHERE),
@@ -140,6 +155,9 @@ def submit(
         "gateway": gateway,
         "network.max_latency": max_latency,
         "network.min_bandwidth": min_bandwidth,
+        "network.on_breach": on_breach.value if on_breach else None,
+        "data.location": data,
+        "data.size": data_size,
         "labels": pairs(label, "--label"),
     }
     jobs = written_jobs(

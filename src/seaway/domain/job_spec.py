@@ -153,7 +153,7 @@ class JobSpec:
 
 
 def _essence(spec: JobSpec) -> tuple[Any, ...]:
-    """Take what the running copies of a job hang on: all but name, labels, priority, queue, length and limits."""
+    """Take what running copies hang on: all but name, labels, priority, queue, length, limits, data and breaches."""
     return (
         spec.demand,
         spec.replicas,

@@ -57,6 +57,9 @@ def test_only_what_differs_is_a_change(patch: dict[str, Any], changes: list[tupl
         ("running", "resources.gpus", True),
         ("running", "priority", False),
         ("running", "labels.team", False),
+        ("running", "data.size", False),
+        ("running", "network.on_breach", False),
+        ("running", "network.max_latency", True),
         ("queued", "resources.gpus", False),
     ],
 )
@@ -72,5 +75,6 @@ def test_it_says_when_what_runs_is_stopped(state: str, path: str, stops: bool) -
 def test_states_and_fields_are_those_of_jobs() -> None:
     """What the command believes of jobs is so."""
     assert set(PLACED) == {state.value for state in PLACED_STATES}
-    assert set(KEEPS_RUNNING) <= set(JobIn.model_fields)
-    assert "all but name, labels, priority, queue, length and limits" in (job_spec._essence.__doc__ or "")  # noqa: SLF001
+    assert {path.partition(".")[0] for path in KEEPS_RUNNING} <= set(JobIn.model_fields)
+    said = job_spec._essence.__doc__ or ""  # noqa: SLF001
+    assert "all but name, labels, priority, queue, length, limits, data and breaches" in said
