@@ -87,7 +87,7 @@ class OpenRound:
         self.last_sent_ns = 0
         self._targets = targets
         self._timeout_ns = timeout_ns
-        self._secrets = secrets
+        self._secrets = [secrets[at : at + SECRET_BYTES] for at in range(0, len(secrets), SECRET_BYTES)]
         self._sent_ns = [_UNSENT] * self.probes
         self._rtts_ns = [_OPEN] * self.probes
         self._clocks = Clocks(offset_ns)
@@ -99,7 +99,7 @@ class OpenRound:
 
     def secret(self, probe: int) -> bytes:
         """Return what a probe has to carry and its answer to bring back."""
-        return self._secrets[probe * SECRET_BYTES : (probe + 1) * SECRET_BYTES]
+        return self._secrets[probe]
 
     def sent(self, probe: int, at_ns: int) -> None:
         """Write down that a probe was sent."""
@@ -122,21 +122,22 @@ class OpenRound:
         """
         self._clocks.look(offset_ns)
         trusted, latest_ns = self._clocks.agree, now_ns + PRECISION_NS
+        secrets, all_sent_ns, rtts_ns, timeout_ns = self._secrets, self._sent_ns, self._rtts_ns, self._timeout_ns
         for probe, secret, wall_ns, dwell_ns in arrivals:
-            if probe >= self.probes or self._rtts_ns[probe] != _OPEN or secret != self.secret(probe):
+            if probe >= self.probes or rtts_ns[probe] != _OPEN or secret != secrets[probe]:
                 continue
-            sent_ns = self._sent_ns[probe]
+            sent_ns = all_sent_ns[probe]
             if sent_ns < 0:
                 continue
             self.outstanding -= 1
             at_ns = wall_ns - offset_ns
             rtt_ns = at_ns - sent_ns - dwell_ns
             if not trusted or at_ns > latest_ns or rtt_ns < -PRECISION_NS:
-                self._rtts_ns[probe] = _DISCARDED
-            elif rtt_ns > self._timeout_ns:
-                self._sent_ns[probe] = _LOST
+                rtts_ns[probe] = _DISCARDED
+            elif rtt_ns > timeout_ns:
+                all_sent_ns[probe] = _LOST
             else:
-                self._rtts_ns[probe] = max(rtt_ns, 0)
+                rtts_ns[probe] = max(rtt_ns, 0)
 
     def close(self) -> tuple[Round, ...]:
         """Return what came of it, for each target."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from seaway.adapters.probes.channel import MOST_AT_ONCE, Way
+from seaway.adapters.probes.channel import Way
 from seaway.adapters.probes.departures import Departures
-from seaway.adapters.probes.sockets import ANCILLARY_BYTES, Address, open_udp, route_through, stamp_ns
+from seaway.adapters.probes.inbox import Inbox
+from seaway.adapters.probes.sockets import Address, open_udp, route_through
 from seaway.probing import datagram
 from seaway.probing.payload import PAYLOAD_BYTES
 from seaway.probing.rounds import Arrival
@@ -25,6 +26,7 @@ class DatagramChannel:
 
     def __init__(self, version: int, source: Address | None) -> None:
         self._socket = open_udp(version, source, 0)
+        self._inbox = Inbox(self._socket, datagram.DATAGRAM_BYTES + 1)
         self._departures = Departures(self._socket)
         self._header = b""
 
@@ -50,15 +52,11 @@ class DatagramChannel:
         """Return the answers that wait."""
         arrivals, departures = [], self._departures
         departures.read()
-        for _ in range(MOST_AT_ONCE):
-            try:
-                packet, ancillary, _, _ = self._socket.recvmsg(datagram.DATAGRAM_BYTES + 1, ANCILLARY_BYTES)
-            except OSError:  # nothing more, or what became of an earlier datagram
-                break
+        for packet, came_ns in self._inbox.read():
             answer = datagram.decode_answer(packet)
             if answer:
                 aside_ns = answer.dwell_ns + departures.late_ns(packet[-PAYLOAD_BYTES:])
-                arrivals.append(Arrival(answer.probe, answer.secret, stamp_ns(ancillary), aside_ns))
+                arrivals.append(Arrival(answer.probe, answer.secret, came_ns, aside_ns))
         return arrivals
 
     def forget(self) -> None:

@@ -37,7 +37,8 @@ class Departures:
 
     def __init__(self, opened: socket.socket) -> None:
         self._socket = opened
-        self._watching = False
+        self.watching = False
+        """Whether the kernel says it in this round."""
         self._noted_ns: dict[bytes, int] = {}
         self._late_ns: dict[bytes, int] = {}
 
@@ -46,13 +47,13 @@ class Departures:
         self._noted_ns.clear()
         self._late_ns.clear()
         wanted = probes <= MOST_WATCHED
-        if wanted is not self._watching:
+        if wanted is not self.watching:
             self._ask(_WHEN_SENT if wanted else 0)
-            self._watching = wanted
+            self.watching = wanted
 
     def now_ns(self, payload: bytes) -> int:
         """Return what the steady clock says, nanoseconds, just before a probe is sent."""
-        if not self._watching:
+        if not self.watching:
             return time.monotonic_ns()
         for _ in range(_TRIES):
             now_ns, noted_ns = time.monotonic_ns(), time.time_ns()

@@ -70,6 +70,8 @@ class SocketProber:
         self._closed = False
         self._stop = os.eventfd(0, os.EFD_CLOEXEC)
         self._probing = Lock()
+        self._targets: tuple[Target, ...] = ()
+        self._ways: list[tuple[Channel | None, Way]] = []
 
     def probe(self, targets: Sequence[Target], how: ProbeConfig, spread_s: float) -> Sequence[Round]:
         """Probe every target and wait for the last answer; when it is closed by then, what there is, maybe nothing."""
@@ -89,7 +91,9 @@ class SocketProber:
             os.close(self._stop)
 
     def _probe(self, targets: Sequence[Target], how: ProbeConfig, spread_ns: int) -> Sequence[Round]:
-        ways = [self._way(target) for target in targets]
+        if self._targets != tuple(targets):  # most rounds go to the same as the one before
+            self._targets, self._ways = tuple(targets), [self._way(target) for target in targets]
+        ways = self._ways
         used = list(dict.fromkeys(channel for channel, _ in ways if channel is not None))
         timeout_ns = round(how.timeout_s * _NS)
         secrets = os.urandom(SECRET_BYTES * len(targets) * how.count)
@@ -122,11 +126,8 @@ class SocketProber:
         poll, began_ns, sent = self._poll(prompt), time.monotonic_ns(), 0
         while sent < opened.probes and not self._closed:
             elapsed_ns = time.monotonic_ns() - began_ns
-            for probe in range(sent, pace.due(sent, elapsed_ns)):
-                channel, how = ways[probe % len(ways)]
-                if not _send_one(opened, channel, how, probe, last_chance=elapsed_ns > longest_ns):
-                    break
-                sent = probe + 1
+            due = pace.due(sent, elapsed_ns)
+            sent = _send_some(opened, ways, sent, due, last_chance=elapsed_ns > longest_ns)
             if sent < opened.probes:
                 poll.poll(pace.pause_ns(sent, time.monotonic_ns() - began_ns) / _NS_IN_MS)
             _receive(opened, used)
@@ -161,20 +162,22 @@ def _open(sources: dict[int, Address]) -> Channels:
     return channels
 
 
-def _send_one(opened: OpenRound, channel: Channel | None, how: Way, probe: int, *, last_chance: bool) -> bool:
-    """Send a probe; False when it is to be tried later."""
-    if channel is None:
-        opened.unsendable(probe)
-        return True
-    try:
-        at_ns = channel.send(how, probe, opened.secret(probe))
-    except OSError as error:
-        if error.errno in _TRY_LATER and not last_chance:
-            return False
-        opened.unsendable(probe)
-    else:
-        opened.sent(probe, at_ns)
-    return True
+def _send_some(
+    opened: OpenRound, ways: Sequence[tuple[Channel | None, Way]], first: int, end: int, *, last_chance: bool
+) -> int:
+    """Send probes one after the other; return how far that came, as the next one may have to be tried later."""
+    for probe in range(first, end):
+        channel, how = ways[probe % len(ways)]
+        if channel is None:
+            opened.unsendable(probe)
+            continue
+        try:
+            opened.sent(probe, channel.send(how, probe, opened.secret(probe)))
+        except OSError as error:
+            if error.errno in _TRY_LATER and not last_chance:
+                return probe
+            opened.unsendable(probe)
+    return max(first, end)
 
 
 def _receive(opened: OpenRound, used: Sequence[Channel]) -> None:

@@ -1,0 +1,67 @@
+"""Reading many packets at once."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from seaway.adapters.probes.inbox import AT_ONCE, Inbox
+from seaway.adapters.probes.sockets import SO_TIMESTAMPNS
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Return a socket that sends to another one."""
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as there,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here,
+    ):
+        there.bind(("127.0.0.1", 0))
+        here.connect(there.getsockname())
+        yield here, there
+
+
+def test_all_that_waits_is_read_in_order_and_once(pair: tuple[socket.socket, socket.socket]) -> None:
+    """More than one call takes comes all the same, each packet as long as it is."""
+    here, there = pair
+    inbox, sent = Inbox(there, 64), [b"%d" % number * (number % 7) for number in range(2 * AT_ONCE + 3)]
+    for each in sent:
+        here.send(each)
+    assert [packet for packet, _ in inbox.read()] == sent
+    assert inbox.read() == []
+
+
+def test_packets_say_when_they_came(pair: tuple[socket.socket, socket.socket]) -> None:
+    """The kernel's stamps are read, and one is not taken for that of a later packet which has none."""
+    here, there = pair
+    inbox = Inbox(there, 64)
+    there.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    before_ns = time.time_ns()
+    for _ in range(3):
+        here.send(b"stamped")
+    stamps = [came_ns for _, came_ns in inbox.read()]
+    assert before_ns <= stamps[0] <= stamps[1] <= stamps[2] <= time.time_ns()
+    there.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 0)
+    here.send(b"not stamped")
+    assert inbox.read() == [(b"not stamped", 0)]
+
+
+def test_what_is_too_long_is_cut(pair: tuple[socket.socket, socket.socket]) -> None:
+    """A long packet takes no room of the next one."""
+    here, there = pair
+    for each in (b"a" * 100, b"b" * 8):
+        here.send(each)
+    assert [packet for packet, _ in Inbox(there, 8).read()] == [b"a" * 8, b"b" * 8]
+
+
+def test_an_error_that_waits_ends_reading_and_is_no_packet(pair: tuple[socket.socket, socket.socket]) -> None:
+    """What became of an earlier packet is passed over, and what comes after it is read the next time."""
+    here, there = pair
+    inbox = Inbox(here, 64)
+    there.close()
+    here.send(b"to nobody")
+    assert inbox.read() == []
+    assert inbox.read() == []
