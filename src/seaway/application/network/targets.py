@@ -59,7 +59,7 @@ def _targets(own: GatewayConfig, other: GatewayConfig, pair: Pair | None) -> Ite
     if isinstance(own.address, IPv6Address) is not isinstance(other.address, IPv6Address):
         return  # nothing gets from the one to the other
     yield Target(other.name, other.address, other.method, other.port)
-    if pair is None or other.method is not Method.ICMP or not isinstance(other.address, IPv6Address):
-        return  # nothing else can be sent along a segment list
+    if pair is None or not isinstance(other.address, IPv6Address):
+        return  # only IPv6 has segments
     for path in pair.paths:
-        yield Target(other.name, other.address, path=path.name, segments=path.segments[:-1])
+        yield Target(other.name, other.address, other.method, other.port, path.name, path.segments[:-1])

@@ -24,7 +24,7 @@ class Target:
     path
         Name of the path that is measured; empty for the way that routes lead.
     segments
-        SIDs on the way there, before the address itself; empty as routes lead. ICMPv6 only.
+        SIDs on the way there, before the address itself; empty as routes lead. IPv6 only.
     """
 
     gateway: str

@@ -119,14 +119,16 @@ def test_each_gateway_and_each_path_is_measured() -> None:
 
 
 def test_paths_are_measured_only_where_packets_can_take_them() -> None:
-    """Along a path only ICMPv6 can be sent, and a pair of one path is measured along it; IPv4 does not get to IPv6."""
+    """A pair of one path is measured along it too, by whatever its target is probed by; IPv4 does not get to IPv6."""
     (pair,) = network().pairs
     one = network(pairs=(Pair("gw-1", "gw-2", pair.paths[1:]),))
     assert [each.path for each in assignment(one, 1, "gw-1").targets] == ["", "around", ""]
     udp = network()
     udp = replace(udp, gateways=(udp.gateways[0], gateway(2, method=Method.UDP, port=8627), udp.gateways[2]))
-    assert [each.path for each in assignment(udp, 1, "gw-1").targets] == ["", ""]
-    assert assignment(udp, 1, "gw-1").targets[0].method is Method.UDP
+    along = assignment(udp, 1, "gw-1").targets[:3]
+    assert [(each.path, each.method, each.port) for each in along] == [
+        (path, Method.UDP, 8627) for path in ("", "straight", "around")
+    ]
     assert assignment(udp, 1, "gw-2").reflect == 8627
     old = network()
     old = replace(old, gateways=(*old.gateways, gateway(4, address=IPv4Address("192.0.2.4"), locator=None, sids=())))
