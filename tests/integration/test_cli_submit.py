@@ -80,6 +80,25 @@ def test_a_dry_run_stores_nothing_and_says_by_its_exit_code_whether_the_job_woul
     assert cli("submit", *SMALL, "--dry-run", "-o", "json").body["fits"] is False
 
 
+def test_a_job_goes_where_its_data_is_and_says_so(cli: Cli) -> None:
+    """Where data is and what a breach does are options too; what is shown first and kept with the job says how far."""
+    options = (*SMALL, "--data", "b", "--data-size", "200GB", "--on-breach", "move")
+    tried = cli("submit", *options, "--dry-run")
+    assert "its data is at b; nobody knows how long it takes to a" in " ".join(tried.out.split())
+    assert cli("submit", *options, "-d").code == 0
+    cli.step(3)
+    shown = cli("show", "hello", "-o", "json").body
+    assert shown["clusters"] == ["b"]
+    assert (shown["spec"]["data"], shown["spec"]["network"]) == (
+        {"location": "b", "size": "200GB"},
+        {"on_breach": "move"},
+    )
+    assert "; its data is at b" in cli("explain", "hello", "-o", "json").body["chosen_because"]
+    changed = cli("change", "hello", "--set", "data.location=a", "--set", "network.on_breach=report")
+    assert "stopped and started anew" not in changed.out
+    assert cli("show", "hello", "-o", "json").body["attempt"] == shown["attempt"]
+
+
 def test_several_jobs_of_a_file_are_submitted_and_left(cli: Cli, tmp_path: Path) -> None:
     """A file may hold several jobs; options go over each of them."""
     text = "name: one\nresources: {gpus: 1}\n---\n---\nname: two\nresources: {gpus: 1}\nlabels: {sweep: a}\n"
@@ -107,6 +126,7 @@ def test_a_wrong_option_is_named_as_it_was_typed(cli: Cli) -> None:
     """What is wrong with an option is told of the option, not of the field that it becomes."""
     ran = cli("submit", "--name", "x", "--gpus", "1", "--gpu-memory", "8")
     assert (ran.code, ran.err.startswith("error: --gpu-memory: '8' does not do")) == (2, True)
+    assert cli("submit", "--name", "x", "--data", "a", "--data-size", "8").err.startswith("error: --data-size: '8'")
     assert cli("submit", "--name", "x", "--env", "A").err.startswith("error: --env: 'A' has no '='")
     assert cli("submit").code == 2
 
