@@ -1,7 +1,7 @@
-"""The kernel's own account of echo requests and replies: captures where packets come in, of a lab's gateway and core.
+"""The kernel's own account of echo requests and replies: captures at both ends of a lab's wires.
 
-What goes out is captured a while before it does, up to 70 us where an interrupt falls in between; so what a gateway
-sends is captured where its wire ends.
+What goes out is captured a little before it leaves, and what comes in a little after: up to 0.1 ms where an interrupt
+falls in between. So what left is captured at both ends.
 """
 
 from __future__ import annotations
@@ -36,12 +36,14 @@ _STEPS = (
 
 
 class Seen(NamedTuple):
-    """An echo request or reply that came in.
+    """An echo request or reply.
 
     Attributes
     ----------
     at_ns
         When, as the kernel has it, nanoseconds since 1970.
+    outgoing
+        Whether it went out; else it came in.
     request
         Whether it was a request.
     source, target
@@ -51,6 +53,7 @@ class Seen(NamedTuple):
     """
 
     at_ns: int
+    outgoing: bool
     request: bool
     source: IPv6Address
     target: IPv6Address
@@ -64,20 +67,20 @@ class Capture:
         self._socket = inside(netns, lambda: _open(interface))
 
     def read(self) -> Iterator[Seen]:
-        """Give what came in since, in order."""
+        """Give what was seen since, in order."""
         while True:
             try:
                 packet, ancillary, _, address = self._socket.recvmsg(_PACKET_BYTES, ANCILLARY_BYTES)
             except BlockingIOError:
                 return
-            if address[2] != socket.PACKET_OUTGOING:
-                yield Seen(
-                    stamp_ns(ancillary),
-                    packet[_MESSAGE] == icmp.V6.request,
-                    IPv6Address(packet[_SOURCE]),
-                    IPv6Address(packet[_DESTINATION]),
-                    packet[_MESSAGE + 4 :],
-                )
+            yield Seen(
+                stamp_ns(ancillary),
+                address[2] == socket.PACKET_OUTGOING,
+                packet[_MESSAGE] == icmp.V6.request,
+                IPv6Address(packet[_SOURCE]),
+                IPv6Address(packet[_DESTINATION]),
+                packet[_MESSAGE + 4 :],
+            )
 
     def close(self) -> None:
         """Stop listening."""

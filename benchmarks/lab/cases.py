@@ -43,8 +43,8 @@ NOTES = [
     "Asked: delays of both ways as configured; held: what the emulator made of them, by its own clock; latency: what "
     "agents reported; means. Off: latency of a round less what its packets were held for, middle and worst.",
     "Lost: echoes that agents did not get back; dropped: packets, as the emulator counts them.",
-    "Jitter: what agents reported, mean. Off: a round's less what the same formula says of a capture at the ends of "
-    "the gateway's wire, middle and worst.",
+    "Jitter: what agents reported, mean. Off: a round's less what the same formula says of captures at the two ends of "
+    "the gateway's wire, by the closer one; middle and worst.",
     f"Bounds: latency within {LATENCY_NS / MS:g} ms or {LATENCY_SHARE:.0%} of asked, and each round's of held; lost "
     f"equal to dropped; each round's jitter within {JITTER_NS / MS:g} ms.",
 ]

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from benchmarks.lab.world import Account
 from seaway.application.network.rounds import Reported
-from seaway.probing.figures import Round, figures
+from seaway.probing.figures import Figures, Round, figures
 from seaway.probing.holding import Ends
 
 
@@ -20,14 +20,15 @@ class Echo:
 
     Attributes
     ----------
-    left_ns, came_ns
-        The request, at who probes and at who is probed.
+    leaving_ns, left_ns, came_ns
+        The request, at both ends of the wire of who probes, and at who is probed.
     answered_ns, back_ns
         The reply, there and here.
     held_ns
         How long the emulator held both.
     """
 
+    leaving_ns: int = 0
     left_ns: int = 0
     came_ns: int = 0
     answered_ns: int = 0
@@ -46,12 +47,12 @@ class Compared:
     held_ns
         How long the emulator held what was answered, both ways, on average; 0 when nothing was.
     captured
-        Figures of the same formulas, from the times of the capture.
+        The same round by either capture: from when requests went out, and from when they were through the wire.
     """
 
     reported: Reported
     held_ns: int
-    captured: Round
+    captured: tuple[Round, Round]
 
     @property
     def off_held_ns(self) -> int:
@@ -60,13 +61,17 @@ class Compared:
 
     @property
     def off_captured_ns(self) -> int:
-        """By how much the latency is more than what the capture says."""
-        return (self.reported.latency_ns or 0) - (figures(self.captured).latency_ns or 0)
+        """By how much the latency is more than what the closer capture says."""
+        return min(((self.reported.latency_ns or 0) - (each.latency_ns or 0) for each in self._captured), key=abs)
 
     @property
     def off_jitter_ns(self) -> int:
-        """By how much the jitter is more than that of the capture."""
-        return self.reported.jitter_ns - figures(self.captured).jitter_ns
+        """By how much the jitter is more than that of the closer capture."""
+        return min((self.reported.jitter_ns - each.jitter_ns for each in self._captured), key=abs)
+
+    @property
+    def _captured(self) -> Iterator[Figures]:
+        return map(figures, self.captured)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +138,16 @@ def _echoes(account: Account) -> dict[Ends, list[Echo]]:
     """Put together what was seen of each echo, by who probed whom, in the order in which they left."""
     names = {spot.address: spot.gateway for spot in account.plan.spots}
     found: dict[Ends, dict[bytes, Echo]] = {ends: {} for ends in permutations(account.reported, 2)}
-    for seen, request, reply in ((account.left, "left_ns", "answered_ns"), (account.came, "came_ns", "back_ns")):
+    for seen, request, reply in (
+        (account.leaving, "leaving_ns", ""),
+        (account.left, "left_ns", "answered_ns"),
+        (account.came, "came_ns", "back_ns"),
+    ):
         for each in seen:
             ends = (names[each.source], names[each.target])
             echo = found[ends if each.request else ends[::-1]].setdefault(each.echo, Echo())
-            setattr(echo, request if each.request else reply, each.at_ns)
+            if name := request if each.request else reply:
+                setattr(echo, name, each.at_ns)
     return {ends: sorted(each.values(), key=lambda echo: echo.left_ns) for ends, each in found.items()}
 
 
@@ -168,4 +178,6 @@ def _rounds(reported: Sequence[Reported], echoes: Sequence[Echo], ends: Ends) ->
             text = f"{each.sent} sent and {each.received} answered, {len(its)} and {len(answered)} captured"
             raise DisagreementError(f"{' to '.join(ends)}: {text}")
         held_ns = round(fmean(echo.held_ns for echo in answered)) if answered else 0
-        yield Compared(each, held_ns, Round(len(its), tuple(echo.back_ns - echo.left_ns for echo in answered)))
+        out = Round(len(its), tuple(echo.back_ns - echo.leaving_ns for echo in answered))
+        through = Round(len(its), tuple(echo.back_ns - echo.left_ns for echo in answered))
+        yield Compared(each, held_ns, (out, through))

@@ -56,14 +56,16 @@ class Account:
     ----------
     reported
         What agents said, by gateway.
-    left, came
-        What was captured of what gateways sent, and of what came to them.
+    leaving, left, came
+        What was captured of what gateways sent, when it went out of them and when it was through their wire; and of
+        what came to them.
     passed
         What the emulator did, by direction.
     """
 
     plan: LabPlan
     reported: Mapping[str, list[Reported]]
+    leaving: list[Seen]
     left: list[Seen]
     came: list[Seen]
     passed: Mapping[Ends, Passed]
@@ -82,8 +84,8 @@ def measure(links: Mapping[Ends, Conditions], gateways: int, how: ProbeConfig, r
     with _lab(LabPlan(f"bench-{os.getpid()}", gateways), links) as lab, ExitStack() as stack:
         names = [spot.gateway for spot in lab.plan.spots]
         core = lab.plan.namespace(CORE)
-        left = [stack.enter_context(closing(Capture(core, name))) for name in names]
-        came = [stack.enter_context(closing(Capture(lab.plan.namespace(name), WAN))) for name in names]
+        inner = [stack.enter_context(closing(Capture(core, name))) for name in names]
+        outer = [stack.enter_context(closing(Capture(lab.plan.namespace(name), WAN))) for name in names]
         folder = Path(stack.enter_context(TemporaryDirectory()))
         file = folder / "network.yaml"
         file.write_text(yaml.safe_dump(network_text(replace(lab.plan.config(), probe=how, pairs=()))))
@@ -98,11 +100,13 @@ def measure(links: Mapping[Ends, Conditions], gateways: int, how: ProbeConfig, r
             )
             for each in emulation.read().links
         }
+        at_gateways = [each for capture in outer for each in capture.read()]
         return Account(
             lab.plan,
             dict(zip(names, reported, strict=True)),
-            [each for capture in left for each in capture.read()],
-            [each for capture in came for each in capture.read()],
+            [each for each in at_gateways if each.outgoing],
+            [each for capture in inner for each in capture.read() if not each.outgoing],
+            [each for each in at_gateways if not each.outgoing],
             passed,
         )
 
