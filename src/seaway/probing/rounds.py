@@ -9,9 +9,11 @@ from seaway.probing.clocks import PRECISION_NS, Clocks
 from seaway.probing.figures import Round
 from seaway.probing.payload import SECRET_BYTES
 
-BURST = 64
+BURST = 128
 """Most probes sent at once, so that no queue on the way gets many together; twice as many to make up for a delay."""
-TICK_NS = 1_000_000_000
+FEW = 8
+"""Targets that are probed one by one: waking up for each costs nothing to speak of where there are so few."""
+TICK_NS = 2_000_000_000
 """Longest pause that is made for several probes to go in one burst, nanoseconds: waking up costs more than sending."""
 
 _UNSENT, _LOST = -1, -2
@@ -137,7 +139,7 @@ class OpenRound:
             elif rtt_ns > timeout_ns:
                 all_sent_ns[probe] = _LOST
             else:
-                rtts_ns[probe] = max(rtt_ns, 0)
+                rtts_ns[probe] = rtt_ns if rtt_ns > 0 else 0
 
     def close(self) -> tuple[Round, ...]:
         """Return what came of it, for each target."""

@@ -20,7 +20,7 @@ from seaway.application.ports.probing import Target
 from seaway.domain.gateways import Method, ProbeConfig
 from seaway.probing.figures import Round
 from seaway.probing.payload import SECRET_BYTES
-from seaway.probing.rounds import BURST, OpenRound, Pace
+from seaway.probing.rounds import BURST, FEW, OpenRound, Pace
 
 _NS = 1_000_000_000
 _NS_IN_MS = 1_000_000
@@ -122,7 +122,8 @@ class SocketProber:
     ) -> None:
         """Send all probes, and read answers in between; what cannot be sent for too long is as good as lost."""
         prompt = [channel for channel in used if channel.prompt]
-        pace = Pace(opened.probes, spread_ns, 1 if prompt else min(BURST, len(ways)))  # no target twice in a burst
+        burst = 1 if prompt or len(ways) <= FEW else min(BURST, len(ways))  # which has no target twice
+        pace = Pace(opened.probes, spread_ns, burst)
         poll, began_ns, sent = self._poll(prompt), time.monotonic_ns(), 0
         while sent < opened.probes and not self._closed:
             elapsed_ns = time.monotonic_ns() - began_ns
