@@ -19,7 +19,7 @@ from benchmarks.kill.cases import kill
 from benchmarks.lab.cases import lab
 from benchmarks.loop import loop
 from benchmarks.network import network
-from benchmarks.probe.cases import probe
+from benchmarks.probe.cases import agents, probe
 from benchmarks.record import Result, SkippedError, circumstances
 
 CASES: dict[str, Callable[[int], Result]] = {
@@ -36,6 +36,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "deploy": deploy,
     "kill": kill,
     "probe": probe,
+    "agents": agents,
     "lab": lab,
 }
 

@@ -1,4 +1,4 @@
-"""The case of `script/bench probe`."""
+"""The cases of `script/bench probe` and `script/bench agents`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from benchmarks.probe.agents import GATEWAYS
 from benchmarks.probe.mesh import HOW
 from benchmarks.record import ROOT, Result, SkippedError
 
-GATEWAYS = 100
 ROUNDS = 3
+AGENTS = 10
+AGENTS_S = 60
+"""How long they are measured: six rounds and reports, and two looks at what there is to probe."""
 PROBES = GATEWAYS * (GATEWAYS - 1) * HOW.count
 """In a round."""
 
@@ -41,6 +44,32 @@ def probe(seed: int) -> Result:
             "Bare: sendto and recvmsg over and over, without pauses or books; fping: one for each gateway, one round.",
         ],
     )
+
+
+def agents(_: int) -> Result:
+    """Run whole agents that probe and report, 10 of 100: processor time and memory (as root, on Linux)."""
+    program = [sys.executable, "-m", "benchmarks.probe.agents", str(AGENTS), str(AGENTS_S)]
+    done = subprocess.run([*_into_a_namespace(), *program], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    measured = json.loads(done.stdout)
+    each_s = sum(measured["agents_s"]) / AGENTS / AGENTS_S
+    each_mib = sum(measured["memory_kib"]) / AGENTS / 1024
+    row = {
+        "agents": AGENTS,
+        "results": measured["rounds"],
+        "lossy links": measured["lossy"],
+        "CPU ms/s each": round(1000 * each_s, 2),
+        "CPU % of 100": round(100 * each_s * GATEWAYS, 1),
+        "MiB each": round(each_mib, 1),
+        "MiB of 100": round(each_mib * GATEWAYS),
+        "server CPU %": round(100 * measured["server_s"] / AGENTS_S, 1),
+    }
+    notes = [
+        f"`seaway agent` with {GATEWAYS - 1} gateways to probe, every {HOW.every_s:g} s, and a real control plane to "
+        f"report to, for {AGENTS_S} s once they have settled. Nothing of it hangs on the seed.",
+        "CPU of the whole agent, in the kernel too, on the loopback also for the other end; of 100: times 100, of one "
+        "core. Memory: what is its own, with its share of what agents have in common (PSS).",
+    ]
+    return Result("agents", [row], notes)
 
 
 def _into_a_namespace() -> list[str]:
