@@ -250,6 +250,30 @@ def test_agents_answer_each_other_where_echo_is_not_to_be_used(served: Served, t
         until(lambda: f":{PORT:04X}" not in ip("netns", "exec", TOWNS[0], "cat", "/proc/net/udp6"))
 
 
+def test_an_agent_whose_address_changed_ends(served: Served, tmp_path: Path) -> None:
+    """It took its address from the control plane, which says another now; one that was told its address goes on."""
+    reach = ["--server", served.url]
+    first, second = (token_file(served, tmp_path, gateway) for gateway in ("gw-1", "gw-2"))
+    told = ("--address", "fd00:51d:1::2")
+    with (
+        Agent(tmp_path, "gw-1", TOWNS[0], *reach, "--token-file", str(first)) as asking,
+        Agent(tmp_path, "gw-2", TOWNS[1], *reach, "--token-file", str(second), *told) as knowing,
+    ):
+        until(lambda: "targets to probe" in asking.said and "targets to probe" in knowing.said)
+        changed = network()
+        changed["gateways"][0]["address"], changed["gateways"][1]["address"] = "fd00:51d:1::8", "fd00:51d:1::9"
+        try:
+            asked(served, "PUT", "/network", changed)
+            assert asking.process.wait(PATIENCE_S) == 2, asking.said
+            assert "the gateway's address is now fd00:51d:1::8, and probes come from fd00:51d:1::1" in asking.said
+            until(lambda: "the network has fd00:51d:1::9 for this gateway" in knowing.said)
+            time.sleep(1.5)  # in which it asks three times
+            assert knowing.said.count("the network has") == 1
+            knowing.end()
+        finally:
+            asked(served, "PUT", "/network", network())
+
+
 def test_once(tmp_path: Path) -> None:
     """A single round without a server prints a line for each target, and says by its code that one did not answer."""
     file = tmp_path / "network.yaml"

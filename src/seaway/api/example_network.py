@@ -23,6 +23,7 @@ NETWORK: dict[str, Any] = {
     },
     "TargetList": {
         "gateway": "gw-1",
+        "address": "fd00:51d:1::1",
         "version": "3",
         "probe": {"every_s": 10.0, "count": 5, "timeout_s": 1.0},
         "reflect": 0,

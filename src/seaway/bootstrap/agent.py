@@ -26,7 +26,7 @@ from seaway.application.ports.probing import Prober
 from seaway.application.ports.reporting import Assignment
 from seaway.application.system_clock import SystemClock
 from seaway.bootstrap.reflecting import Reflecting
-from seaway.domain.errors import RejectedError, SeawayError
+from seaway.domain.errors import ConflictError, RejectedError, SeawayError
 from seaway.domain.gateways import NetworkConfig
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ class Opened:
 
     prober: Prober
     reflecting: Reflecting
+    address: Address | None
+    """What it is bound to; None where that is left to the routes."""
 
 
 def know(settings: AgentSettings, environment: Mapping[str, str], network: NetworkConfig | None) -> Known:
@@ -148,7 +150,7 @@ def open_all(settings: AgentSettings, account: Account, address: Address | None)
     prober = open_prober(*([address] if address else []), netns=settings.netns)
     reflecting = Reflecting(address, settings.netns)
     drop_privileges(account)
-    return Opened(prober, reflecting)
+    return Opened(prober, reflecting, address)
 
 
 class Agent:
@@ -166,6 +168,7 @@ class Agent:
 
     def __init__(self, settings: AgentSettings, known: Known, opened: Opened, see: See) -> None:
         clock, random = SystemClock(), Random()
+        self._address_given, self._compared = known.address is not None, opened.address
         self._opened = opened
         self._see = see
         self._queue = ResultQueue(settings.queue_rounds, settings.queue_mib * MIB)
@@ -234,12 +237,38 @@ class Agent:
             pause = self.delivery.step() if self.delivery else None
             if self._duty.now is not heeded:
                 heeded = self._duty.now
+                self._compare(heeded)
                 self._opened.reflecting.heed(heeded)
                 self._duties.set()
             self._results.wait(pause)
             self._results.clear()
         if self.delivery:
             self.delivery.finish(GRACE_S)
+
+    def _compare(self, todo: Assignment | None) -> None:
+        """End it when the gateway has another address by now than it was told: binding that takes privileges again.
+
+        Raises
+        ------
+        ConflictError
+            Once what waits is brought, when it ends for this.
+        """
+        bound, own = self._opened.address, todo.own if todo else None
+        if own is None or bound is None or own == self._compared or self.delivery is None:
+            return
+        self._compared = own
+        if own == bound:
+            return
+        if self._address_given:
+            log.warning(
+                "probes come from %s, as this agent was told, but the network has %s for this gateway: "
+                "others do not answer its datagrams",
+                bound,
+                own,
+            )
+            return
+        self.delivery.finish(GRACE_S)
+        raise ConflictError(f"the gateway's address is now {own}, and probes come from {bound}: start the agent again")
 
     def _take(self, results: tuple[Reported, ...]) -> None:
         """Take what came of a round; one that was cut short by the end says nothing true."""

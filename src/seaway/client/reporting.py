@@ -82,7 +82,8 @@ def _assignment(body: Mapping[str, Any]) -> Assignment:
     targets = tuple(map(_target, body["targets"]))
     if len(targets) > MOST_TARGETS:
         raise ValueError(f"{len(targets)} targets are too many")
-    return Assignment(str(body["version"]), how, targets, int(body.get("reflect", 0)))
+    own = body.get("address")  # which earlier control planes do not say
+    return Assignment(str(body["version"]), how, targets, int(body.get("reflect", 0)), ip_address(own) if own else None)
 
 
 def _target(body: Mapping[str, Any]) -> Target:

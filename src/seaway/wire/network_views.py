@@ -62,6 +62,8 @@ class TargetList(Shown):
     """What the agent of a gateway has to measure."""
 
     gateway: str
+    address: str
+    """The gateway's own, which probes are to come from."""
     version: str
     """Of the network that it comes from."""
     probe: ProbeOut
@@ -125,6 +127,7 @@ def target_list_fields(gateway: str, todo: Assignment) -> dict[str, Any]:
     how = todo.how
     return {
         "gateway": gateway,
+        "address": str(todo.own or ""),
         "version": todo.version,
         "probe": {"every_s": how.every_s, "count": how.count, "timeout_s": how.timeout_s},
         "reflect": todo.reflect,

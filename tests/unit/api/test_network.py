@@ -128,6 +128,7 @@ async def test_an_agent_is_told_what_to_measure(net: Rig) -> None:
             {"every_s": 10, "count": 5, "timeout_s": 1},
             0,
         )
+        assert body["address"] == example()["gateways"][0]["address"]
         assert [each["gateway"] for each in body["targets"]] == ["gw-2", "gw-3"]
         assert (await client.get(asked, params={"gateway": "gw-2"})).status_code == 403
     async with net.client("operator") as client:

@@ -31,6 +31,7 @@ FULL = Assignment(
         Target("gw-3", IPv6Address("fd00::3"), path="via-2", segments=(IPv6Address("fd00:2::e"),)),
     ),
     8627,
+    IPv6Address("fd00::1"),
 )
 REPORT = Report("gw-1", 10, 3, 2, (Reported("gw-2", "", 7, 5, 5, 900, 10), Reported("gw-3", "via-2", 8, 5, 0, None)))
 

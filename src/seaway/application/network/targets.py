@@ -25,8 +25,9 @@ def assignment(config: NetworkConfig, version: int, gateway: str) -> Assignment:
     own = require_gateway(config, gateway)
     pairs = {pair.target: pair for pair in config.pairs if pair.source == gateway}
     others = (other for other in config.gateways if other is not own)
-    targets = [each for other in others for each in _targets(own, other, pairs.get(other.name))]
-    return Assignment(str(version), config.probe, tuple(targets), own.port if own.method is Method.UDP else 0)
+    targets = [each for other in others for each in probed(own, other, pairs.get(other.name))]
+    reflect = own.port if own.method is Method.UDP else 0
+    return Assignment(str(version), config.probe, tuple(targets), reflect, own.address)
 
 
 def require_network(config: NetworkConfig | None, gateway: str) -> NetworkConfig:
@@ -55,7 +56,8 @@ def choices(config: NetworkConfig) -> Iterator[Pair]:
     return (pair for pair in config.pairs if len(pair.paths) > 1 and not pair.share)
 
 
-def _targets(own: GatewayConfig, other: GatewayConfig, pair: Pair | None) -> Iterator[Target]:
+def probed(own: GatewayConfig, other: GatewayConfig, pair: Pair | None) -> Iterator[Target]:
+    """Return what one gateway probes of another: the way that routes lead, and each path that probes can take."""
     if isinstance(own.address, IPv6Address) is not isinstance(other.address, IPv6Address):
         return  # nothing gets from the one to the other
     yield Target(other.name, other.address, other.method, other.port)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
 from typing import Protocol
 
 from seaway.application.network.rounds import Reported
@@ -24,12 +25,15 @@ class Assignment:
         Who is probed.
     reflect
         The port on which the agent sends back others' datagrams; 0 for none.
+    own
+        The gateway's own address, which others know it by; None where it was not said.
     """
 
     version: str
     how: ProbeConfig
     targets: tuple[Target, ...]
     reflect: int = 0
+    own: IPv6Address | IPv4Address | None = None
 
 
 @dataclass(frozen=True, slots=True)
