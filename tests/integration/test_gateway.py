@@ -313,6 +313,21 @@ def test_a_route_of_another_kind_with_our_number_is_mended(bare: World) -> None:
     assert machine.read().routes == ()
 
 
+def test_a_route_with_our_number_and_another_metric_goes(bare: World) -> None:
+    """Such a route, alone or beside one of ours, keeps neither apply nor remove from what they have to do."""
+    name, machine, wanted = bare.name("gw-1"), bare.machine("gw-1"), desired(NETWORK, "gw-1")
+    before = everything(name)
+    for metric in (5, 2048):
+        _ip(name, f"-6 route add fd00:a:3::/64 proto 151 metric {metric} dev lan")
+        _ip(name, f"-6 route add fd00:78::/64 proto 151 metric {metric} dev lan")
+    machine.reach(wanted)
+    assert len(machine.read().routes) == len(wanted.routes)
+    assert difference(wanted, machine.read()).changes == ()
+    _ip(name, "-6 route add fd00:a:3::/64 proto 151 metric 5 dev lan")
+    machine.remove()
+    assert everything(name) == before
+
+
 def test_a_change_that_the_kernel_refuses_is_told_as_a_command(bare: World) -> None:
     """Of a change that does not go one hears which; what was done before it stays, and is taken away by remove."""
     wanted = desired(NETWORK, "gw-1")

@@ -154,7 +154,8 @@ def remove(
 ) -> None:
     """Take away all that Seaway wrote, and set settings back to what they were before it. Other routes stay.
 
-    A setting that somebody else changed in the meantime stays as it is.
+    A setting that somebody else changed in the meantime stays as it is. What cannot
+    be set back, as of an interface that has another name by now, is told.
 
     [bold]Example[/bold]
 
@@ -165,9 +166,10 @@ def remove(
 
     machine = _machine(netns, state)
     if dry_run:
-        _tell(difference(NOTHING, machine.read()), "{} to be made", None, netns, output)
+        found, said = difference(NOTHING, machine.read()), "{} to be made"
     else:
-        _tell(machine.remove(), "{} made", None, netns, output)
+        found, said = machine.remove(), "{} made"
+    _tell(found, said, None, netns, output)
 
 
 @app.command()
@@ -206,6 +208,7 @@ def _machine(netns: str, state: Path) -> Machine:
 
 def _tell(found: Difference, said: str, config: NetworkConfig | None, netns: str, output: Output) -> None:
     from seaway.cli import gateway_text as text
+    from seaway.steering.obstacles import losses
 
     changes = found.changes
     if output is Output.JSON:
@@ -217,6 +220,8 @@ def _tell(found: Difference, said: str, config: NetworkConfig | None, netns: str
     else:
         typer.echo(said.format(f"{len(changes)} change{'s' * (len(changes) > 1)}"))
         console().print(text.picture(changes, text.names_of(config)), soft_wrap=True)
+    for each in losses(found.lost):
+        note(f"note: {each}")
 
 
 def _note(goal: Wanted, netns: str, state: Path) -> None:

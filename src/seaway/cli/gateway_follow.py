@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from seaway.application.ports.steering import Wanted
 
 
+log = logging.getLogger(__name__)
+
+
 class Steering:
     """A machine that is brought to what is wanted; fills `seaway.application.ports.steering.Steered`."""
 
@@ -28,8 +31,11 @@ class Steering:
     def reach(self, wanted: Wanted) -> int:
         """Give it what it has to have, and return how many changes that took."""
         from seaway.steering.desired import desired
+        from seaway.steering.obstacles import losses
 
         found = self._machine.reach(desired(wanted.config, self._gateway, wanted.active))
+        for each in losses(found.lost):
+            log.warning("%s", each)
         return len(found.changes)
 
 
@@ -87,7 +93,7 @@ def follow(
         signal.signal(each, lambda *_: stopping.set())
     client = agent_client(settings, os.environ)
     follower = Follower(HttpSteerer(client, settings.gateway), Steering(settings.gateway, machine), Random())
-    logging.getLogger(__name__).info("%s follows %s", settings.gateway, settings.server)
+    log.info("%s follows %s", settings.gateway, settings.server)
     while not stopping.wait(follower.step()):
         pass
-    logging.getLogger(__name__).info("ended; the gateway stays as it is")
+    log.info("ended; the gateway stays as it is")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from seaway.domain.gateways import Behaviour
 from seaway.steering.difference import Add, Change, Remove, Replace, Set
 from seaway.steering.obstacles import setting_text
-from seaway.steering.state import METRIC, PROTOCOL, Hop, Kind, PathRoute, Route, SidRoute
+from seaway.steering.state import PROTOCOL, Hop, Kind, PathRoute, Route, SidRoute, metric_of
 
 
 def commands(changes: Iterable[Change], netns: str = "") -> tuple[str, ...]:
@@ -47,7 +47,7 @@ def _set(change: Set, ip: str, inside: str) -> str:
 
 
 def _key(route: Route) -> str:
-    return f"{route.destination} proto {PROTOCOL} metric {METRIC}"
+    return f"{route.destination} proto {PROTOCOL} metric {metric_of(route)}"
 
 
 def _action(route: SidRoute) -> str:

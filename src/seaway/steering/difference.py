@@ -10,6 +10,7 @@ from seaway.domain.errors import RejectedError
 from seaway.steering.obstacles import obstacles
 from seaway.steering.state import (
     FORWARDING,
+    METRIC,
     GatewayState,
     Hop,
     Kind,
@@ -19,6 +20,7 @@ from seaway.steering.state import (
     Remembered,
     Route,
     SidRoute,
+    metric_of,
     sysctl,
 )
 
@@ -71,10 +73,13 @@ class Difference:
     ----------
     remembered
         What settings were before, to be kept from before the first change on.
+    lost
+        What settings of interfaces were that are gone, or have another name by now: they cannot be set back.
     """
 
     changes: tuple[Change, ...] = ()
     remembered: Mapping[Knob, Remembered] = field(default_factory=dict)
+    lost: Mapping[Knob, Remembered] = field(default_factory=dict)
 
 
 def difference(wanted: GatewayState, present: Present) -> Difference:
@@ -94,13 +99,13 @@ def difference(wanted: GatewayState, present: Present) -> Difference:
     settings = {**_kept_default_routes(wanted, present), **wanted.settings}
     remembered = dict(_remembered(settings, present))
     changes: list[Change] = list(_set(settings, present))
-    there = {route.destination: route for route in present.routes}
+    there = {route.destination: route for route in present.routes if metric_of(route) == METRIC}
     changes += _written(routes, there)
     kept = {route.destination for route in routes}
-    gone = [route for route in present.routes if route.destination not in kept]
+    gone = [route for route in present.routes if route.destination not in kept or metric_of(route) != METRIC]
     changes += map(Remove, sorted(gone, key=lambda route: isinstance(route, SidRoute)))
     changes += _set_back(settings, present)
-    return Difference(tuple(changes), remembered)
+    return Difference(tuple(changes), remembered, dict(_lost(settings, present)))
 
 
 def _written(routes: Iterable[SidRoute | PathRoute], there: Mapping[IPv6Network, Route]) -> Iterator[Change]:
@@ -181,3 +186,10 @@ def _set_back(settings: Mapping[Knob, str], present: Present) -> Iterator[Set]:
         for each, was in present.remembered.items():
             if changes_along(each) and was.before != old.before and each in present.settings:
                 yield Set(each, old.before, was.before, back=True)
+
+
+def _lost(settings: Mapping[Knob, str], present: Present) -> Iterator[tuple[Knob, Remembered]]:
+    for knob, old in present.remembered.items():
+        wanted = knob in settings or changes_along(knob) or old.value == old.before
+        if not wanted and knob not in present.settings:
+            yield knob, old

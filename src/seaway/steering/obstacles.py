@@ -8,7 +8,18 @@ from ipaddress import IPv6Address
 from seaway.domain.gateway_paths import LEAST_MTU, inner_mtu, overhead
 from seaway.domain.gateways import NetworkConfig
 from seaway.steering.desired import named_gateway, taken
-from seaway.steering.state import METRIC, GatewayState, Kind, Knob, PathRoute, Present, SidRoute, mtu, sysctl
+from seaway.steering.state import (
+    METRIC,
+    GatewayState,
+    Kind,
+    Knob,
+    PathRoute,
+    Present,
+    Remembered,
+    SidRoute,
+    mtu,
+    sysctl,
+)
 
 USUAL_MTU = 1500
 """What hosts send where nobody tells them otherwise."""
@@ -33,6 +44,15 @@ def obstacles(routes: Iterable[SidRoute | PathRoute], wanted: GatewayState, pres
     for knob in wanted.settings.keys() - present.settings.keys():
         yield f"this kernel has no setting {setting_text(knob)}: has the interface IPv6?"
     yield from _in_the_way(routes, present)
+
+
+def losses(lost: Mapping[Knob, Remembered]) -> Iterator[str]:
+    """Yield what cannot be set back."""
+    for knob, was in lost.items():
+        yield (
+            f"{setting_text(knob)} was {was.before} and became {was.value}, and cannot be set back, for it is gone: if "
+            "the interface has another name by now, set it back by hand"
+        )
 
 
 def setting_text(knob: Knob) -> str:

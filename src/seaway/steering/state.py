@@ -74,13 +74,22 @@ class PathRoute:
 
 @dataclass(frozen=True, slots=True)
 class OddRoute:
-    """A route that bears Seaway's number and that it would not write so; `text` says what it is."""
+    """A route that bears Seaway's number and that it would not write so; `text` says what it is.
+
+    One of another metric stands beside Seaway's own route to the same destination.
+    """
 
     destination: IPv6Network
     text: str
+    metric: int = METRIC
 
 
 Route = SidRoute | PathRoute | OddRoute
+
+
+def metric_of(route: Route) -> int:
+    """Return by which metric a route goes, which tells it from others to the same destination."""
+    return route.metric if isinstance(route, OddRoute) else METRIC
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ipaddress import IPv6Address, IPv6Network
 
 from seaway.steering.difference import Add, Difference, Remove, Replace, Set
-from seaway.steering.state import FORWARDING, TUNNEL_SOURCE, ForeignRoute, Knob, Present, Route, mtu, sysctl
+from seaway.steering.state import FORWARDING, TUNNEL_SOURCE, ForeignRoute, Knob, Present, Route, metric_of, mtu, sysctl
 
 ROUTER = IPv6Address("fd00:c::1")
 
@@ -30,7 +30,7 @@ def make_present(
 
 def carried_out(found: Difference, present: Present) -> Present:
     """Return a machine after changes, as Linux has them: forwarding for all is forwarding of each interface."""
-    routes: dict[IPv6Network, Route] = {route.destination: route for route in present.routes}
+    routes = {_key(route): route for route in present.routes}
     settings = dict(present.settings)
     for change in found.changes:
         match change:
@@ -40,11 +40,16 @@ def carried_out(found: Difference, present: Present) -> Present:
                 if knob == FORWARDING:
                     settings |= {each: value for each in settings if each.name.endswith("/forwarding")}
             case Add(route):
-                assert route.destination not in routes
-                routes[route.destination] = route
+                assert _key(route) not in routes
+                routes[_key(route)] = route
             case Replace(before_it, route):
-                assert routes[route.destination] == before_it
-                routes[route.destination] = route
+                assert routes[_key(route)] == before_it
+                routes[_key(route)] = route
             case Remove(gone):
-                del routes[gone.destination]
+                del routes[_key(gone)]
     return replace(present, routes=tuple(routes.values()), settings=settings, remembered=dict(found.remembered))
+
+
+def _key(route: Route) -> tuple[IPv6Network, int]:
+    """Return what there is one route of."""
+    return route.destination, metric_of(route)

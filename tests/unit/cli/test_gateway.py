@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,18 @@ def test_remove_takes_back_what_apply_did(run: Run, file: str, machine: FakeMach
     assert "  < MTU of wan  9000 → 1500\n" in run("remove")
     assert machine.present == before
     assert run("remove") == "all is as it has to be, nothing to change\n"
+
+
+def test_remove_tells_what_it_cannot_set_back(run: Run, file: str, machine: FakeMachine) -> None:
+    """Who renamed an interface learns what it keeps, beside the result."""
+    run("apply", "-f", file, "-g", "gw-1")
+    kept = {knob: value for knob, value in machine.present.settings.items() if "wan" not in knob.name}
+    machine.present = replace(machine.present, settings=kept)
+    for arguments in (["remove", "--dry-run"], ["remove"]):
+        run(*arguments)
+        assert "note: MTU of wan was 1500 and became 9000, and cannot be set back" in run.err
+    run("remove")
+    assert run.err == ""
 
 
 @pytest.mark.usefixtures("machine")

@@ -9,7 +9,7 @@ from seaway.domain.gateways import Pair
 from seaway.steering.commands import commands
 from seaway.steering.desired import desired
 from seaway.steering.difference import Add, Remove, Replace, Set, difference
-from seaway.steering.obstacles import notes
+from seaway.steering.obstacles import losses, notes
 from seaway.steering.state import (
     FORWARDING,
     NOTHING,
@@ -18,6 +18,7 @@ from seaway.steering.state import (
     OddRoute,
     PathRoute,
     Present,
+    Remembered,
     SidRoute,
     mtu,
     sysctl,
@@ -61,6 +62,20 @@ def test_what_somebody_put_in_the_place_of_a_route_of_ours_is_replaced() -> None
     (change,) = difference(WANTED, replace(APPLIED, routes=routes)).changes
     assert isinstance(change, Replace)
     assert change.before == odd
+
+
+def test_a_route_of_ours_with_another_metric_goes_by_that_metric() -> None:
+    """It stands beside the route that is wanted, which is left alone, and hides none of what is to be done."""
+    beside = OddRoute(IPv6Network("fd00:a:3::/64"), "a route of metric 5", 5)
+    alone = OddRoute(IPv6Network("fd00:ee::/64"), "a route of metric 2048", 2048)
+    present = replace(APPLIED, routes=(*APPLIED.routes, beside, alone))
+    found = difference(WANTED, present)
+    assert found.changes == (Remove(beside), Remove(alone))
+    assert commands(found.changes) == (
+        "ip -6 route del fd00:a:3::/64 proto 151 metric 5",
+        "ip -6 route del fd00:ee::/64 proto 151 metric 2048",
+    )
+    assert carried_out(difference(NOTHING, present), present).routes == ()
 
 
 def test_shared_paths_name_the_neighbour_by_which_their_segments_are_reached() -> None:
@@ -137,6 +152,19 @@ def test_a_setting_that_somebody_changed_in_the_meantime_stays() -> None:
     changed = replace(APPLIED, settings={**APPLIED.settings, mtu("wan"): "8000", TUNNEL_SOURCE: "fd00::9"})
     after = carried_out(difference(NOTHING, changed), changed)
     assert after.settings == {**BEFORE.settings, mtu("wan"): "8000", TUNNEL_SOURCE: "fd00::9"}
+
+
+def test_what_cannot_be_set_back_is_told() -> None:
+    """An interface that has another name by now keeps what it was given; who removes it hears of that, once."""
+    there = {knob: value for knob, value in APPLIED.settings.items() if "wan" not in knob.name}
+    renamed = replace(APPLIED, settings=there, interfaces=frozenset({"lo", "lan", "wan9"}))
+    found = difference(NOTHING, renamed)
+    assert found.lost == {mtu("wan"): Remembered("1500", "9000"), sysctl("wan", "seg6_enabled"): Remembered("0", "1")}
+    told = list(losses(found.lost))
+    assert all("cannot be set back" in each for each in told)
+    assert "MTU of wan was 1500 and became 9000" in " ".join(told)
+    assert difference(NOTHING, carried_out(found, renamed)).lost == {}
+    assert difference(NOTHING, APPLIED).lost == {}
 
 
 def test_a_setting_that_is_not_wanted_any_more_goes_back_at_once() -> None:

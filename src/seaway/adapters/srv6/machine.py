@@ -76,14 +76,14 @@ class Machine:
         ConflictError
             When the kernel refuses a change. What was done until then stays, and another try goes on from there.
         """
-        with self._memory.locked(), self._netlink() as netlink:
+        with self._netlink() as netlink, self._memory.locked():
             found = difference(wanted, self._read(netlink))
             self._apply(found, netlink)
             return found
 
     def apply(self, found: Difference) -> None:
         """Do what was found to be missing; raises as `reach`."""
-        with self._memory.locked(), self._netlink() as netlink:
+        with self._netlink() as netlink, self._memory.locked():
             self._apply(found, netlink)
 
     def remove(self) -> Difference:

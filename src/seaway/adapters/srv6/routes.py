@@ -12,7 +12,7 @@ from socket import AF_INET6
 from typing import Any
 
 from seaway.domain.gateways import Behaviour
-from seaway.steering.state import METRIC, PROTOCOL, ForeignRoute, Hop, OddRoute, PathRoute, Route, SidRoute
+from seaway.steering.state import METRIC, PROTOCOL, ForeignRoute, Hop, OddRoute, PathRoute, Route, SidRoute, metric_of
 
 SEG6, SEG6_LOCAL = 5, 7
 """Kinds of encapsulation (linux/lwtunnel.h)."""
@@ -40,12 +40,14 @@ def written(route: SidRoute | PathRoute, indices: Mapping[str, int]) -> dict[str
 
 def key(route: Route) -> dict[str, Any]:
     """Return what tells a route of Seaway's from all others."""
-    return {"family": AF_INET6, "dst": str(route.destination), "proto": PROTOCOL, "priority": METRIC}
+    return {"family": AF_INET6, "dst": str(route.destination), "proto": PROTOCOL, "priority": metric_of(route)}
 
 
 def read_own(message: Message, names: Mapping[int, str]) -> Route:
     """Read a route of Seaway's; `names` has the interfaces by number."""
-    destination = _destination(message)
+    destination, metric = _destination(message), message.get_attr("RTA_PRIORITY") or 0
+    if metric != METRIC:
+        return OddRoute(destination, f"a route of metric {metric}", metric)
     try:
         return _known(message, destination, names)
     except (KeyError, ValueError, TypeError, AttributeError):
