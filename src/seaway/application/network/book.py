@@ -11,6 +11,7 @@ from seaway.application.network.bandwidth import Bandwidths, Interface
 from seaway.application.network.lines import Line
 from seaway.application.network.rounds import Reported
 from seaway.application.network.settings import LinkSettings
+from seaway.application.network.targets import probed
 from seaway.application.network.views import LinkState, LinkView
 from seaway.application.ports.traffic import Traffic
 from seaway.application.records import LinkSample
@@ -239,14 +240,12 @@ class LinkBook:
         return max(1, int(self._sample_s * NS_PER_S) * self._turns())
 
     def _way(self, ends: Ends, path: str) -> object:
-        """Return what is probed by a name; None where nothing is."""
+        """Return what is probed by a name, and how; None where nothing is."""
         source, target = self._gateways.get(ends[0]), self._gateways.get(ends[1])
         if source is None or target is None or source is target:
             return None
-        if path == AS_ROUTED:
-            return source.address, target.address
-        segments = self._ways.get(ends, {}).get(path)
-        return segments and (source.address, target.address, segments)
+        segments = () if path == AS_ROUTED else self._ways.get(ends, {}).get(path)
+        return None if segments is None else (source.address, target.address, target.method, target.port, segments)
 
     def _line(self, ends: Ends, path: str) -> Line | None:
         lines = self._lines.get(ends)
@@ -367,13 +366,14 @@ class LinkBook:
 
 
 def _ways(config: NetworkConfig) -> dict[Ends, dict[str, object]]:
-    """Return the paths of pairs that have paths of their own, liked best first, with their segments."""
-    return {
-        (pair.source, pair.target): {
-            path.name: path.segments for path in sorted(pair.paths, key=lambda path: path.weight, reverse=True)
-        }
-        for pair in config.pairs
-    }
+    """Return the paths of pairs that are probed along paths of their own, liked best first, with their segments."""
+    gateways = {each.name: each for each in config.gateways}
+    found: dict[Ends, dict[str, object]] = {}
+    for pair in config.pairs:
+        there = {each.path for each in probed(gateways[pair.source], gateways[pair.target], pair)}
+        liked = sorted(pair.paths, key=lambda path: path.weight, reverse=True)
+        found[pair.source, pair.target] = {path.name: path.segments for path in liked if path.name in there}
+    return found
 
 
 def _badness(line: Line) -> tuple[bool, int]:

@@ -21,8 +21,9 @@ class Desk:
         """Return the pairs of gateways whose traffic can be steered now."""
         now_ns = self._clock.now_ns()
         return [
-            Crossing(*ends, current, tuple(Measured(*each) for each in self._book.along(ends, now_ns)))
+            Crossing(*ends, current, measured)
             for ends, current in self._active.steerable().items()
+            if (measured := tuple(Measured(*each) for each in self._book.along(ends, now_ns)))
         ]
 
     def choose(self, source: str, target: str, path: str, why: str) -> None:

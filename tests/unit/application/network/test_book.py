@@ -1,20 +1,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from ipaddress import IPv6Address
+from ipaddress import IPv4Address, IPv6Address
 from random import Random
 from threading import Thread
 from time import process_time
+from unittest.mock import Mock
 
 import pytest
 
 from seaway.application.network.bandwidth import Bandwidths
 from seaway.application.network.book import MOST_SAMPLED, LinkBook
+from seaway.application.network.desk import Desk
 from seaway.application.network.rounds import Reported
 from seaway.application.network.settings import BY_QUANTILE, LinkSettings
 from seaway.application.network.views import LinkState
 from seaway.application.ports.traffic import Traffic
-from seaway.domain.gateways import GatewayConfig, NetworkConfig, Pair, Path
+from seaway.domain.gateways import GatewayConfig, Method, NetworkConfig, Pair, Path
 from seaway.domain.network import PPM, Gateway, Link
 from seaway.testing.clocks import START_NS, VirtualClock
 
@@ -256,6 +258,36 @@ def test_a_network_that_changes_forgets_what_is_another_now() -> None:
     assert [each.target for each in told.book.links(told.now_ns)] == ["gw-2"]
     told.book.use(None, told.now_ns)
     assert told.book.survey(told.now_ns).links == ()
+
+
+TWO_PATHS = (Path("short", (IPv6Address("fd00:51d:2::d6"),)), Path("long", (IPv6Address("fd00:51d:3::e"),)))
+
+
+@pytest.mark.parametrize("method", [Method.UDP, Method.TCP])
+def test_a_target_that_is_probed_another_way_is_measured_anew(method: Method) -> None:
+    """What was measured along its paths the old way does not hide what is measured as routes lead now."""
+    pair = Pair("gw-1", "gw-2", TWO_PATHS)
+    told = Told(pairs=(pair,))
+    for path in ("", "short", "long"):
+        told.take(10.0, path=path)
+    other = gateway("gw-2", method=method, port=8627)
+    told.book.use(NetworkConfig((gateway("gw-1"), other), (pair,)), told.now_ns)
+    assert (told.state(), told.link()) == (LinkState.UNKNOWN, None)
+    told.take(20.0)
+    assert (told.state(), (told.link() or Link("", "", 0)).latency_ns) == (LinkState.MEASURED, 20 * MS)
+
+
+def test_a_path_that_probes_cannot_take_is_not_waited_for() -> None:
+    """Between IPv4 addresses no segments lead: what is told along paths is passed over, and a link is as routed."""
+    ends = gateway("gw-1", address=IPv4Address("192.0.2.1")), gateway("gw-2", address=IPv4Address("192.0.2.2"))
+    told = Told()
+    told.book.use(NetworkConfig(ends, (Pair("gw-1", "gw-2", TWO_PATHS),)), told.now_ns)
+    told.take(10.0, path="short")
+    assert told.link() is None
+    told.take(20.0)
+    assert (told.link() or Link("", "", 0)).latency_ns == 20 * MS
+    active = Mock(steerable=lambda: {("gw-1", "gw-2"): "short"})
+    assert Desk(active, told.book, VirtualClock()).crossings() == [], "nor is there anything to choose from"
 
 
 def test_a_survey_says_where_clusters_and_users_are() -> None:
