@@ -17,6 +17,7 @@ from seaway.scheduling.plugins.bestfit import BestFit
 from seaway.scheduling.plugins.clusterwise import Clusterwise
 from seaway.scheduling.plugins.fgd import Fgd
 from seaway.scheduling.plugins.greedy import Greedy
+from seaway.scheduling.plugins.network_score import NetworkScore
 from seaway.scheduling.plugins.random import Random
 from seaway.scheduling.plugins.seaway import Seaway
 from seaway.scheduling.plugins.spread import Spread
@@ -28,6 +29,9 @@ ENTRY_POINTS = "seaway.policies"
 """Group of entry points under which other packages offer policies."""
 
 Level = Literal["node", "cluster"]
+
+NETWORK_WEIGHT = 4
+"""What a link counts to `nearest`, against 1 of what is left on a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,12 @@ def one_level(name: str, make: Callable[[PolicyOptions], Profile | Policy]) -> P
     return factory
 
 
+def _nearest(options: PolicyOptions) -> Profile:
+    """Weigh the link from the user's gateway before what is left on nodes."""
+    scores = (Weighted(NetworkScore(), NETWORK_WEIGHT), Weighted(BestFit()))
+    return Profile("nearest", (*map(Weighted, rules_of_fit()), *scores), seed=options.seed, plain=options.plain)
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     """A policy that users may choose.
@@ -109,6 +119,10 @@ BUILT_IN: dict[str, Offer] = {
     "utilization": Offer(
         two_levels("utilization", Utilization, ClusterRule.MATCHING),
         "where free shares are most like what is asked for",
+    ),
+    "nearest": Offer(
+        one_level("nearest", _nearest),
+        "where the user's link is best, and among links about alike where least is left",
     ),
     "volcano-divided": Offer(
         lambda _: VolcanoDivided(),

@@ -5,14 +5,20 @@ from __future__ import annotations
 import pytest
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.network import Gateway, Link
+from seaway.scheduling.engine import decide
 from seaway.scheduling.policies import PolicyOptions, make_policy, policy_names
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.testing.builders import cluster, fleet, gpu, job, node
 
 HEURISTICS = ("greedy", "bestfit", "random", "utilization", "spread")
 
 
 def test_names_are_known_to_users() -> None:
     """The heuristics and the reference modes go by the names that the documentation uses."""
-    assert {*HEURISTICS, "fgd", "seaway", "volcano-divided", "volcano-duplicated"} <= set(policy_names())
+    assert {*HEURISTICS, "fgd", "seaway", "nearest", "volcano-divided", "volcano-duplicated"} <= set(policy_names())
 
 
 @pytest.mark.parametrize("name", HEURISTICS)
@@ -29,11 +35,27 @@ def test_reference_modes_stand_beside_either_level(name: str) -> None:
     assert make_policy(name, PolicyOptions(level="cluster")).name == name
 
 
-@pytest.mark.parametrize("name", ["fgd", "seaway"])
+@pytest.mark.parametrize("name", ["fgd", "seaway", "nearest"])
 def test_other_policies_reject_the_level(name: str) -> None:
     """A policy without a form for clusters says so instead of ignoring the option."""
     with pytest.raises(RejectedError, match=rf"{name}.*no level 'cluster'"):
         make_policy(name, PolicyOptions(level="cluster"))
+
+
+def test_nearest_goes_by_the_users_link_before_what_is_left() -> None:
+    """Of two clusters it takes the one with the better link, though the other would be filled better; else it fills."""
+    made = fleet(
+        cluster(node(gpu()), name="far", gateway="gw-f"),
+        cluster(node(gpu(), gpu(), gpu(), gpu()), name="near", gateway="gw-n"),
+        gateways=(Gateway("gw-f"), Gateway("gw-n"), Gateway("gw-u")),
+        links=(Link("gw-u", "gw-f", 40_000_000), Link("gw-u", "gw-n", 4_000_000)),
+    )
+    snapshot = Snapshot(made)
+    jobs = [job("user", gpus=1, gateway="gw-u"), job("nobody", gpus=1)]
+    policy = make_policy("nearest")
+    assert isinstance(policy, Profile)
+    plan = decide(snapshot, JobQueue(snapshot, jobs), policy)
+    assert [each.cluster for each in plan.placements()] == ["near", "far"]
 
 
 def test_unknown_names_are_rejected_with_the_known_ones() -> None:
