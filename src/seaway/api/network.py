@@ -176,7 +176,9 @@ async def get_gateway(request: Request, gateway: str) -> Response:
 )
 async def confirm_applied(request: Request, gateway: str) -> Response:
     """Take down which paths a gateway has written. For the agent of that gateway alone."""
-    desk = desk_of(request)
+    desk, who = desk_of(request), who_of(request)
+    if who.gateway:
+        desk.plane.network.reports.admit(who.gateway)
     _require_own(request, gateway)
     given, there = await read(request, AppliedIn), _configured(request)
     if int(given.version) != there.version:

@@ -321,6 +321,24 @@ async def test_a_gateway_learns_what_it_has_to_have_and_confirms(net: Rig) -> No
         assert (await client.post(f"{path}/applied", json=written)).status_code == 403
 
 
+async def test_a_gateway_that_confirms_and_confirms_has_to_wait(net: Rig) -> None:
+    """Beyond some in one go it gets 429, whatever it says and of whom: nothing is written, nor audited."""
+    applied = f"{NETWORK}/gateways/gw-1/applied"
+    async with net.client("gw-1") as client:
+        for number in range(MOST_AT_ONCE):
+            path = applied if number % 2 else applied.replace("gw-1", "gw-2")
+            assert (await client.post(path, json={"version": "1", "active": {}})).status_code in (204, 403)
+        audited, stored = len(net.store.audit(0, 100)), len(net.store.commits)
+        for path in (applied, applied.replace("gw-1", "gw-2")):
+            for body in ({"version": "1", "active": {"gw-2": "direct"}}, {}):
+                answer = await client.post(path, json=body)
+                assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
+    assert (len(net.store.audit(0, 100)), len(net.store.commits)) == (audited, stored)
+    async with net.client("gw-2") as client:
+        path = applied.replace("gw-1", "gw-2")
+        assert (await client.post(path, json={"version": "1", "active": {}})).status_code == 204
+
+
 async def test_an_agents_token_is_made_for_its_gateway(net: Rig) -> None:
     """An admin makes it and sees which gateway it is for; without one, or for another role, it is refused."""
     async with net.client("admin") as client:

@@ -24,16 +24,23 @@ NS_PER_S = 1_000_000_000
 MOST_AHEAD_S = 60
 """By how much an agent's clock may be ahead of ours."""
 
+OLDEST_S = 7 * 86_400
+"""How old a round may be, seconds: what an agent keeps for a control plane that is away is younger."""
+
 MOST_AT_ONCE = 10
 PER_S = 2.0
-"""Reports that an agent may bring in one go, as after the control plane was away, and how many a second after that."""
+"""Calls that a gateway may make in one go, as after the control plane was away, and how many a second after that."""
+
+MOST_ROUNDS = 60_000
+ROUNDS_FACTOR = 2.0
+"""Rounds that an agent may bring in one go, somewhat more than it keeps, and how many times what it measures after."""
 
 MOST_ERRORS = 50
 """Wrong things that are told of one report."""
 
 
 class TooManyReportsError(UnavailableError):
-    """An agent brings more reports than it can need to."""
+    """A gateway says more than it can have to say."""
 
 
 class Book(Protocol):
@@ -45,10 +52,19 @@ class Book(Protocol):
 
 @dataclass(slots=True)
 class _Bucket:
-    """How many reports an agent may still bring, and when that was so, by the monotonic clock."""
+    """How many of something a gateway may still bring, and when that was so, by the monotonic clock."""
 
     left: float
     at_ns: int
+
+    def take(self, count: int, most: int, per_s: float, now_ns: int) -> float:
+        """Take so many out where so many are left; return for how many seconds to wait otherwise, 0 for not at all."""
+        self.left = min(most, self.left + (now_ns - self.at_ns) / NS_PER_S * per_s)
+        self.at_ns = now_ns
+        if self.left < count:
+            return (count - self.left) / per_s
+        self.left -= count
+        return 0.0
 
 
 class Reports:
@@ -72,7 +88,8 @@ class Reports:
         self._book = book
         self._config: NetworkConfig | None = None
         self._targets: dict[str, frozenset[tuple[str, str]]] = {}
-        self._buckets: dict[str, _Bucket] = {}
+        self._calls: dict[str, _Bucket] = {}
+        self._rounds: dict[str, _Bucket] = {}
         self._turns: dict[str, asyncio.Lock] = {}
 
     def use(self, config: NetworkConfig | None) -> None:
@@ -80,7 +97,7 @@ class Reports:
         self._config, self._targets = config, {}
 
     def admit(self, gateway: str) -> None:
-        """Count a report that comes, before anything is done about it.
+        """Count a report that comes, or what a gateway says besides, before anything is done about it.
 
         Raises
         ------
@@ -88,17 +105,16 @@ class Reports:
             When too many came from there.
         """
         now_ns = self._clock.monotonic_ns()
-        bucket = self._buckets.setdefault(gateway, _Bucket(MOST_AT_ONCE, now_ns))
-        bucket.left = min(MOST_AT_ONCE, bucket.left + (now_ns - bucket.at_ns) / NS_PER_S * PER_S)
-        bucket.at_ns = now_ns
-        if bucket.left < 1:
+        bucket = self._calls.setdefault(gateway, _Bucket(MOST_AT_ONCE, now_ns))
+        if bucket.take(1, MOST_AT_ONCE, PER_S, now_ns):
             raise TooManyReportsError(
-                f"the agent of {gateway} may bring {PER_S:g} reports a second and no more", retry_after_s=1
+                f"{gateway} may bring {PER_S:g} reports and confirmations a second and no more", retry_after_s=1
             )
-        bucket.left -= 1
 
     async def take(self, report: Report, address: str) -> None:
         """Take a report in. Whoever calls has seen to it that it is the gateway's agent who brings it.
+
+        Rounds that are older than `OLDEST_S` are left out, and count as given up.
 
         Parameters
         ----------
@@ -113,6 +129,8 @@ class Reports:
             When something in it is wrong; each such thing is told.
         ConflictError
             When it, or a later one, was taken before.
+        TooManyReportsError
+            When it has more rounds than the agent can have measured since the last one.
         UnavailableError
             When it cannot be stored; it may be brought again.
         """
@@ -133,13 +151,27 @@ class Reports:
                 if report.started_ns == before.started_ns
                 else "an agent of this gateway that was started later has reported"
             )
+        self._require_possible(report)
         now_ns = self._clock.now_ns()
+        report = _lately(report, now_ns)
         record = replace(
             _added(before or AgentRecord(report.gateway, 0, 0, 0, ""), report), at_ns=now_ns, address=address
         )
         await self._writer.stored_soon(Change(put=[record]))
         self._agents.heard(record)
         self._book.take(report.gateway, report.rounds, now_ns)
+
+    def _require_possible(self, report: Report) -> None:
+        """Count the rounds of a report; an agent measures each target and path once in so many seconds."""
+        config, now_ns = require_network(self._config, report.gateway), self._clock.monotonic_ns()
+        per_s = ROUNDS_FACTOR * max(1, len(self._to_measure(report.gateway))) / config.probe.every_s
+        bucket = self._rounds.setdefault(report.gateway, _Bucket(MOST_ROUNDS, now_ns))
+        wait_s = bucket.take(len(report.rounds), MOST_ROUNDS, per_s, now_ns)
+        if wait_s:
+            raise TooManyReportsError(
+                f"the agent of {report.gateway} brings more rounds than it can have measured",
+                retry_after_s=max(1, round(wait_s)),
+            )
 
     def _to_measure(self, gateway: str) -> frozenset[tuple[str, str]]:
         """Return the targets and paths that an agent has to measure."""
@@ -155,6 +187,12 @@ def _require_right(report: Report, targets: frozenset[tuple[str, str]], now_ns: 
     wrong = list(islice(_wrong(report, targets, now_ns), MOST_ERRORS))
     if wrong:
         raise RejectedError(wrong[0].message, where=wrong[0].where, also=tuple(wrong[1:]))
+
+
+def _lately(report: Report, now_ns: int) -> Report:
+    """Leave out what is too old, and count it as given up."""
+    rounds = tuple(each for each in report.rounds if each.at_ns >= now_ns - OLDEST_S * NS_PER_S)
+    return replace(report, rounds=rounds, dropped=report.dropped + len(report.rounds) - len(rounds))
 
 
 def _added(before: AgentRecord, report: Report) -> AgentRecord:
@@ -185,12 +223,25 @@ def _wrong(report: Report, targets: frozenset[tuple[str, str]], now_ns: int) -> 
         if (each.latency_ns is None) is not (each.received == 0):
             says = "is missing, though something was received" if each.received else "has to be null: nothing came"
             yield RejectedError(says, where=f"rounds[{at}].latency_ns")
-        if not each.received and each.jitter_ns:
-            yield RejectedError("has to be 0: nothing came", where=f"rounds[{at}].jitter_ns")
+        elif each.latency_ns == 0:
+            yield RejectedError("is 0, and nothing takes no time at all", where=f"rounds[{at}].latency_ns")
+        if each.jitter_ns > (most_ns := _most_jitter_ns(each)):
+            says = f"is more than {most_ns}, the most of {each.received} answers with this mean"
+            yield RejectedError(says, where=f"rounds[{at}].jitter_ns")
         key = (each.target, each.path, each.at_ns)
         if key in seen:
             yield RejectedError("stands there twice", where=f"rounds[{at}]")
         seen.add(key)
+
+
+def _most_jitter_ns(each: Reported) -> int:
+    """Return the largest distance from the mean that times can have: that of one among others that took no time.
+
+    The mean is rounded, so that their sum may be half a nanosecond more for each than it says.
+    """
+    if each.received < 2:
+        return 0
+    return (each.latency_ns or 0) * (each.received - 1) + each.received // 2
 
 
 def _unknown(report: Report, each: Reported, targets: frozenset[tuple[str, str]], where: str) -> RejectedError:

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from random import Random
 
 import pytest
 
-from seaway.application.network.reports import MOST_AHEAD_S, MOST_AT_ONCE, PER_S, TooManyReportsError
+from seaway.application.network.reports import (
+    MOST_AHEAD_S,
+    MOST_AT_ONCE,
+    MOST_ROUNDS,
+    OLDEST_S,
+    PER_S,
+    TooManyReportsError,
+)
 from seaway.domain.errors import ConflictError, RejectedError, UnavailableError, UnknownError
+from seaway.probing.figures import Round, figures
 from tests.unit.application.network.scene import NS_PER_S, Scene, network
 
 pytestmark = pytest.mark.anyio
@@ -90,9 +99,12 @@ async def test_wrong_rounds_are_told_and_nothing_is_taken(scene: Scene) -> None:
         "rounds[5].at_ns": scene.round(at_ns=ahead_ns),
         "rounds[6].received": scene.round(received=6),
         "rounds[7].latency_ns": scene.round(latency_ns=None),
-        "rounds[8].latency_ns": scene.round(received=0, jitter_ns=0, at_ns=1),
-        "rounds[9].jitter_ns": scene.round(received=0, latency_ns=None, at_ns=2),
+        "rounds[8].latency_ns": scene.round(received=0, jitter_ns=0),
+        "rounds[9].jitter_ns": scene.round(received=0, latency_ns=None),
         "rounds[10]": good,
+        "rounds[11].latency_ns": scene.round(latency_ns=0, jitter_ns=0),
+        "rounds[12].jitter_ns": scene.round(received=1),
+        "rounds[13].jitter_ns": scene.round(jitter_ns=9 * 4 + 3),
         "started_ns": None,
     }
     rounds = [good, *(each for each in wrong.values() if each)]
@@ -103,6 +115,47 @@ async def test_wrong_rounds_are_told_and_nothing_is_taken(scene: Scene) -> None:
     (own, *_) = scene.agents.views()
     assert own.refused == 1
     assert "ahead" in own.trouble
+
+
+@pytest.mark.parametrize("count", range(1, 9))
+async def test_whatever_figures_times_have_are_possible(scene: Scene, count: int) -> None:
+    """No round that was measured is refused for its figures, however far one of its times is from the others."""
+    random, rounds = Random(count), []
+    for at in range(200):
+        slow = min(int(random.paretovariate(0.3)), 10**10)
+        rest = [0] * (count - 1) if at % 2 else [random.randrange(1, 1000) for _ in range(count - 1)]
+        seen = figures(Round(count, (slow, *rest)))
+        if seen.latency_ns:
+            when_ns = scene.clock.now_ns() - at
+            each = scene.round(at_ns=when_ns, sent=count, received=count, latency_ns=seen.latency_ns)
+            rounds.append(replace(each, jitter_ns=seen.jitter_ns))
+    await scene.reports.take(scene.report(1, *rounds), "::1")
+    assert len(rounds) > 90
+
+
+async def test_rounds_that_are_too_old_are_left_out(scene: Scene) -> None:
+    """What no agent would have kept is nothing to write down; it counts as given up, and the rest is taken."""
+    now_ns = scene.clock.now_ns()
+    old, oldest = (scene.round(at_ns=now_ns - OLDEST_S * NS_PER_S - each) for each in (1, 0))
+    await scene.reports.take(scene.report(1, old, oldest, scene.round(at_ns=0), scene.round(), dropped=1), "::1")
+    assert scene.book.taken == [("gw-1", (oldest, scene.round()))]
+    (kept,) = scene.store.agents()
+    assert (kept.rounds, kept.dropped) == (2, 3)
+
+
+async def test_an_agent_brings_no_more_rounds_than_it_can_have_measured(scene: Scene) -> None:
+    """All that it keeps in one go, and then twice what it has to measure; what is too much may come later."""
+    some = [scene.round(at_ns=scene.clock.now_ns() - back) for back in range(2000)]
+    for number in range(1, MOST_ROUNDS // 2000 + 1):
+        await scene.reports.take(scene.report(number, *some), "::1")
+    more = scene.report(99, *some[:8])
+    with pytest.raises(TooManyReportsError) as caught:
+        await scene.reports.take(more, "::1")
+    assert (caught.value.retry_after_s, len(scene.book.taken)) == (10, 30)  # 2 targets, 2 paths, every 10 s
+    scene.clock.advance_s(10)
+    await scene.reports.take(more, "::1")
+    with pytest.raises(TooManyReportsError):
+        await scene.reports.take(scene.report(100), "::1")
 
 
 async def test_a_clock_that_is_a_little_ahead_does(scene: Scene) -> None:
