@@ -232,10 +232,11 @@ def _note(goal: Wanted, netns: str, state: Path) -> None:
 
 
 def _summary(config: NetworkConfig) -> str:
-    from seaway.domain.gateway_paths import inner_mtu
+    from seaway.domain.gateway_paths import Room
 
+    room = Room(config)
     pairs = [pair for each in config.gateways for pair in config.pairs_from(each)]
-    rooms = [inner_mtu(config, pair.source, path) for pair in pairs for path in pair.paths]
+    rooms = [room.inner_mtu(pair.source, path) for pair in pairs for path in pair.paths]
     said = f"fine: {len(config.gateways)} gateways, {len(pairs)} pairs with {len(rooms)} paths"
     if not rooms:
         return said

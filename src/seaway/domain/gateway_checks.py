@@ -5,17 +5,21 @@ Places are named as in the document that `seaway.wire.network_in` reads, like ``
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
-from ipaddress import IPv6Address, ip_network
+from ipaddress import IPv6Address, IPv6Network, ip_network
 from itertools import combinations
 
 from seaway.domain.errors import RejectedError
-from seaway.domain.gateway_paths import LEAST_MTU, overhead, path_problems
+from seaway.domain.gateway_paths import LEAST_MTU, overhead, path_problems, some_of
 from seaway.domain.gateways import MAIN_TABLE, Behaviour, GatewayConfig, Method, NetworkConfig, Sid
 
 Problems = Iterator[RejectedError]
 
 LEAST_OUTER_MTU = LEAST_MTU + overhead(segments=1)
+
+LEAST_UDP_PORT = 1024
+"""What a process without privileges may answer on, as Linux has it (net.ipv4.ip_unprivileged_port_start)."""
 
 NEXT_HOPS = frozenset({Behaviour.END_X, Behaviour.END_DX6})
 """What a neighbour is needed for."""
@@ -23,7 +27,7 @@ NEXT_HOPS = frozenset({Behaviour.END_X, Behaviour.END_DX6})
 
 def problems(config: NetworkConfig) -> tuple[RejectedError, ...]:
     """Return all that is wrong with a configuration, in the order of the document; empty when it is fine."""
-    found = [*_doubles(config), *_overlaps(config)]
+    found = [*_doubles(config), *_versions(config), *_overlaps(config)]
     for at, gateway in enumerate(config.gateways):
         found += _gateway(gateway, f"gateways[{at}]")
     found += path_problems(config)
@@ -97,12 +101,52 @@ def _prefix_doubles(config: NetworkConfig) -> Problems:
             first.setdefault(prefix, gateway.name)
 
 
+def _versions(config: NetworkConfig) -> Problems:
+    """Find gateways that cannot be probed by most others, nor probe them, for nothing gets from IPv4 to IPv6."""
+    versions = Counter(gateway.address.version for gateway in config.gateways)
+    if len(versions) < 2:
+        return
+    (usual, _), _ = versions.most_common()
+    most = some_of([gateway.name for gateway in config.gateways if gateway.address.version == usual])
+    for at, gateway in enumerate(config.gateways):
+        if gateway.address.version != usual:
+            yield RejectedError(
+                f"{gateway.address} is IPv{gateway.address.version}, so that it and {most} cannot reach each other: "
+                f"give it an IPv{usual} address as they have",
+                where=f"gateways[{at}].address",
+            )
+
+
+def _nested(config: NetworkConfig) -> Problems:
+    """Find prefixes that lie within one that is behind another gateway."""
+    behind = sorted(
+        (prefix.network_address, prefix.prefixlen, at, number)
+        for at, gateway in enumerate(config.gateways)
+        for number, prefix in enumerate(gateway.prefixes)
+    )
+    around: list[tuple[IPv6Network, GatewayConfig]] = []  # those that the one at hand may lie within, widest first
+    for _, _, at, number in behind:
+        gateway, prefix = config.gateways[at], config.gateways[at].prefixes[number]
+        while around and not prefix.subnet_of(around[-1][0]):
+            around.pop()
+        wider = [each for each in around if each[1] is not gateway and each[0] != prefix]
+        if wider:
+            outer, other = wider[-1]
+            yield RejectedError(
+                f"{prefix} lies within {outer}, which is behind {other.name}: {other.name} would send packets for its "
+                f"own network to {gateway.name}; name networks that have nothing in common",
+                where=f"gateways[{at}].prefixes[{number}]",
+            )
+        around.append((prefix, gateway))
+
+
 def _overlaps(config: NetworkConfig) -> Problems:
-    """Find locators in each other, and prefixes that take away what gateways themselves are reached by."""
+    """Find locators and prefixes in each other, and prefixes that take away what gateways themselves are reached by."""
     located = [(at, each, each.locator) for at, each in enumerate(config.gateways) if each.locator is not None]
     for (_, one, its), (at, _, locator) in combinations(located, 2):
         if its.overlaps(locator):
             yield RejectedError(f"{locator} overlaps {its}, the locator of {one.name}", where=f"gateways[{at}].locator")
+    yield from _nested(config)
     for at, gateway in enumerate(config.gateways):
         for number, prefix in enumerate(gateway.prefixes):
             taken = [f"the locator of {each.name}" for _, each, locator in located if prefix.overlaps(locator)]
@@ -139,6 +183,11 @@ def _probe(gateway: GatewayConfig, where: str) -> Problems:
         yield RejectedError("ICMP has no ports: leave it out", where=f"{where}.probe.port")
     if gateway.method is not Method.ICMP and not gateway.port:
         yield RejectedError(f"is missing: {gateway.method.value} needs one", where=f"{where}.probe.port")
+    if gateway.method is Method.UDP and 0 < gateway.port < LEAST_UDP_PORT:
+        yield RejectedError(
+            f"has to be {LEAST_UDP_PORT} at least, for only root may answer on ports below, and agents give that up",
+            where=f"{where}.probe.port",
+        )
 
 
 def _without_locator(gateway: GatewayConfig, where: str) -> Problems:
@@ -167,6 +216,11 @@ def _sid(sid: Sid, gateway: GatewayConfig, where: str) -> Problems:
             yield RejectedError(f"is missing: {name} needs the neighbour's address", where=f"{where}.next_hop")
         elif sid.next_hop.is_multicast or sid.next_hop.is_unspecified or sid.next_hop in ip_network("::1"):
             yield RejectedError(f"{sid.next_hop} is no neighbour's address", where=f"{where}.next_hop")
+        elif sid.next_hop == gateway.address or any(sid.next_hop == each.address for each in gateway.sids):
+            yield RejectedError(
+                f"{sid.next_hop} is of {gateway.name} itself: name the neighbour that packets are handed to",
+                where=f"{where}.next_hop",
+            )
     elif sid.next_hop is not None:
         yield RejectedError(f"{name} hands packets to no certain neighbour: leave it out", where=f"{where}.next_hop")
     if sid.table != MAIN_TABLE and sid.behaviour is not Behaviour.END_DT6:

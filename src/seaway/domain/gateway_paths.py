@@ -30,18 +30,31 @@ def overhead(segments: int) -> int:
     return 40 + 8 + 16 * segments
 
 
-def inner_mtu(config: NetworkConfig, source: str, path: Path) -> int:
-    """Return how large a packet may be before it is wrapped, bytes; 0 where no gateway on the way says its MTU."""
-    owners = {sid.address: gateway for gateway in config.gateways for sid in gateway.sids}
-    passed = [config.gateway(source), *map(owners.get, path.segments)]
-    known = [gateway.mtu for gateway in passed if gateway is not None and gateway.mtu]
-    return min(known) - overhead(len(path.segments)) if known else 0
+class Room:
+    """How large packets may be that take paths of a network. Looks the network through once, for any number of paths.
+
+    Parameters
+    ----------
+    config
+        The network.
+    """
+
+    def __init__(self, config: NetworkConfig) -> None:
+        self._by_name = {gateway.name: gateway.mtu for gateway in config.gateways}
+        self._by_sid = {sid.address: gateway.mtu for gateway in config.gateways for sid in gateway.sids}
+
+    def inner_mtu(self, source: str, path: Path) -> int:
+        """Return how large a packet may be before it is wrapped, bytes; 0 where no gateway on the way says its MTU."""
+        passed = (self._by_name.get(source), *map(self._by_sid.get, path.segments))
+        known = [mtu for mtu in passed if mtu]
+        return min(known) - overhead(len(path.segments)) if known else 0
 
 
 def path_problems(config: NetworkConfig) -> Problems:
     """Yield what is wrong with the paths of a configuration."""
     known = {gateway.name: gateway for gateway in config.gateways}
     owners = {sid.address: (gateway, sid) for gateway in config.gateways for sid in gateway.sids}
+    room = Room(config)
     seen = set()
     for at, pair in enumerate(config.pairs):
         where = f"paths[{at}]"
@@ -51,7 +64,7 @@ def path_problems(config: NetworkConfig) -> Problems:
         yield from _ends(pair, known, where)
         yield from _names(pair, where)
         for number, path in enumerate(pair.paths):
-            yield from _path(config, pair, path, owners, f"{where}.paths[{number}]")
+            yield from _path(room, pair, path, owners, f"{where}.paths[{number}]")
     yield from _unreachable(config)
 
 
@@ -59,7 +72,7 @@ def _ends(pair: Pair, known: dict[str, GatewayConfig], where: str) -> Problems:
     for field, name in (("from", pair.source), ("to", pair.target)):
         gateway = known.get(name)
         if gateway is None:
-            there = _some(list(known)) or "none"
+            there = some_of(list(known)) or "none"
             yield RejectedError(f"there is no gateway {name!r}; there are: {there}", where=f"{where}.{field}")
         elif gateway.locator is None:
             yield RejectedError(f"{name} has no locator, so that no path can be given", where=f"{where}.{field}")
@@ -86,7 +99,7 @@ def _names(pair: Pair, where: str) -> Problems:
 
 
 def _path(
-    config: NetworkConfig,
+    room: Room,
     pair: Pair,
     path: Path,
     owners: dict[IPv6Address, tuple[GatewayConfig, Sid]],
@@ -106,7 +119,7 @@ def _path(
         return
     steps = [owners[segment] for segment in path.segments]
     yield from _steps(pair, steps, f"{where}.segments")
-    inner, added = inner_mtu(config, pair.source, path), overhead(len(path.segments))
+    inner, added = room.inner_mtu(pair.source, path), overhead(len(path.segments))
     if inner and inner < LEAST_MTU:
         yield RejectedError(
             f"leaves packets of {inner} bytes, for wrapping adds {added}, but IPv6 needs {LEAST_MTU}: "
@@ -157,7 +170,7 @@ def _unreachable(config: NetworkConfig) -> Problems:
         ]
         if missing:
             yield RejectedError(
-                f"{target.name} cannot be reached from {_some(missing)}: "
+                f"{target.name} cannot be reached from {some_of(missing)}: "
                 + (
                     "it has no End.DT6: give it one, or give paths to it"
                     if config.mesh
@@ -167,6 +180,7 @@ def _unreachable(config: NetworkConfig) -> Problems:
             )
 
 
-def _some(names: list[str]) -> str:
+def some_of(names: list[str]) -> str:
+    """Name some, and say how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more

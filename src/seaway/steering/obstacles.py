@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import IPv6Address
 
-from seaway.domain.gateway_paths import LEAST_MTU, inner_mtu, overhead
+from seaway.domain.gateway_paths import LEAST_MTU, Room, overhead
 from seaway.domain.gateways import NetworkConfig
 from seaway.steering.desired import named_gateway, taken
 from seaway.steering.state import (
@@ -77,7 +77,8 @@ def notes(config: NetworkConfig, name: str, active: Mapping[str, str], present: 
         )
     paths = [path for pair in config.pairs_from(gateway) for path in taken(pair, active.get(pair.target, ""))]
     own = int(present.settings.get(mtu(gateway.interface), "0")) if not gateway.mtu else gateway.mtu
-    rooms = [min(inner_mtu(config, name, path) or own, own - overhead(len(path.segments))) for path in paths if own]
+    room = Room(config)
+    rooms = [min(room.inner_mtu(name, path) or own, own - overhead(len(path.segments))) for path in paths if own]
     if rooms and min(rooms) < USUAL_MTU:
         short = "less than the 1280 that IPv6 needs" if min(rooms) < LEAST_MTU else "fewer than hosts usually send"
         yield (

@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address, IPv6Network
 
@@ -5,12 +6,17 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateway_checks import problems, require_sound
-from seaway.domain.gateway_paths import inner_mtu, overhead
+from seaway.domain.gateway_paths import Room, overhead
 from seaway.domain.gateways import Behaviour, GatewayConfig, Method, NetworkConfig, Pair, Path, ProbeConfig, Sid
 from seaway.testing.gateways import make_gateway, make_network, make_path, with_gateway
 
 END, DT6 = make_gateway(1).sids
 TO_2 = make_path("direct", 2)
+MIXED: dict[str, IPv4Address | IPv6Address] = {
+    "a": IPv4Address("10.0.0.1"),
+    "b": IPv4Address("10.0.0.2"),
+    "c": IPv6Address("fd00::1"),
+}
 
 
 def ip(text: str) -> IPv6Address:
@@ -45,6 +51,20 @@ WRONG = {
     "small MTU": (gateway(mtu=1343), "gateways[0].mtu: has to be 1344 to 65535"),
     "UDP without port": (gateway(method=Method.UDP), "gateways[0].probe.port: is missing: udp needs one"),
     "ICMP with port": (gateway(port=7), "gateways[0].probe.port: ICMP has no ports"),
+    "UDP where only root may answer": (
+        gateway(method=Method.UDP, port=862),
+        "gateways[0].probe.port: has to be 1024 at least",
+    ),
+    "IPv4 among IPv6": (
+        with_gateway(
+            make_network(), "gw-2", address=IPv4Address("10.0.0.1"), locator=None, sids=(), prefixes=(), mtu=0
+        ),
+        "gateways[1].address: 10.0.0.1 is IPv4, so that it and gw-1, gw-3, gw-4 cannot reach each other",
+    ),
+    "IPv6 among IPv4": (
+        NetworkConfig(tuple(GatewayConfig(name, address, site=name) for name, address in MIXED.items())),
+        "gateways[2].address: fd00::1 is IPv6, so that it and a, b cannot reach each other: give it an IPv4 address",
+    ),
     "locators overlap": (
         gateway(locator=IPv6Network("fd00:51d::/32")),
         "gateways[1].locator: fd00:51d:2::/48 overlaps fd00:51d::/32, the locator of gw-1",
@@ -61,12 +81,28 @@ WRONG = {
     ),
     "End.X without neighbour": (sid(Behaviour.END_X), "gateways[0].sids[2].next_hop: is missing: End.X needs"),
     "odd neighbour": (sid(Behaviour.END_DX6, next_hop=ip("::1")), "gateways[0].sids[2].next_hop: ::1 is no neighbour"),
+    "itself as neighbour": (
+        sid(Behaviour.END_X, next_hop=ip("fd00:51d:1::1")),
+        "gateways[0].sids[2].next_hop: fd00:51d:1::1 is of gw-1 itself",
+    ),
+    "own SID as neighbour": (
+        sid(Behaviour.END_DX6, next_hop=ip("fd00:51d:1::e")),
+        "gateways[0].sids[2].next_hop: fd00:51d:1::e is of gw-1 itself",
+    ),
     "End with neighbour": (sid(Behaviour.END, next_hop=ip("fd00::2")), "gateways[0].sids[2].next_hop: End hands"),
     "End with table": (sid(Behaviour.END, table=7), "gateways[0].sids[2].table: End has no table"),
     "no such table": (sid(Behaviour.END_DT6, table=0), "gateways[0].sids[2].table: has to be 1 to"),
     "prefix twice": (
         gateway(prefixes=(IPv6Network("fd00:a:2::/64"),)),
         "gateways[1].prefixes[0]: fd00:a:2::/64 is behind gw-1 already",
+    ),
+    "prefix within another's": (
+        gateway(prefixes=(IPv6Network("fd00:a::/40"),)),
+        "gateways[1].prefixes[0]: fd00:a:2::/64 lies within fd00:a::/40, which is behind gw-1",
+    ),
+    "prefix within another's that is not the nearest": (
+        with_gateway(make_network(), "gw-3", prefixes=tuple(map(IPv6Network, ("fd00:a:2::/80", "fd00:a:2::/72")))),
+        "gateways[2].prefixes[0]: fd00:a:2::/80 lies within fd00:a:2::/64, which is behind gw-2",
     ),
     "prefix takes in the network": (
         gateway(prefixes=(IPv6Network("fd00:51d:2::/64"),)),
@@ -134,6 +170,9 @@ def test_what_makes_no_sense_is_told_with_its_place(case: str) -> None:
         make_network(pairs=[Pair("gw-1", "gw-2", (TO_2,)), Pair("gw-2", "gw-1", (make_path("x", 1),))], mesh=False),
         sid(Behaviour.END_DX6, next_hop=ip("fd00:a:1::2"), interface="lan"),
         NetworkConfig((GatewayConfig("a", IPv4Address("10.0.0.1"), site="here"),)),
+        gateway(method=Method.UDP, port=1024),
+        gateway(method=Method.TCP, port=22),
+        gateway(prefixes=tuple(map(IPv6Network, ("fd00:b::/48", "fd00:b:0:1::/64", "fd00:b:0:2::/64", "fd00:c::/64")))),
     ],
 )
 def test_what_makes_sense_has_no_problem(network: NetworkConfig) -> None:
@@ -149,10 +188,33 @@ def test_all_problems_are_told_at_once() -> None:
     assert [each.where for each in caught.value.also] == ["gateways[1].interface"]
 
 
+class Counted(tuple[GatewayConfig, ...]):
+    """Gateways that count how often they are looked through."""
+
+    __slots__ = ()
+    times = 0
+
+    def __iter__(self) -> Iterator[GatewayConfig]:
+        """Go through them once more."""
+        Counted.times += 1
+        return super().__iter__()
+
+
+def test_checking_looks_the_gateways_through_as_often_for_many_paths_as_for_one() -> None:
+    """With hundreds of gateways there are some ten thousand paths: each has to cost what it is long."""
+    looks = []
+    for paths in ((TO_2,), tuple(make_path(f"by-{way}", way, 2) for way in range(3, 13))):
+        network = make_network(12, [Pair("gw-1", "gw-2", paths)])
+        Counted.times, counted = 0, replace(network, gateways=Counted(network.gateways))
+        assert problems(counted) == ()
+        looks.append(Counted.times)
+    assert looks[0] == looks[1]
+
+
 def test_the_smallest_mtu_on_the_way_counts_less_what_wrapping_adds() -> None:
     """A packet has room for the outer header, 8 bytes of the routing header, and 16 for each segment."""
     network = with_gateway(make_network(), "gw-3", mtu=2000)
     assert overhead(2) == 80
-    assert inner_mtu(network, "gw-1", make_path("x", 2)) == 9000 - 64
-    assert inner_mtu(network, "gw-1", make_path("x", 3, 2)) == 2000 - 80
-    assert inner_mtu(with_gateway(make_network(2), "gw-1", mtu=0), "gw-1", make_path("x", 2)) == 9000 - 64
+    assert Room(network).inner_mtu("gw-1", make_path("x", 2)) == 9000 - 64
+    assert Room(network).inner_mtu("gw-1", make_path("x", 3, 2)) == 2000 - 80
+    assert Room(with_gateway(make_network(2), "gw-1", mtu=0)).inner_mtu("gw-1", make_path("x", 2)) == 9000 - 64
