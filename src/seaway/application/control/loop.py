@@ -85,7 +85,7 @@ class Controller:
         self.observer = Observer(self.live, store)
         self.scheduler = Scheduler(self.live, make)
         self.upkeep = Upkeep(self.live, self.observer)
-        self.steering = Steering(self.live)
+        self.steering = Steering(self.live, self.scheduler.ready)
         self.breaches = Breaches(self.live, self.scheduler.ready)
         self._clock = clock
         self.half_read = False

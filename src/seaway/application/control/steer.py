@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol
 
@@ -14,6 +14,9 @@ from seaway.application.network.paths import Choice, Measured, Wish, choose
 from seaway.domain.errors import RejectedError, UnknownError
 from seaway.domain.lifecycle import JobState
 from seaway.domain.network import NetworkNeed
+from seaway.scheduling.engine import decide
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.queue import JobQueue
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +25,11 @@ LOOK_S = 1.0
 
 MOST_LOOKED_AT = 2_000
 """Jobs that wait and are looked through for those that need a path."""
+
+MOST_TRIED = 4
+"""Jobs that are tried in one look on whether another path would be of use to them."""
+
+Ends = tuple[str, str]
 
 MOST_WISHES = 50
 """Jobs that wait and are heeded for one pair of gateways, the first in order."""
@@ -64,12 +72,15 @@ class PathDesk(Protocol):
 class Steering:
     """Chooses paths by what runs and by what waits.
 
-    A path that was chosen stays for `path_hold_s`, unless nothing answers along it any more.
+    A path that was chosen stays for `path_hold_s`, unless nothing answers along it any more. Of what waits only those
+    count that a copy of the fleet has room for once their bounds on the network are out of the way.
 
     Parameters
     ----------
     live
         The loop's memory.
+    policy
+        The policy of a queue, by the queue's name; None while it is being made ready.
 
     Attributes
     ----------
@@ -77,10 +88,11 @@ class Steering:
         Steers; None where nobody does.
     """
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: Live, policy: Callable[[str], Profile | None]) -> None:
         self._live = live
+        self._policy = policy
         self._looked_ns: int | None = None
-        self._chosen_ns: dict[tuple[str, str], int] = {}
+        self._chosen_ns: dict[Ends, int] = {}
         self.desk: PathDesk | None = None
 
     def due(self) -> bool:
@@ -107,13 +119,23 @@ class Steering:
     def choices(self, crossings: Sequence[Crossing]) -> list[tuple[Crossing, Choice]]:
         """Return which paths are to be taken instead of others; to be called under the loop's lock."""
         free = [each for each in crossings if each.silent or not self._held(each)]
-        made = []
-        for each in free:
-            choice = choose(each.paths, each.current, [*self._running(each)], self._waiting(each))
-            if choice.path != each.current:
-                self._chosen_ns[each.source, each.target] = self._live.clock.monotonic_ns()
-                made.append((each, choice))
+        made = [(each, choice) for each in free if (choice := self._chosen(each)).path != each.current]
+        for each, _ in made:
+            self._chosen_ns[each.source, each.target] = self._live.clock.monotonic_ns()
         return made
+
+    def _chosen(self, crossing: Crossing) -> Choice:
+        """Choose for a pair, passing over the first jobs for which a change would be in vain."""
+        running = [*self._running(crossing)]
+        entries = self._waiting(crossing)
+        for _ in range(MOST_TRIED):
+            wishes = [Wish(entry.record.id, need) for entry, need in entries]
+            choice = choose(crossing.paths, crossing.current, running, wishes)
+            decisive = next((each for each in entries if each[0].record.id == choice.job_id), None)
+            if decisive is None or self._would_fit(decisive[0], crossing):
+                return choice
+            entries.remove(decisive)
+        return choose(crossing.paths, crossing.current, running, ())
 
     def _held(self, crossing: Crossing) -> bool:
         chosen_ns = self._chosen_ns.get((crossing.source, crossing.target))
@@ -133,13 +155,37 @@ class Steering:
                 if between.any and not here.isdisjoint(attempt.clusters):
                     yield between
 
-    def _waiting(self, crossing: Crossing) -> list[Wish]:
-        """Find what the first of those who wait need of the pair between them and clusters that they may go to."""
-        there = self._behind(crossing.target)
-        looked_at = islice(self._live.waiting.entries(), MOST_LOOKED_AT)
-        mine = [entry for entry in looked_at if _needs(entry, crossing.source, there)]
-        mine.sort(key=lambda entry: entry.order)
-        return [Wish(entry.record.id, entry.job.demand.network) for entry in mine[:MOST_WISHES]]
+    def _waiting(self, crossing: Crossing) -> list[tuple[Entry, NetworkNeed]]:
+        """Find who of those who were tried and wait needs something of the pair, and what: the first in order."""
+        there, here = self._behind(crossing.target), self._behind(crossing.source)
+        looked_at = [each for each in islice(self._live.waiting.entries(), MOST_LOOKED_AT) if _was_tried(each)]
+        looked_at.sort(key=lambda entry: entry.order)
+        found = []
+        for entry in looked_at:
+            demand, between = entry.job.demand, entry.job.between_replicas
+            if demand.network.any and demand.gateway == crossing.source and _allowed(entry, there):
+                found.append((entry, demand.network))
+            elif between.any and _allowed(entry, there) and _allowed(entry, here):
+                found.append((entry, between))
+        return found[:MOST_WISHES]
+
+    def _would_fit(self, entry: Entry, crossing: Crossing) -> bool:
+        """Tell whether a job has a place at the end of a way but for how good links are; a gang anywhere."""
+        policy = self._policy(entry.queue)
+        if policy is None:
+            return False
+        job, copy = entry.job, self._live.fleet.snapshot.copy()
+        nodes = job.demand.nodes
+        if not job.between_replicas.any:
+            there = self._behind(crossing.target)
+            nodes = replace(nodes, clusters=frozenset(there & nodes.clusters if nodes.clusters else there))
+        demand = replace(job.demand, network=_room_alone(job.demand.network), nodes=nodes)
+        job = replace(job, demand=demand, between_replicas=_room_alone(job.between_replicas))
+        try:
+            queue = JobQueue(copy, [job])
+        except RejectedError:  # its gateway left
+            return False
+        return bool(decide(copy, queue, policy).jobs_placed[0])
 
     def _behind(self, gateway: str) -> set[str]:
         fleet = self._live.fleet
@@ -148,11 +194,18 @@ class Steering:
         }
 
 
-def _needs(entry: Entry, source: str, clusters: set[str]) -> bool:
-    """Tell whether a job, after it was tried, needs something of the way from its gateway to one of some clusters."""
-    demand = entry.job.demand
-    if not demand.network.any or demand.gateway != source or entry.record.state is not JobState.QUEUED:
-        return False
-    allowed = demand.nodes.clusters
-    avoided = {cluster for cluster, node in demand.nodes.avoid if not node}
+def _was_tried(entry: Entry) -> bool:
+    """Tell whether a job waits in vain: before, it may be served as things are."""
+    return entry.record.state is JobState.QUEUED
+
+
+def _allowed(entry: Entry, clusters: set[str]) -> bool:
+    """Tell whether a job may go to one of some clusters."""
+    allowed = entry.job.demand.nodes.clusters
+    avoided = {cluster for cluster, node in entry.job.demand.nodes.avoid if not node}
     return bool((clusters & allowed if allowed else clusters) - avoided)
+
+
+def _room_alone(need: NetworkNeed) -> NetworkNeed:
+    """Return what a need asks of bandwidth: the same along all paths."""
+    return NetworkNeed(min_bandwidth_mbps=need.min_bandwidth_mbps)

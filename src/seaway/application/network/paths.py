@@ -44,10 +44,17 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A path, and why that one: a sentence for people."""
+    """A path, and why that one: a sentence for people.
+
+    Attributes
+    ----------
+    job_id
+        The job that waits and decided it; empty where none did.
+    """
 
     path: str
     why: str
+    job_id: str = ""
 
 
 def choose(paths: Sequence[Measured], current: str, running: Sequence[NetworkNeed], waiting: Sequence[Wish]) -> Choice:
@@ -72,7 +79,7 @@ def choose(paths: Sequence[Measured], current: str, running: Sequence[NetworkNee
     best = max(merits, key=merits.__getitem__)  # the first of equals
     if best == current or current not in merits:
         return Choice(best, "it serves what runs and what waits, and is liked best of those that do")
-    return Choice(best, _why(merits[best], merits[current], current, waiting))
+    return _better(best, merits[best], merits[current], current, waiting)
 
 
 _Merits = tuple[bool, int, tuple[bool, ...]]
@@ -83,13 +90,13 @@ def _merits(path: Measured, running: Sequence[NetworkNeed], waiting: Sequence[Wi
     return path.answers, sum(map(path.meets, running)), tuple(path.meets(wish.need) for wish in waiting)
 
 
-def _why(best: _Merits, now: _Merits, current: str, waiting: Sequence[Wish]) -> str:
+def _better(path: str, best: _Merits, now: _Merits, current: str, waiting: Sequence[Wish]) -> Choice:
     """Say by what a path is better than the one that is taken now."""
     if best[0] != now[0]:
-        return f"{current} does not answer"
+        return Choice(path, f"{current} does not answer")
     if best[1] != now[1]:
-        return f"it keeps the bounds of {best[1]} running jobs, {current} those of {now[1]}"
+        return Choice(path, f"it keeps the bounds of {best[1]} running jobs, {current} those of {now[1]}")
     for wish, by_best, by_now in zip(waiting, best[2], now[2], strict=True):
         if by_best != by_now:
-            return f"job {wish.job_id} needs what {current} does not give"
-    return f"it is liked better than {current} and serves as well"
+            return Choice(path, f"job {wish.job_id} needs what {current} does not give", wish.job_id)
+    return Choice(path, f"it is liked better than {current} and serves as well")

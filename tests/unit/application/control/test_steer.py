@@ -7,7 +7,7 @@ from dataclasses import replace
 from seaway.application.control.steer import Crossing, Steering
 from seaway.application.network.paths import Measured
 from seaway.domain.lifecycle import JobState
-from seaway.domain.network import PPM, Gateway, Link
+from seaway.domain.network import PPM, Gateway, Link, NetworkNeed
 from seaway.testing.builders import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene
 
@@ -24,19 +24,20 @@ def crossing(current: str = "direct", direct: Measured = DIRECT) -> Crossing:
 
 
 def behind_gateways(link: Measured = DIRECT) -> Scene:
-    """Put one cluster behind ``gw-a``, which users reach from ``gw-u``."""
+    """Put a cluster behind ``gw-a``, which users reach from ``gw-u``, and one behind ``gw-b``, too far away."""
     assert link.link is not None
     made = fleet(
         cluster(node(gpu(), gpu()), name="alpha", gateway="gw-a"),
-        gateways=(Gateway("gw-a"), Gateway("gw-u")),
-        links=(link.link,),
+        cluster(node(gpu(), gpu(), gpu()), name="beta", gateway="gw-b"),
+        gateways=(Gateway("gw-a"), Gateway("gw-b"), Gateway("gw-u")),
+        links=(link.link, Link("gw-u", "gw-b", 900 * MS, loss_ppm=500_000)),
     )
     return scene(made, path_hold_s=30)
 
 
 def steering(made: Scene) -> Steering:
     """Return who steers for a control plane."""
-    return Steering(made.plane.controller.live)
+    return Steering(made.plane.controller.live, made.plane.controller.scheduler.ready)
 
 
 def test_a_job_that_waits_in_vain_has_traffic_take_its_path() -> None:
@@ -98,3 +99,35 @@ def test_a_job_that_may_not_go_there_changes_nothing() -> None:
     made = behind_gateways()
     made.submit(gateway="gw-u", max_latency_ns=20 * MS, clusters={"elsewhere"})
     assert steering(made).choices([crossing()]) == []
+
+
+def test_a_job_that_has_no_place_anyway_changes_nothing() -> None:
+    """Traffic is not steered for who could not run if the link were perfect, but is for who comes next."""
+    made = behind_gateways()
+    made.plane.operations.cordon("alpha", "", drain=False, reason="repairs", actor="ada")
+    made.plane.settle()
+    made.submit(gateway="gw-u", max_latency_ns=20 * MS)
+    assert steering(made).choices([crossing()]) == []
+    made.plane.operations.uncordon("alpha", "", actor="ada")
+    made.plane.settle()
+    large = made.submit(gateway="gw-u", max_latency_ns=20 * MS, gpus=3)
+    small = made.submit(gateway="gw-u", max_latency_ns=20 * MS)
+    ((_, choice),) = steering(made).choices([crossing()])
+    assert choice.job_id not in {"", large}
+    assert made.state(small) == "queued"
+
+
+def test_a_gang_has_traffic_between_its_clusters_steered() -> None:
+    """Bounds between replicas count for the way between two clusters, of those who wait as of those who run."""
+    ends = (Gateway("gw-a"), Gateway("gw-b"))
+    links = (Link("gw-a", "gw-b", 40 * MS), Link("gw-b", "gw-a", 4 * MS))
+    clusters = [cluster(node(gpu()), name=name, gateway=f"gw-{name[0]}") for name in ("alpha", "beta")]
+    made = scene(fleet(*clusters, gateways=ends, links=links))
+    gang = made.submit(replicas=2, gang=True, between_replicas=NetworkNeed(max_latency_ns=20 * MS))
+    assert made.state(gang) == "queued"
+    paths = (
+        Measured("direct", links[0]),
+        Measured("quick", Link("gw-a", "gw-b", 10 * MS)),
+    )
+    ((_, choice),) = steering(made).choices([Crossing("gw-a", "gw-b", "direct", paths)])
+    assert (choice.path, choice.job_id) == ("quick", gang)
