@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -240,6 +241,56 @@ def test_agents_end_with_their_lab() -> None:
     assert netns.processes(places) == []
 
 
+@pytest.mark.parametrize("told", ["words", "one word", "variable", "file"])
+def test_agents_end_with_their_lab_however_they_were_told_where_to_probe(told: str, tmp_path: Path) -> None:
+    """An agent that was started by hand ends with the lab that it probes in, and one of another namespace does not."""
+    name = f"{NAME}-told"
+    found = labs.up(LabPlan(name, 2), {}, emulator=Emulator.QUEUE)
+    place, file = found.plan.namespace("gw-1"), tmp_path / "agent.toml"
+    file.write_text(f'[agent]\nnetns = "{place}"\n')
+    words, variables = {
+        "words": (["--netns", place], {}),
+        "one word": ([f"--netns={place}"], {}),
+        "variable": ([], {"SEAWAY_AGENT_NETNS": place}),
+        "file": (["--config", str(file)], {}),
+    }[told]
+    command = [sys.executable, "-m", "seaway", "agent", "--gateway", "gw-1", "-f", str(found.network)]
+    with (
+        subprocess.Popen([*command, *words], env={**os.environ, **variables}, stderr=subprocess.PIPE) as agent,
+        subprocess.Popen([*command, "--address", "any"], stderr=subprocess.PIPE) as other,
+    ):
+        try:
+            for each in (agent, other):
+                assert each.stderr
+                assert b"probes from" in each.stderr.readline()
+            labs.down(name)
+            assert agent.wait(5) in {0, -signal.SIGTERM, -signal.SIGKILL}
+            assert other.poll() is None
+        finally:
+            agent.kill()
+            other.kill()
+            if name in labs.labs():
+                labs.down(name)
+
+
+def test_one_that_waits_for_its_address_ends_too() -> None:
+    """An agent that is in none of a lab's namespaces yet is found by its words, and by the variable that it heeds."""
+    place = f"seaway-{NAME}-nowhere"
+    start = ("seaway", "agent", "--gateway", "gw-1", "--server", "http://127.0.0.1:1")
+    token = {**os.environ, "SEAWAY_TOKEN": "sw_1_x"}
+    told = {**token, "SEAWAY_AGENT_NETNS": place}
+    with (
+        subprocess.Popen([sys.executable, "-m", *start, f"--netns={place}"], env=token) as by_word,
+        subprocess.Popen([sys.executable, "-m", *start], env=told) as by_variable,
+        subprocess.Popen(["sleep", "60"], env=told) as other,
+    ):
+        try:
+            wait_until(lambda: {*netns.processes([place])} == {by_word.pid, by_variable.pid})
+        finally:
+            for each in (by_word, by_variable, other):
+                each.kill()
+
+
 def test_what_is_left_of_a_lab_is_removed() -> None:
     """Half a lab, or one whose emulator died, says so; `down` removes it, and once more says that none is there."""
     name = f"{NAME}-half"
@@ -250,6 +301,12 @@ def test_what_is_left_of_a_lab_is_removed() -> None:
     with pytest.raises(UnavailableError, match="emulator does not answer"):
         found.emulation.read()
     (found.folder / labs.PLAN).write_text("{")
+    with pytest.raises(UnknownError, match="is half made"):
+        labs.find(name)
+    (found.folder / labs.PLAN).unlink()
+    with pytest.raises(UnknownError, match="is half made"):
+        labs.find(name)
+    assert name not in labs.labs()
     netns.remove(found.plan.namespace("gw-2"))
     with pytest.raises(ConflictError):
         labs.up(LabPlan(name, 2), {})

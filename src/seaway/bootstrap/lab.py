@@ -178,7 +178,7 @@ def find(name: str) -> Lab:
 
 def labs() -> list[str]:
     """Return the names of all labs of this machine."""
-    return sorted(each.name for each in FOLDER.iterdir()) if FOLDER.is_dir() else []
+    return sorted(each.parent.name for each in FOLDER.glob(f"*/{PLAN}"))
 
 
 def require_root() -> None:
@@ -266,6 +266,10 @@ def _there_is_one(name: str) -> ConflictError:
 
 
 def _no_lab(name: str) -> UnknownError:
+    if _namespaces(name) or (FOLDER / name).is_dir():
+        return UnknownError(
+            f"the lab {name!r} is half made: `seaway lab down{option(name)}` removes what is there of it"
+        )
     there = ", ".join(labs())
     return UnknownError(
         f"there is no lab {name!r}; " + (f"there are: {there}" if there else "`seaway lab up` makes one")

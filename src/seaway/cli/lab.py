@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,9 +23,6 @@ BY = {
     Emulator.NETEM: "the kernel's netem slows their links down",
     Emulator.QUEUE: "a process slows their links down, as this kernel has no netem or was not asked to",
 }
-
-TOKENS_LAST = "30d"
-"""For how long the tokens of a lab's agents hold."""
 
 app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
 
@@ -83,9 +81,11 @@ def up(
 
       [cyan]seaway lab up --agents && sleep 15 && seaway links[/cyan]
     """
+    from seaway.bootstrap.lab import FOLDER
     from seaway.bootstrap.lab import up as make
     from seaway.bootstrap.lab_links import default_links
     from seaway.bootstrap.lab_plan import LabPlan
+    from seaway.cli import lab_tokens
     from seaway.client.calls.access import me
     from seaway.wire.lab_in import LinksIn
     from seaway.wire.reading import read_yaml_message
@@ -96,21 +96,29 @@ def up(
     if agents:
         with connect(context) as client:
             client.body(me())
+    before = lab_tokens.noted(FOLDER / name)
     made = make(plan, given, replace=replace, emulator=emulator)
+    lab_tokens.revoke(context, before)
     if agents:
         _measure(context, made)
     if output is Output.TABLE:
-        typer.echo(_next(made, measured=agents))
+        again = f" --links {shlex.quote(str(links))}" if links else ""
+        again += f" --emulator {emulator}" if emulator else ""
+        typer.echo(_next(made, None if agents else again))
     else:
         _show(made, output)
 
 
 @app.command()
-def down(name: Name = "lab") -> None:
-    """Remove a lab and what runs in it; nothing of it stays."""
+def down(context: typer.Context, name: Name = "lab") -> None:
+    """Remove a lab and what runs in it; nothing of it stays, and the tokens of its agents are revoked."""
+    from seaway.bootstrap.lab import FOLDER
     from seaway.bootstrap.lab import down as remove
+    from seaway.cli import lab_tokens
 
+    tokens = lab_tokens.noted(FOLDER / name)
     remove(name)
+    lab_tokens.revoke(context, tokens)
     typer.echo(f"The lab {name!r} is gone.")
 
 
@@ -185,48 +193,60 @@ def run(
 
 
 def _measure(context: typer.Context, lab: Lab) -> None:
-    """Give the network of a lab to the server, and start its agents."""
+    """Give the network of a lab to the server, and start its agents; where that fails the lab is removed again."""
+    from seaway.bootstrap.lab import down as remove
     from seaway.bootstrap.lab import start_agents
-    from seaway.client.calls.access import create_token
+    from seaway.cli import lab_tokens
     from seaway.client.calls.network import put_network
     from seaway.wire.network_out import network_text
 
-    tokens = {}
-    with connect(context) as client:
-        client.body(put_network(network_text(lab.plan.config())))
-        for spot in lab.plan.spots:
-            name = spot.gateway
-            tokens[name] = client.body(create_token(name, role="agent", gateway=name, expires_in=TOKENS_LAST))["secret"]
-    start_agents(lab, target(context).server, tokens)
+    server = target(context).server
+    try:
+        with connect(context) as client:
+            client.body(put_network(network_text(lab.plan.config())))
+            secrets = lab_tokens.make(client, server, lab)
+        start_agents(lab, server, secrets)
+    except BaseException:
+        tokens = lab_tokens.noted(lab.folder)
+        remove(lab.plan.name)
+        lab_tokens.revoke(context, tokens)
+        raise
 
 
-def _next(lab: Lab, *, measured: bool) -> str:
-    """Say what there is now, and what to type next."""
+def _next(lab: Lab, again: str | None) -> str:
+    """Say what there is now, and what to type next.
+
+    Parameters
+    ----------
+    again
+        Options to make it anew just so; None when it is measured.
+    """
+    from shutil import which
+
     from seaway.bootstrap.lab import option
 
     plan, named = lab.plan, option(lab.plan.name)
     last, first = plan.spots[-1], plan.spots[0]
+    ping = "" if which("ping") else "    # apt-get install iputils-ping"
     how = f"""\
-Have it measured, with the control plane in a terminal of its own (or both in one step, with --agents):
+Have it measured, with the control plane in a terminal of its own: this makes it anew with an agent at each gateway, and
+a token for each. (By hand: `seaway network put -f {lab.network}`, then docs/agent.md.)
 
   seaway up
-  seaway network put -f {lab.network}
-  for n in $(seq {plan.gateways}); do
-    seaway token create gw-$n --role agent --gateway gw-$n > gw-$n.token
-    seaway agent --gateway gw-$n --netns {plan.namespace("gw-$n")} --token-file gw-$n.token \\
-      --server http://127.0.0.1:8080 2> gw-$n.log &
-  done
+  seaway lab up --replace --agents --gateways {plan.gateways}{again}{named}
+
+It takes about 20 s until there are figures:
 """
     here = f"An agent for each measures it, and writes to {lab.folder}; the first figures come within 20 s:\n"
     return f"""\
 The lab {plan.name!r} is up: {plan.gateways} gateways, {last.gateway} before the users; {BY[lab.emulator]}.
-{here if measured else how}
+{here if again is None else how}
   seaway links
 
 Then make a link worse, and look again; when all is done, remove the lab:
 
   seaway lab link {last.gateway} {first.gateway} --delay 80ms --loss 2%{named}
-  seaway lab exec{named} {last.host} -- ping {first.lan[2]}
+  seaway lab exec{named} {last.host} -- ping {first.lan[2]}{ping}
   seaway lab down{named}"""
 
 

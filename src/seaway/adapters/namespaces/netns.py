@@ -15,8 +15,10 @@ from typing import TypeVar
 from pyroute2 import netns
 
 FOLDER = Path("/run/netns")
-OPTION, PROGRAM = "--netns", "seaway"
+OPTION, VARIABLE, PROGRAM = "--netns", "SEAWAY_AGENT_NETNS=", "seaway"
 """How commands of Seaway are told the namespace that they work in."""
+HEED = ("agent", "follow")
+"""Those that heed the variable."""
 MODULE_AT = 3
 """A command's name is among its first words: ``seaway``, ``python seaway`` or ``python -m seaway``."""
 
@@ -63,7 +65,7 @@ def command_in(name: str, command: Sequence[str], *, own_sys: bool = True) -> li
 
 
 def processes(of: Iterable[str]) -> list[int]:
-    """Return the processes of some namespaces: those inside, and Seaway's own that work there, as agents do."""
+    """Return the processes of some namespaces: those with a thread inside, and Seaway's own that are to work there."""
     names = set(of)
     wanted = {found.st_ino for found in map(_stat, (FOLDER / name for name in names)) if found}
     pids = (int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
@@ -71,18 +73,31 @@ def processes(of: Iterable[str]) -> list[int]:
 
 
 def _is_in(pid: int, inodes: set[int]) -> bool:
-    found = _stat(Path(f"/proc/{pid}/ns/net"))
-    return found is not None and found.st_ino in inodes
+    """Tell whether a process has a thread in one of some namespaces: an agent has one, and is elsewhere itself."""
+    try:
+        found = [_stat(each / "ns/net") for each in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return False
+    return any(each.st_ino in inodes for each in found if each)
 
 
 def _works_in(pid: int, names: set[str]) -> bool:
-    """Tell whether a process is a command of Seaway that was given one of some namespaces by ``--netns``."""
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")
-    except OSError:
+    """Tell whether a process is a command of Seaway that was told one of some namespaces: it may yet have to enter."""
+    words = _words(pid, "cmdline")
+    if not any(Path(word).name == PROGRAM for word in words[:MODULE_AT]):
         return False
-    given = (value for option, value in pairwise(words) if option == OPTION)
-    return any(Path(word).name == PROGRAM for word in words[:MODULE_AT]) and any(value in names for value in given)
+    given = [value for option, value in pairwise(words) if option == OPTION]
+    given += [word.removeprefix(f"{OPTION}=") for word in words if word.startswith(f"{OPTION}=")]
+    if not given and any(each in words for each in HEED):
+        given = [each.removeprefix(VARIABLE) for each in _words(pid, "environ") if each.startswith(VARIABLE)]
+    return any(value in names for value in given)
+
+
+def _words(pid: int, what: str) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/{what}").read_text(errors="replace").split("\0")
+    except OSError:
+        return []
 
 
 def end_processes(of: Iterable[str]) -> None:

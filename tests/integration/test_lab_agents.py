@@ -1,0 +1,110 @@
+"""A lab that a server measures: its agents have tokens of the lab's own, over and over."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from seaway.adapters.namespaces import netns
+from seaway.bootstrap import lab as labs
+from seaway.cli.main import main
+from seaway.domain.errors import RejectedError
+from tests.integration.test_up import Running, running
+from tests.missing import skip_or_fail
+
+pytestmark = [pytest.mark.slow, pytest.mark.quiet]
+
+NAME = f"tokens-{os.getpid()}"
+NAMED = ("--name", NAME)
+UP = ("up", "--agents", "--gateways", "2", "--emulator", "queue", *NAMED)
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Have a server."""
+    try:
+        labs.require_machine()
+    except RejectedError as error:
+        skip_or_fail(error)
+    with running(tmp_path_factory.mktemp("plane")) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def _meant(plane: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have commands mean that server, and no lab be left."""
+    monkeypatch.setenv("SEAWAY_SERVER", str(plane.client.base_url).rstrip("/"))
+    monkeypatch.setenv("SEAWAY_TOKEN", plane.client.headers["authorization"].removeprefix("Bearer "))
+    yield
+    if NAME in labs.labs():
+        labs.down(NAME)
+
+
+def lab(*arguments: str) -> int:
+    """Run a command of the lab; return its exit code."""
+    with pytest.raises(SystemExit) as ended:
+        main(["lab", *arguments])
+    return int(ended.value.code or 0)
+
+
+def holding(plane: Running) -> list[str]:
+    """Return the names of the lab's tokens that hold."""
+    there = plane.client.get("/api/v1/tokens").json()["tokens"]
+    return sorted(each["name"] for each in there if NAME in each["name"] and not each["revoked_at"])
+
+
+def test_a_lab_is_measured_as_often_as_one_likes(plane: Running) -> None:
+    """It may be removed and made, or made anew, on the same server: its tokens are its own, and end with it."""
+    own = [f"lab-{NAME}-gw-1", f"lab-{NAME}-gw-2"]
+    for arguments in (UP, (*UP, "--replace")):
+        assert lab(*arguments) == 0
+        assert holding(plane) == own
+    assert lab("down", *NAMED) == 0
+    assert holding(plane) == []
+    assert lab(*UP) == 0
+    assert holding(plane) == own
+
+
+def test_what_is_printed_can_be_typed(plane: Running, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A lab without agents says how to have it measured, with what it was made of, and that works as it stands."""
+    links = tmp_path / "its links.yaml"
+    links.write_text("default: {delay: 3ms}\n", encoding="utf-8")
+    without = [each for each in UP if each != "--agents"]
+    assert lab(*without, "--links", str(links)) == 0
+    typed = next(each for each in capsys.readouterr().out.splitlines() if "--agents" in each)
+    assert lab(*shlex.split(typed)[2:]) == 0
+    assert len(holding(plane)) == 2
+    assert {each.conditions.delay_ns for each in labs.find(NAME).emulation.read().links if all(each.ends)} == {
+        3_000_000
+    }
+
+
+def test_a_server_that_is_away_is_told_of(
+    plane: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A lab goes without its server too, and says how its tokens are revoked later; a new one of its name does it."""
+    assert lab(*UP) == 0
+    right = os.environ["SEAWAY_SERVER"]
+    monkeypatch.setenv("SEAWAY_SERVER", "http://127.0.0.1:1")
+    assert lab("down", *NAMED) == 0
+    assert f"seaway --server {right} token revoke " in capsys.readouterr().err
+    monkeypatch.setenv("SEAWAY_SERVER", right)
+    assert len(holding(plane)) == 2
+    assert lab(*UP) == 0
+    assert len(holding(plane)) == 2
+
+
+def test_what_cannot_be_measured_is_removed_again(plane: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where agents cannot be started, neither lab nor tokens are left."""
+
+    def fail(*_: object) -> None:
+        raise RejectedError("not today")
+
+    monkeypatch.setattr("seaway.bootstrap.lab.start_agents", fail)
+    assert lab(*UP) == 2
+    assert holding(plane) == []
+    assert [each for each in netns.names() if NAME in each] == []
