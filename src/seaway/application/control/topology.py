@@ -102,20 +102,36 @@ class Topology:
         self._stopping.set()
 
     def refresh(self) -> None:
-        """Look once; what cannot be seen stays as it was."""
+        """Look once; what cannot be seen stays as it was, and whatever goes wrong, the next look may mend it."""
+        well = self._look()
+        if self._told is None:
+            return
+        try:
+            seen = self._add(self._told)
+        except Exception as error:  # noqa: BLE001  # it is told, and the next look may mend it
+            self._failed(error)
+            return
+        if well:
+            self._can_see()
+        self._know(seen)
+
+    def _look(self) -> bool:
+        """Ask backends what there is; return whether they said it."""
         try:
             links = tuple(self._backends.links())  # first: of some, only this asks what there is now
             self._told = Map(tuple(self._backends.clusters()), tuple(self._backends.gateways()), links)
         except UnavailableError as error:
             self._missed(str(error))
-        except Exception as error:
-            if not self.trouble:
-                log.exception("looking for clusters failed")
-            self.trouble = str(error) or type(error).__name__
+        except Exception as error:  # noqa: BLE001  # it is told, and the next look may mend it
+            self._failed(error)
         else:
-            self._can_see()
-        if self._told is not None:
-            self._know(self._add(self._told))
+            return True
+        return False
+
+    def _failed(self, error: Exception) -> None:
+        if not self.trouble:
+            log.error("looking for clusters failed", exc_info=error)
+        self.trouble = str(error) or type(error).__name__
 
     def _missed(self, why: str) -> None:
         if not self.trouble:

@@ -199,6 +199,28 @@ def test_an_error_nobody_foresaw_leaves_the_last_that_was_known(world: tuple[Sce
     assert changed == [1, 1]
 
 
+def test_an_error_in_what_is_added_leaves_the_last_that_was_known(
+    world: tuple[Scene, World], caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is measured may go wrong as the look itself may: it is told once, and the thread goes on looking."""
+    _, between = world
+    surveys: list[Survey | None] = [Survey((Gateway("gw-1"),))]
+    topology = Topology(between, lambda seen: with_network(seen, surveys[0]))  # type: ignore[arg-type]
+    topology.refresh()
+    before = topology.known
+    surveys[0] = None
+    with caplog.at_level(logging.WARNING):
+        topology.refresh()
+        topology.refresh()
+    assert topology.known is before
+    assert "NoneType" in topology.trouble
+    assert [record.message for record in caplog.records] == ["looking for clusters failed"]
+    surveys[0] = Survey((Gateway("gw-2"),))
+    topology.refresh()
+    assert topology.trouble == ""
+    assert topology.known is not before
+
+
 def test_what_is_measured_is_followed_while_clusters_cannot_be_listed(world: tuple[Scene, World]) -> None:
     """Links come from elsewhere: a Karmada control plane that is away does not keep them as they were."""
     _, between = world
