@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from seaway.domain.errors import SeawayError
-
 Answer = Iterator[dict[str, object]]
 Handler = Callable[[dict[str, object]], Answer]
 
@@ -67,8 +65,8 @@ class Asker:
     def _reply(self, line: bytes) -> Answer:
         try:
             yield from self._handler(json.loads(line))
-        except (SeawayError, ValueError, TypeError, KeyError) as error:
-            yield {"error": str(error)}
+        except Exception as error:  # noqa: BLE001  # whatever is asked, packets go on
+            yield {"error": str(error) or type(error).__name__}
         yield {"end": True}
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -164,6 +165,7 @@ def test_it_says_what_links_are_like_and_what_it_did(
         ({"change": [{"ends": ["a", "b"], "delay_ns": -1}]}, "delay"),
         ({"change": [{"ends": ["a", "b"], "dealy_ns": 1}]}, "dealy_ns"),
         ({"sing": True}, "ask it to"),
+        ({"change": [5]}, "int"),
     ],
 )
 def test_a_wrong_question_is_refused_and_harms_nobody(
@@ -182,6 +184,22 @@ def test_a_wrong_question_is_refused_and_harms_nobody(
     assert says in refused[0]
     turn_while(emulator, queue, lambda: QueueEmulation(list, tmp_path).change({ENDS: Conditions(MS)}))
     assert holding.link(ENDS).conditions == Conditions(MS)
+
+
+def test_a_question_that_cannot_be_read_is_refused(emulator: Emulator, queue: MemoryQueue, tmp_path: Path) -> None:
+    """One that is nested beyond all measure is answered with an error, and the next one is heard."""
+    answers: list[bytes] = []
+
+    def wrong() -> None:
+        with socket.socket(socket.AF_UNIX) as asker:
+            asker.settimeout(5)
+            asker.connect(str(tmp_path / "emulator.sock"))
+            asker.sendall(b"[" * 200_000 + b"\n")
+            answers.append(asker.recv(1000))
+
+    turn_while(emulator, queue, wrong)
+    assert b'"error"' in answers[0]
+    turn_while(emulator, queue, lambda: QueueEmulation(list, tmp_path).read())
 
 
 def test_an_emulator_that_is_gone_is_told_of(tmp_path: Path) -> None:
