@@ -293,6 +293,10 @@ KINDS = {section: kinds(kind) for section, kind in SECTIONS.items()}
 """The type of every setting, by section and name."""
 
 
+GENERAL = {"SEAWAY_SERVER": ("agent", "server")}
+"""Variables of commands that have no settings: what they are for those that have, when nothing more special is set."""
+
+
 def variable(section: str, name: str) -> str:
     """Return what a setting is called in the environment."""
     return f"{PREFIX}{section}_{name}".upper().replace(".", "_")
@@ -388,7 +392,7 @@ def _flat(table: Mapping[str, object], names: Iterable[str]) -> Iterator[tuple[s
 
 
 def _from_environment(environment: Mapping[str, str], problems: list[RejectedError]) -> list[Given]:
-    given: list[Given] = []
+    given: list[Given] = [(*known, environment[each], each) for each, known in GENERAL.items() if environment.get(each)]
     for each, value in sorted(environment.items()):
         for section in SECTIONS:
             start = f"{PREFIX}{section.upper()}_"

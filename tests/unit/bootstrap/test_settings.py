@@ -29,6 +29,16 @@ def test_nothing_given_means_the_defaults() -> None:
     assert load_settings(None, {}, {}) == Settings()
 
 
+def test_agents_report_to_the_server_that_all_commands_mean_unless_told_another(tmp_path: Path) -> None:
+    """The agent's own variable goes before the one of all commands, which goes before the file; empty is not set."""
+    path = written(tmp_path, '[agent]\nserver = "file"\n')
+    general, special = {"SEAWAY_SERVER": "general"}, {"SEAWAY_AGENT_SERVER": "special"}
+    assert load_settings(path, general, {}).agent.server == "general"
+    assert load_settings(path, general | special, {}).agent.server == "special"
+    assert load_settings(path, general | special, {("agent", "server"): "flag"}).agent.server == "flag"
+    assert load_settings(path, {"SEAWAY_SERVER": ""}, {}).agent.server == "file"
+
+
 def test_flags_go_before_the_environment_before_the_file(tmp_path: Path) -> None:
     """Whatever stands closer to the command wins, setting by setting; a flag that was not given does not count."""
     path = written(tmp_path, '[server]\nport = 1\nhost = "file"\nbody_limit_bytes = 7\n[control]\nassume_s = 5\n')
