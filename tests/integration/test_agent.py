@@ -274,6 +274,48 @@ def test_an_agent_whose_address_changed_ends(served: Served, tmp_path: Path) -> 
             asked(served, "PUT", "/network", network())
 
 
+def test_capabilities_are_enough_to_probe_from_a_namespace(tmp_path: Path) -> None:
+    """Without root, with the two capabilities that sockets and namespaces take, it probes, and has none by then."""
+    file = tmp_path / "network.yaml"
+    file.write_text(json.dumps(network()), encoding="utf-8")
+    both = "+net_raw,+sys_admin"
+    who = [
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        f"--inh-caps={both}",
+        f"--ambient-caps={both}",
+    ]
+    command = [sys.executable, "-m", "seaway", "agent", "--gateway", "gw-1", "--netns", TOWNS[0], "-f", "/dev/stdin"]
+    with (
+        file.open("rb") as given,
+        subprocess.Popen([*who, *command, "-o", "json"], stdin=given, stdout=subprocess.PIPE, cwd="/") as agent,
+    ):
+        try:
+            assert agent.stdout
+            assert json.loads(agent.stdout.readline())["target"] == "gw-2"
+            held = [held_capabilities(read_status(each)) for each in Path(f"/proc/{agent.pid}/task").iterdir()]
+            assert len(held) > 2
+            assert not any(held)
+        finally:
+            agent.kill()
+
+
+def test_told_twice_to_end_while_it_waits_for_its_address(tmp_path: Path) -> None:
+    """It ends without a word, however often it is told."""
+    token = tmp_path / "token"
+    token.write_text("sw_1_secret", encoding="ascii")
+    with Agent(tmp_path, "gw-1", TOWNS[0], "--server", "http://127.0.0.1:1", "--token-file", str(token)) as agent:
+        until(lambda: "asking for the own address" in agent.said)
+        agent.process.send_signal(signal.SIGTERM)
+        while agent.process.poll() is None:
+            agent.process.send_signal(signal.SIGTERM)
+            time.sleep(0.002)
+        assert agent.process.returncode == 0
+        assert len(agent.said.splitlines()) == 1
+
+
 def test_once(tmp_path: Path) -> None:
     """A single round without a server prints a line for each target, and says by its code that one did not answer."""
     file = tmp_path / "network.yaml"

@@ -149,7 +149,7 @@ def open_all(settings: AgentSettings, account: Account, address: Address | None)
     forbid_new_privileges()
     prober = open_prober(*([address] if address else []), netns=settings.netns)
     reflecting = Reflecting(address, settings.netns)
-    drop_privileges(account)
+    drop_privileges(account, (place.call for place in (prober.place, reflecting.place)))
     return Opened(prober, reflecting, address)
 
 
@@ -238,9 +238,9 @@ class Agent:
             if self._duty.now is not heeded:
                 heeded = self._duty.now
                 self._compare(heeded)
-                self._opened.reflecting.heed(heeded)
                 self._duties.set()
-            self._results.wait(pause)
+            again = self._opened.reflecting.heed(heeded)
+            self._results.wait(min((each for each in (pause, again) if each is not None), default=None))
             self._results.clear()
         if self.delivery:
             self.delivery.finish(GRACE_S)

@@ -148,6 +148,8 @@ def _run(settings: AgentSettings, output: Format) -> None:
             signal.signal(each, signal.SIG_DFL)  # a second one ends it at once
 
     def end(*_: object) -> None:
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, signal.SIG_IGN)  # it ends already
         raise SystemExit(0)  # as long as there is nothing to bring
 
     for each in (signal.SIGTERM, signal.SIGINT):

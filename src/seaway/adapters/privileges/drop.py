@@ -10,8 +10,10 @@ from __future__ import annotations
 import ctypes
 import os
 import pwd
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from seaway.adapters.privileges.status import Status, held_capabilities, read_status, threads
 from seaway.domain.errors import InvariantError, RejectedError
@@ -69,11 +71,16 @@ def forbid_new_privileges() -> None:
             return  # there are no more, or it takes a capability, and then no_new_privs has to do
 
 
-def drop_privileges(account: Account) -> None:
+def drop_privileges(account: Account, elsewhere: Iterable[Callable[[Callable[[], None]], None]] = ()) -> None:
     """Give up every privilege of this process, and the way back to any, and see that they are gone.
 
     As root, it goes on as `account`, without supplementary groups. In either case no capability is left in any of
     its threads, and no other process of that user can look into its memory. `forbid_new_privileges` comes first.
+
+    Parameters
+    ----------
+    elsewhere
+        What runs something in a thread, for each other one that has capabilities: only a thread itself gives them up.
 
     Raises
     ------
@@ -88,6 +95,8 @@ def drop_privileges(account: Account) -> None:
         os.setresuid(account.uid, account.uid, account.uid)  # in all threads, and their capabilities go with it
     libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     _clear_capabilities(libc)
+    for run in elsewhere:
+        run(partial(_clear_capabilities, libc))
     libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     _require_gone(account if was_root else None)
 

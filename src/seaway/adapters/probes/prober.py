@@ -65,7 +65,8 @@ class SocketProber:
     """Sends probes by every method, and does it in the thread that calls, or in that of the namespace."""
 
     def __init__(self, where: Place, channels: Channels) -> None:
-        self._where = where
+        self.place = where
+        """Where it makes its sockets."""
         self._channels = channels
         self._closed = False
         self._stop = os.eventfd(0, os.EFD_CLOEXEC)
@@ -78,14 +79,14 @@ class SocketProber:
         with self._probing:
             if not targets or self._closed:
                 return tuple(Round(0, ()) for _ in targets)
-            return self._where.call(lambda: self._probe(targets, how, round(spread_s * _NS)))
+            return self.place.call(lambda: self._probe(targets, how, round(spread_s * _NS)))
 
     def close(self) -> None:
         """End the round that another thread is in, and let go of the sockets."""
         self._closed = True
         os.eventfd_write(self._stop, 1)
         with self._probing:
-            self._where.close()
+            self.place.close()
             for channel in self._channels.values():
                 channel.close()
             os.close(self._stop)

@@ -85,6 +85,35 @@ assert not any(held for name, held in now.capabilities.items() if name != "CapBn
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
+def test_capabilities_of_other_threads_without_root() -> None:
+    """Without root each thread has to let go of its own; one that is not told to is told of."""
+    ran = run("""
+import ctypes
+libc = ctypes.CDLL(None)
+libc.prctl(8, 1, 0, 0, 0)  # PR_SET_KEEPCAPS
+os.setgroups([])
+os.setresgid(33, 33, 33)
+os.setresuid(33, 33, 33)
+both = 1 << 13 | 1 << 21
+libc.capset((ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)(both, both, both, 0, 0, 0))
+for capability in (13, 21):
+    libc.prctl(47, 2, capability, 0, 0)  # PR_CAP_AMBIENT_RAISE
+forbid_new_privileges()
+pool = ThreadPoolExecutor(1)
+pool.submit(int).result()
+try:
+    drop_privileges(find_account("nobody"))
+except Exception as error:
+    print(error)
+drop_privileges(find_account("nobody"), [lambda work: pool.submit(work).result()])
+seen = [read_status(each) for each in threads()]
+assert len(seen) == 2
+assert not any(held for each in seen for name, held in each.capabilities.items() if name != "CapBnd"), seen
+""")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout == "privileges could not be given up: it has inheritable capabilities\n"
+
+
 @pytest.mark.parametrize(("user", "why"), [("root", "is root"), ("0", "is root"), ("nobody-of-the-kind", "no user")])
 def test_users_to_go_on_as(user: str, why: str) -> None:
     """Only a user that is there and is not root is one to go on as."""
