@@ -49,13 +49,11 @@ def read_network(file: str) -> NetworkConfig:
     RejectedError
         Says all that is wrong, and on which lines.
     """
-    from seaway.cli.job_file import read_jobs
+    from seaway.cli.network_file import read_network_file
     from seaway.wire.network_in import NetworkConfigIn
     from seaway.wire.reading import read_value
 
-    document, *more = read_jobs(file)
-    if more:
-        raise RejectedError("holds several documents; the network is one", where=file)
+    document = read_network_file(file)
     try:
         return read_value(NetworkConfigIn, document.fields).config()
     except RejectedError as error:

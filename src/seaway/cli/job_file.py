@@ -15,10 +15,30 @@ from seaway.domain.errors import RejectedError
 
 STDIN = "-"
 MOST_BYTES = 16 << 20
-MOST_FIELDS = 50_000
-"""Fields that a job may have, each alias counted as all that it stands for."""
 
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a file holds one or several of.
+
+    Attributes
+    ----------
+    name
+        What one is called.
+    example
+        A line of one.
+    most
+        Fields that one may have, each alias counted as all that it stands for.
+    """
+
+    name: str
+    example: str
+    most: int
+
+
+JOB = Kind("job", "name: train", 50_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +82,8 @@ class Written:
         return ":".join(filter(None, (self.source, str(self.lines.get(near, "")), path)))
 
 
-def read_jobs(file: str, what: str = "job") -> list[Written]:
-    """Read all jobs of a file, or whatever else it holds one or several of; ``-`` is standard input.
+def read_jobs(file: str, kind: Kind = JOB) -> list[Written]:
+    """Read all jobs of a file, or what else it holds one or several of; ``-`` is standard input.
 
     Raises
     ------
@@ -73,7 +93,7 @@ def read_jobs(file: str, what: str = "job") -> list[Written]:
     source = "stdin" if file == STDIN else file
     text = _text(file, source)
     try:
-        jobs = list(_documents(text, source))
+        jobs = list(_documents(text, source, kind))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{source}:{mark.line + 1}" if mark else source
@@ -81,7 +101,7 @@ def read_jobs(file: str, what: str = "job") -> list[Written]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise RejectedError(f"this is no YAML: {' '.join(str(error).split())[:200]}", where=source) from None
     if not jobs:
-        raise RejectedError(f"there is no {what} in it", where=source)
+        raise RejectedError(f"there is no {kind.name} in it", where=source)
     return jobs
 
 
@@ -106,15 +126,17 @@ def _text(file: str, source: str) -> str:
         raise RejectedError("is not text in UTF-8", where=source) from None
 
 
-def _documents(text: str, source: str) -> Iterator[Written]:
+def _documents(text: str, source: str, kind: Kind) -> Iterator[Written]:
     for root in yaml.compose_all(text, Loader):
         if isinstance(root, yaml.ScalarNode) and root.tag.endswith(":null"):
             continue
         line = root.start_mark.line + 1
         if not isinstance(root, yaml.MappingNode):
-            raise RejectedError("has to be a mapping of names to values, like `name: train`", where=f"{source}:{line}")
+            raise RejectedError(
+                f"has to be a mapping of names to values, like `{kind.example}`", where=f"{source}:{line}"
+            )
         lines = {"": line}
-        _walk(root, "", source, lines)
+        _walk(root, "", source, lines, kind.most)
         loader = Loader("")
         try:
             fields = loader.construct_document(root)
@@ -123,12 +145,12 @@ def _documents(text: str, source: str) -> Iterator[Written]:
         yield Written(_plain(fields, source, line), source, lines)
 
 
-def _walk(node: yaml.Node, path: str, source: str, lines: dict[str, int]) -> None:
+def _walk(node: yaml.Node, path: str, source: str, lines: dict[str, int], most: int) -> None:
     """Note on which line everything below a node stands."""
     if isinstance(node, yaml.SequenceNode):
         for at, part in enumerate(node.value):
             lines[f"{path}[{at}]"] = part.start_mark.line + 1
-            _walk(part, f"{path}[{at}]", source, lines)
+            _walk(part, f"{path}[{at}]", source, lines, most)
     elif isinstance(node, yaml.MappingNode):
         here: set[str] = set()
         for key, value in node.value:
@@ -138,9 +160,9 @@ def _walk(node: yaml.Node, path: str, source: str, lines: dict[str, int]) -> Non
                 raise RejectedError("stands there twice", where=f"{source}:{line}:{name}")
             here.add(name)
             lines[name] = line
-            _walk(value, name, source, lines)
-    if len(lines) > MOST_FIELDS:
-        raise RejectedError(f"has more than {MOST_FIELDS} fields", where=source)
+            _walk(value, name, source, lines, most)
+    if len(lines) > most:
+        raise RejectedError(f"has more than {most} fields", where=source)
 
 
 def _plain(value: Any, source: str, line: int) -> Any:  # noqa: ANN401  # anything that YAML may hold

@@ -14,8 +14,6 @@ from seaway.domain.errors import RejectedError
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from seaway.cli.job_file import Written
-
 app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
 
 Force = Annotated[bool, typer.Option("--force", help="Even if jobs run by a gateway that goes.")]
@@ -68,9 +66,10 @@ def put_network(
 
       [cyan]seaway network put -f network.yaml --dry-run[/cyan]
     """
+    from seaway.cli.network_file import read_network_file
     from seaway.client.calls.network import put_network as call
 
-    written = _read(file)
+    written = read_network_file(file)
     with connect(context) as client:
         try:
             plan = client.body(call(written.fields, dry_run=dry_run, force=force))
@@ -121,16 +120,6 @@ def agents(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
     nothing = "there are no gateways yet: seaway network put -f FILE"
     names = (each["gateway"] for each in rows)
     show(output, body, lambda wide: Rows(columns, rows, wide=wide) if rows else nothing, lambda: names)
-
-
-def _read(file: str) -> Written:
-    """Read one document, with where everything stands in it."""
-    from seaway.cli.job_file import read_jobs
-
-    first, *more = read_jobs(file, "network")
-    if more:
-        raise RejectedError("holds more than one document; the network is one", where=file)
-    return first
 
 
 def _state(agent: Body) -> Text:

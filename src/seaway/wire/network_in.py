@@ -38,6 +38,9 @@ from seaway.wire.fields import Amount, Rate, ReferenceOrNone, Unit, no_entries, 
 from seaway.wire.message import Incoming
 
 MOST_GATEWAYS = 500
+MOST_VALUES = 500_000
+"""Values that a network may have as YAML: 100 gateways with two paths for every pair have 200,000."""
+
 MOST_ERRORS = 50
 """Mistakes that are told of one configuration."""
 

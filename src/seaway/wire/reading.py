@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from seaway.domain.errors import RejectedError
 from seaway.wire.fields import PATTERNS
-from seaway.wire.safe_yaml import read_yaml
+from seaway.wire.safe_yaml import MOST_VALUES, read_yaml
 
 Message = TypeVar("Message", bound=BaseModel)
 
@@ -79,10 +79,10 @@ def _read_json(model: type[Message], body: bytes | str) -> Message:
         raise rejected(error, model) from None
 
 
-def read_yaml_message(model: type[Message], body: bytes | str) -> Message:
-    """Read a message in YAML, which JSON is a part of; raises as `read_json`."""
+def read_yaml_message(model: type[Message], body: bytes | str, most: int = MOST_VALUES) -> Message:
+    """Read a message in YAML, which JSON is a part of, of `most` values; raises as `read_json`."""
     try:
-        written = orjson.dumps(read_yaml(body))
+        written = orjson.dumps(read_yaml(body, most))
     except orjson.JSONEncodeError as error:
         raise RejectedError(f"this has no place in JSON: {error}") from None
     return _read_json(model, written)

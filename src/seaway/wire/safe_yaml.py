@@ -12,7 +12,7 @@ MOST_NESTED = 32
 """How deep values may lie in each other."""
 
 MOST_VALUES = 50_000
-"""Values that a document may have, each alias counted as all that it stands for."""
+"""Values that most documents may have, each alias counted as all that it stands for."""
 
 LONG = 200
 """Characters of a text that count as another value, so that aliases make no long texts many."""
@@ -20,8 +20,8 @@ LONG = 200
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def read_yaml(body: bytes | str) -> object:
-    """Read one document.
+def read_yaml(body: bytes | str, most: int = MOST_VALUES) -> object:
+    """Read one document; `most` is how many values it may have.
 
     Raises
     ------
@@ -30,11 +30,11 @@ def read_yaml(body: bytes | str) -> object:
         than it looks.
     """
     try:
-        _require_flat(body)
+        _require_flat(body, most)
         root = yaml.compose(body, Loader)
         if root is None:
             return None
-        _expanded(root, {})
+        _expanded(root, {}, most)
         return _construct(root)
     except yaml.YAMLError as error:
         raise RejectedError(f"this is no YAML: {' '.join(str(error).split())[:300]}") from None
@@ -44,7 +44,7 @@ def read_yaml(body: bytes | str) -> object:
         raise RejectedError(f"this YAML holds what is no plain value: {str(error)[:200]}") from None
 
 
-def _require_flat(body: bytes | str) -> None:
+def _require_flat(body: bytes | str, most: int) -> None:
     """Look at depth and size before anything is built."""
     depth = values = 0
     for event in yaml.parse(body, Loader):
@@ -53,23 +53,23 @@ def _require_flat(body: bytes | str) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         values += isinstance(event, yaml.NodeEvent)
-        if depth > MOST_NESTED or values > MOST_VALUES:
-            raise RejectedError(f"this YAML nests deeper than {MOST_NESTED} or has more than {MOST_VALUES} values")
+        if depth > MOST_NESTED or values > most:
+            raise RejectedError(f"this YAML nests deeper than {MOST_NESTED} or has more than {most} values")
 
 
-def _expanded(node: yaml.Node, known: dict[int, int]) -> int:
+def _expanded(node: yaml.Node, known: dict[int, int], most: int) -> int:
     """Count the values below a node, each alias as all that it stands for; 0 in `known` marks what is being counted."""
     size = known.get(id(node))
     if size == 0:
         raise RejectedError("this YAML holds a value that contains itself")
     if size is None:
         known[id(node)] = 0
-        size = 1 + sum(_expanded(part, known) for part in _parts(node))
+        size = 1 + sum(_expanded(part, known, most) for part in _parts(node))
         if isinstance(node, yaml.ScalarNode):
             size += len(node.value) // LONG
         known[id(node)] = size
-    if size > MOST_VALUES:
-        raise RejectedError(f"this YAML stands for more than {MOST_VALUES} values")
+    if size > most:
+        raise RejectedError(f"this YAML stands for more than {most} values")
     return size
 
 

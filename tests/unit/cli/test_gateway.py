@@ -109,6 +109,17 @@ def test_check_tells_all_mistakes_with_their_lines(run: Run, file: str) -> None:
     assert told[1].startswith(f"error: {file}:{text.splitlines().index('  mtu: 900') + 1}:gateways[0].mtu: has to be")
 
 
+@pytest.mark.parametrize(("text", "told"), [("", "there is no network in it"), ("[1]", "like `gateways: []`")])
+def test_a_file_that_holds_no_network_is_told_as_such(run: Run, tmp_path: Path, text: str, told: str) -> None:
+    """Who wrote a network is not told of jobs."""
+    path = tmp_path / "network.yaml"
+    path.write_text(text)
+    said = run.fails("check", "-f", str(path))
+    assert told in said
+    assert "job" not in said.replace(str(path), "")
+    assert "train" not in said
+
+
 def test_plan_shows_and_changes_nothing(run: Run, file: str, machine: FakeMachine) -> None:
     """Each change is a line, SIDs by their gateways' names."""
     before = machine.present

@@ -5,6 +5,7 @@ import pytest
 
 from seaway.cli.job_file import Written, merged, read_jobs
 from seaway.cli.job_options import option_of, pairs, written_jobs
+from seaway.cli.network_file import read_network_file
 from seaway.domain.errors import RejectedError
 
 TWO = """\
@@ -146,3 +147,11 @@ def test_merging_replaces_lists_and_joins_mappings() -> None:
         "a": {"b": 1, "c": [2]},
         "d": {"e": 1},
     }
+
+
+def test_a_network_may_have_more_fields_than_a_job(tmp_path: Path) -> None:
+    """The paths of every pair of a hundred gateways are 130,000 fields."""
+    path = file(tmp_path, f"paths: {[1] * 60_000}")
+    assert len(read_network_file(path).fields["paths"]) == 60_000
+    with pytest.raises(RejectedError, match="has more than 50000 fields"):
+        read_jobs(path)
