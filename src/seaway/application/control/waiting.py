@@ -111,7 +111,7 @@ def entry(record: JobRecord, clusters: frozenset[str], refusals: Refusals = NEVE
     """
     spec = record.spec
     job = spec.job(record.id, clusters)
-    if refusals.times:
+    if refusals.devices or refusals.places:
         job = replace(job, demand=refusals.kept(job.demand))
     ends_s = spec.ends_within_s
     length = -1 if ends_s is None else ends_s.bit_length()  # short jobs may fit where others have to keep away
