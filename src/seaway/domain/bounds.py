@@ -6,13 +6,15 @@ from seaway.domain.amounts import loss_text, rate_text
 from seaway.domain.network import Link, NetworkNeed
 
 
-def misses(need: NetworkNeed, link: Link | None) -> tuple[str, ...]:
+def misses(need: NetworkNeed, link: Link | None, *, running: bool = False) -> tuple[str, ...]:
     """Say by which figures a link breaks bounds; empty when it keeps all.
 
     Parameters
     ----------
     link
         What was measured; None when nothing was. Bandwidth counts that is free of others' traffic, promised or not.
+    running
+        Whether it is asked for what runs already: that is not broken by bandwidth that nobody knows.
 
     Examples
     --------
@@ -32,7 +34,9 @@ def misses(need: NetworkNeed, link: Link | None) -> tuple[str, ...]:
         said.append(f"jitter {_ms(link.jitter_ns)}, bound {_ms(need.max_jitter_ns)}")
     if need.max_loss_ppm and link.loss_ppm > need.max_loss_ppm:
         said.append(f"loss {loss_text(link.loss_ppm)}, bound {loss_text(need.max_loss_ppm)}")
-    if link.free_mbps < need.min_bandwidth_mbps:
+    if need.min_bandwidth_mbps and not link.bandwidth_mbps:
+        said += [] if running else [f"bandwidth not known, bound {rate_text(need.min_bandwidth_mbps)}"]
+    elif link.free_mbps < need.min_bandwidth_mbps:
         said.append(f"{rate_text(link.free_mbps)} free, bound {rate_text(need.min_bandwidth_mbps)}")
     return tuple(said)
 

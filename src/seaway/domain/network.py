@@ -53,7 +53,7 @@ class Link:
     loss_ppm
         Lost echoes, parts per million.
     bandwidth_mbps
-        Capacity, Mbit/s.
+        Capacity, Mbit/s; 0 where that is not known, and nothing can be promised.
     used_mbps
         Traffic seen on it that is not promised to a job, Mbit/s.
     """

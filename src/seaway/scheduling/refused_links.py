@@ -56,5 +56,4 @@ def _broken(
 
 def _with_free(link: Link, free_mbps: int) -> Link:
     """Return a link of which so much is free, which may be below 0."""
-    free_mbps = max(free_mbps, 0)
-    return replace(link, bandwidth_mbps=free_mbps, used_mbps=0)
+    return replace(link, used_mbps=max(0, link.bandwidth_mbps - max(free_mbps, 0)))

@@ -330,6 +330,18 @@ def test_links_that_break_bounds_are_named_with_their_figures() -> None:
     assert f"({'; '.join(found.links[:3])}; 1 links more)" in sentence(found)
 
 
+def test_bandwidth_that_nobody_knows_is_told_apart_from_bandwidth_that_is_taken() -> None:
+    """Who waits for it can do something about either, but not the same."""
+    ties = [Link("user", "a", 5_000_000), Link("user", "b", 5_000_000, bandwidth_mbps=50)]
+    parts = [cluster(node(cpu_milli=64_000), name=name, gateway=name) for name in ("a", "b")]
+    snapshot, asked = Snapshot(fleet(*parts, links=ties)), job(gateway="user", min_bandwidth_mbps=50)
+    assert decide(snapshot, JobQueue(snapshot, [asked]), PROFILE).jobs_placed[0]
+    assert explain(snapshot, asked, PROFILE).links == (
+        "user to a: bandwidth not known, bound 50Mbps",
+        "user to b: 0Mbps free, bound 50Mbps",
+    )
+
+
 def test_links_between_replicas_are_named_too() -> None:
     """A job that may not spread learns between which clusters; what was promised is not free."""
     snapshot = linked()

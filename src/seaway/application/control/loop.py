@@ -86,7 +86,7 @@ class Controller:
         self.scheduler = Scheduler(self.live, make)
         self.upkeep = Upkeep(self.live, self.observer)
         self.steering = Steering(self.live, self.scheduler.ready)
-        self.breaches = Breaches(self.live, self.scheduler.ready)
+        self.breaches = Breaches(self.live, self.scheduler.ready, self.scheduler.reservations)
         self._clock = clock
         self.half_read = False
         self._loaded = False

@@ -16,7 +16,7 @@ from seaway.application.network.views import LinkState, LinkView
 from seaway.application.ports.traffic import Traffic
 from seaway.application.records import LinkSample
 from seaway.domain.gateways import GatewayConfig, NetworkConfig
-from seaway.domain.network import Gateway, Link
+from seaway.domain.network import PPM, Gateway, Link
 from seaway.probing.figures import Figures
 from seaway.probing.hysteresis import DEAD
 
@@ -194,6 +194,21 @@ class LinkBook:
             lines = self._lines.get(ends, {})
             known = [(path, lines.get(path)) for path in self._ways.get(ends, ())]
             return [(path, self._along(ends, line, now_ns)) for path, line in known]
+
+    def latest(self, ends: Ends) -> tuple[int, Figures] | None:
+        """Return when the latest round began along the paths that traffic takes, and the worst that those say.
+
+        None where there was none, as on a link that clusters tell of.
+        """
+        with self._lock:
+            lines = self._lines.get(ends, {})
+            rounds = [each for path in self._paths(ends) if path in lines and (each := lines[path].newest)]
+        if not rounds:
+            return None
+        lost_ppm = max((each.sent - each.received) * PPM // each.sent for each in rounds)
+        known_ns = [each.latency_ns for each in rounds if each.latency_ns is not None]
+        latency_ns = max(known_ns) if len(known_ns) == len(rounds) else None
+        return max(each.at_ns for each in rounds), Figures(latency_ns, max(each.jitter_ns for each in rounds), lost_ppm)
 
     def views(self, now_ns: int) -> list[LinkView]:
         """Return every link that there should be, with all that is known of it."""

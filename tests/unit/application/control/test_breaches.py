@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv6Address
 from typing import Any
+from unittest.mock import patch
 
+import pytest
+
+from seaway.application.control.verdicts import Verdicts
+from seaway.application.network.rounds import Reported
+from seaway.domain.gateways import GatewayConfig, NetworkConfig
 from seaway.domain.network import Link, NetworkNeed, OnBreach
 from seaway.testing.builders import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene
@@ -115,6 +122,8 @@ def test_a_job_that_fits_nowhere_else_stays() -> None:
     made.plane.jobs.cancel(blockers[0], "somebody")
     made.plane.run(100)
     assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
+    assert told(made, job_id) == [SLOW]
+    assert made.plane.controller.breaches.reported == 1
 
 
 def test_jobs_are_moved_a_bounded_number_of_times() -> None:
@@ -172,3 +181,139 @@ def test_jobs_move_one_at_a_time() -> None:
     assert sum(made.where(each) == "beta" for each in movers) == 1
     assert all(made.state(each) == "running" for each in (*movers, taken, *blockers))
     assert len(there) >= 1
+
+
+def test_a_moved_job_is_kept_from_where_it_was_although_the_link_is_good_again() -> None:
+    """For `forgive_s` it does not go back, whatever has it placed anew; after that it may."""
+    made = three(network_breach_s=4, forgive_s=100)
+    job_id = running(made, OnBreach.MOVE)
+    measured(made, ties(alpha=31))
+    made.plane.run(10)
+    assert made.where(job_id) == "beta"
+    measured(made, ties())
+    for seconds, there in ((10, {"beta", "gamma"}), (120, {"alpha"})):
+        made.plane.run(seconds)
+        made.plane.jobs.suspend(job_id, "somebody")
+        made.plane.run(10)
+        made.plane.jobs.resume(job_id, "somebody")
+        made.plane.run(10)
+        assert made.state(job_id) == "running"
+        assert made.where(job_id) in there
+
+
+def test_what_is_kept_for_a_job_that_waits_breaks_nothing() -> None:
+    """Its bandwidth is promised to nobody yet: those who run keep what they have; what they lose counts as before."""
+    made = three(network_breach_s=4)
+    bounds: dict[str, Any] = {"max_latency_ns": 0, "clusters": {"alpha"}}
+    first = running(made, OnBreach.MOVE, **{**bounds, "clusters": {"alpha", "beta"}, "min_bandwidth_mbps": 600})
+    second = running(made, **bounds, min_bandwidth_mbps=300)
+    third = made.submit(**{**NEAR, **bounds, "min_bandwidth_mbps": 300})
+    made.plane.run(20)
+    assert [each.entry.record.id for each in made.plane.controller.scheduler.reservations.made()] == [third]
+    assert (told(made, first), told(made, second), made.job(first).attempt) == ([], [], 1)
+    measured(made, [Link(each.source, each.target, 10 * MS, bandwidth_mbps=800) for each in ties()])
+    made.plane.run(5)
+    text = "user to gw-alpha: 100Mbps more is promised than it has"
+    assert told(made, second) == [f"breach: its network breaks its bounds: {text}"]
+
+
+def test_bandwidth_that_is_not_known_breaks_nothing_of_what_runs() -> None:
+    """While nobody can say what is free, nobody is told of a breach, nor moved; silence is one still."""
+    made = three(network_breach_s=4)
+    job_id = running(made, OnBreach.MOVE, min_bandwidth_mbps=100)
+    measured(made, [Link(each.source, each.target, 10 * MS) if "alpha" in each.target else each for each in ties()])
+    made.plane.run(30)
+    assert (told(made, job_id), made.job(job_id).attempt) == ([], 1)
+    measured(made, [Link(each.source, each.target, None) for each in ties()])
+    made.plane.run(10)
+    assert made.job(job_id).reason.endswith("user to gw-alpha: nothing answers")
+
+
+def test_the_reason_follows_the_figures() -> None:
+    """It does not tell for ever of the first moment; that is no event of its own."""
+    made = three()
+    job_id = running(made)
+    measured(made, ties(alpha=31))
+    made.plane.run(70)
+    measured(made, ties(alpha=62))
+    made.plane.run(70)
+    assert made.job(job_id).reason == "its network breaks its bounds: user to gw-alpha: latency 62 ms, bound 20 ms"
+    assert told(made, job_id) == [SLOW]
+
+
+def test_what_keeps_its_bounds_is_judged_again_only_when_its_links_change() -> None:
+    """Links of others cost it nothing."""
+    made = three()
+    job_id = running(made)
+    made.plane.run(5)
+    with patch.object(Verdicts, "breach", autospec=True, side_effect=Verdicts.breach) as judged:
+        made.plane.run(20)
+        measured(made, ties(beta=31))
+        made.plane.run(20)
+        assert judged.call_count == 0
+        measured(made, ties(alpha=31))
+        made.plane.run(70)
+    assert told(made, job_id) == [SLOW]
+
+
+class Probed:
+    """A scene in which an agent measures the link from the user to ``alpha``, and a job with a bound on its loss."""
+
+    def __init__(self, on_breach: OnBreach = OnBreach.REPORT) -> None:
+        self.made = three()
+        self.book = self.made.plane.controller.live.book
+        user = GatewayConfig("user", IPv6Address("fd00::1"), site="lab")
+        door = GatewayConfig("gw-alpha", IPv6Address("fd00::2"), cluster="alpha")
+        self.book.use(NetworkConfig((user, door)), self.made.clock.now_ns())
+        self.take(*[5] * 30)
+        self.job_id = running(self.made, on_breach, max_latency_ns=0, max_loss_ppm=10_000)
+        self.take(5)
+
+    def take(self, *received: int) -> None:
+        """Have rounds of five probes reported, ten seconds apart, of which so many are answered."""
+        for count in received:
+            now_ns = self.made.clock.now_ns()
+            latency_ns = 10 * MS if count else None
+            self.book.take("user", [Reported("gw-alpha", "", now_ns, 5, count, latency_ns)], now_ns)
+            self.made.plane.run(10)
+
+    @property
+    def loss_ppm(self) -> int:
+        """What decisions go by."""
+        links = self.book.links(self.made.clock.now_ns())
+        return next(each.loss_ppm for each in links if each.target == "gw-alpha")
+
+
+@pytest.mark.parametrize("lost", [(0, 0), (0,), (3,), (0, 0, 0, 0)], ids=str)
+def test_loss_of_a_moment_is_no_breach_however_long_it_is_counted(lost: tuple[int, ...]) -> None:
+    """What decisions go by remembers it for minutes; it did not last for them, so that nothing is told, or moved."""
+    probed = Probed(OnBreach.MOVE)
+    probed.take(*lost, *[5] * 12)
+    assert probed.loss_ppm > 10_000
+    probed.take(*[5] * 20)
+    assert probed.loss_ppm <= 10_000
+    assert (told(probed.made, probed.job_id), probed.made.job(probed.job_id).attempt) == ([], 1)
+
+
+def test_loss_that_goes_on_is_a_breach() -> None:
+    """A link that loses some of every few rounds does not keep its bound, although rounds in between do."""
+    probed = Probed()
+    probed.take(4, 5, 5, 4, 5, 5, 4)
+    assert told(probed.made, probed.job_id) == []
+    probed.take(5, 5, 4)
+    said = told(probed.made, probed.job_id)
+    assert [each.startswith("breach: its network breaks its bounds: user to gw-alpha: loss ") for each in said] == [
+        True
+    ]
+
+
+def test_a_dead_link_is_a_breach_after_the_set_time() -> None:
+    """Rounds without any answer go on breaking every bound; silence of the agent adds nothing to them."""
+    probed = Probed()
+    probed.take(0, 0)
+    probed.made.plane.run(60)
+    assert told(probed.made, probed.job_id) == []
+    probed.take(*[0] * 8)
+    assert told(probed.made, probed.job_id) == [
+        "breach: its network breaks its bounds: user to gw-alpha: nothing answers"
+    ]
