@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from seaway.api import guard as guard_module
 from seaway.api import hub as hub_module
 from seaway.api import listener as listener_module
 from seaway.api.server import Server, make_server
@@ -269,15 +270,72 @@ def test_broken_requests_get_a_clear_answer(served: Served, raw: bytes) -> None:
     assert answer.startswith(b"HTTP/1.1 4")
 
 
-def test_a_client_that_goes_away_halfway_harms_nobody(served: Served) -> None:
-    """Half a request is forgotten, and others are answered."""
-    for _ in range(20):
-        with socket.create_connection(("127.0.0.1", served.port), PATIENCE_S) as connection:
-            who = served.headers("user")["authorization"]
-            head = f"POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {who}\r\n"
-            connection.sendall(head.encode() + b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+BEGUN = [
+    ("POST", "/api/v1/jobs", "user"),
+    ("POST", "/api/v1/jobs?dry_run=true", "user"),
+    ("POST", "/api/v1/tokens", "admin"),
+    ("PUT", "/api/v1/network", "operator"),
+    ("POST", "/api/v1/network/reports", "agent"),
+    ("POST", "/api/v1/network/gateways/gw-a/applied", "agent"),
+]
+"""Requests with a body, and who may make them."""
+
+
+def begin(served: Served, method: str, path: str, token: str) -> socket.socket:
+    """Make a connection and send the first byte of a request's body."""
+    connection = socket.create_connection(("127.0.0.1", served.port), PATIENCE_S)
+    who = served.headers(token)["authorization"]
+    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {who}\r\n"
+    connection.sendall(head.encode() + b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+    return connection
+
+
+def test_a_client_that_goes_away_halfway_harms_nobody(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    """Half a request is forgotten, in the logs too, and others are answered."""
+    audited = len(served.rig.store.audit(0, 100))
+    for _ in range(5):
+        for each in BEGUN:
+            begin(served, *each).close()
     with served.client() as client:
         assert client.post("/api/v1/jobs", json=JOB).status_code == 201
+    with served.client("operator") as client:
+        until = time.monotonic() + PATIENCE_S
+        while _given_up(client.get("/metrics").text) < 5 * len(BEGUN):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    assert [record.message for record in caplog.records if record.exc_info] == []
+    assert len(served.rig.store.audit(0, 100)) == audited + 1
+
+
+def _given_up(metrics: str) -> float:
+    lines = (line for line in metrics.splitlines() if line.startswith("seaway_http_requests_total"))
+    return sum(float(line.rpartition(" ")[2]) for line in lines if 'status="408"' in line)
+
+
+@pytest.mark.parametrize(("method", "path", "token"), BEGUN)
+def test_a_body_has_to_come_in_time(
+    served: Served, monkeypatch: pytest.MonkeyPatch, method: str, path: str, token: str
+) -> None:
+    """Who sends it byte by byte, or begins it and is silent, is told and let go, whatever he asks for."""
+    monkeypatch.setattr(guard_module, "BODY_S", 0.2)
+    for bytewise in (False, True):
+        with begin(served, method, path, token) as connection:
+            began = time.monotonic()
+            connection.settimeout(0.02)
+            answer = b""
+            while time.monotonic() < began + PATIENCE_S:
+                try:
+                    if bytewise:
+                        connection.sendall(b" ")
+                    if not (piece := connection.recv(65_536)):
+                        break
+                    answer += piece
+                except TimeoutError:
+                    continue
+                except OSError:  # closed while more was sent
+                    break
+            assert time.monotonic() - began < PATIENCE_S
+            assert answer.startswith(b"HTTP/1.1 408 ")
 
 
 def certificate(folder: Path) -> ServerSettings:

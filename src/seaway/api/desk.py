@@ -72,7 +72,7 @@ class Desk:
 
     async def _note(self, request: Request, who: Who | None, status: int) -> None:
         """Put down who asked for what; what changed anything waits until that is stored."""
-        if status == 429 or request.scope.get(DRY_RUN) or request.scope.get(NOTED):
+        if status in {408, 429} or request.scope.get(DRY_RUN) or request.scope.get(NOTED):
             return
         self.audit.note(self._entry(request, who, status, request.scope.get(MADE, "")))
         if request.scope[OPERATION] != "submit_job" and status < 400:

@@ -7,6 +7,7 @@ import logging
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
 from seaway.api.replies import problem
@@ -65,6 +66,8 @@ def status_of(error: Exception) -> int:
         return error.status_code
     if isinstance(error, RequestValidationError):
         return 422
+    if isinstance(error, ClientDisconnect):
+        return 408
     return next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
 
 
@@ -79,6 +82,8 @@ def answer(error: Exception, path: str) -> Response:
         return problem(status, _plain(error), path, headers=dict(error.headers or {}))
     if isinstance(error, RejectedError):
         return problem(status, error.message if not error.where else str(error), path, error)
+    if isinstance(error, ClientDisconnect):  # gone, or too slow: only then does anybody read this
+        return problem(status, "the body did not come in time", path, headers={"connection": "close"})
     if status == 500:
         log.error("a request to %s failed", path, exc_info=error)
         return problem(status, "this is our fault, not yours; the log says more", path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from time import perf_counter
 from urllib.parse import urlsplit
@@ -18,9 +19,15 @@ from seaway.application.records import Role
 from seaway.domain.errors import ForbiddenError, SeawayError, UnknownError
 
 SUBMIT = ("POST", "/api/v1/jobs")
+LARGER = {("PUT", "/api/v1/network"): 8 << 20}
+"""What bodies may have, bytes, that hold more than others: all gateways, and the paths of every pair of them."""
+
 LONGEST_PATH = 8192
 LARGEST_HEADERS = 65_536
 MOST_HEADERS = 100
+
+BODY_S = 30.0
+"""How long a body may take to come, seconds."""
 
 ONCE = frozenset(
     {
@@ -80,7 +87,7 @@ class Guard:
             await send(message)
 
         try:
-            await self._pass(scope, self._limited(receive), sending)
+            await self._pass(scope, self._limited(scope, receive), sending)
         except Exception as error:  # whatever it was, who asked gets an answer
             if status:
                 log.error("an answer to %s broke off", scope["path"], exc_info=error)
@@ -129,23 +136,36 @@ class Guard:
         if size > LARGEST_HEADERS or len(scope["headers"]) > MOST_HEADERS:
             raise BadRequestError(400, "there are too many headers")
         scope[HEADERS] = headers
-        length = headers.get(b"content-length")
-        if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > self._limit):
-            raise BadRequestError(413, f"the body may have {self._limit} bytes at the most")
+        length, limit = headers.get(b"content-length"), self._limit_of(scope)
+        if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > limit):
+            raise BadRequestError(413, f"the body may have {limit} bytes at the most")
         if self._everybody:
             _require_own(scope["method"], headers)
 
-    def _limited(self, receive: Receive) -> Receive:
-        """Receive no more than a body may have, however it is sent."""
-        size = 0
+    def _limit_of(self, scope: Scope) -> int:
+        """Return what a body may have, bytes."""
+        return max(self._limit, LARGER.get((scope["method"], scope["path"]), 0))
+
+    def _limited(self, scope: Scope, receive: Receive) -> Receive:
+        """Receive no more than a body may have, however it is sent; who takes too long to send it counts as gone."""
+        until_s = asyncio.get_running_loop().time() + BODY_S
+        limit = self._limit_of(scope)
+        size, whole = 0, False
 
         async def limited() -> Message:
-            nonlocal size
-            message = await receive()
+            nonlocal size, whole
+            if whole:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(until_s):
+                    message = await receive()
+            except TimeoutError:
+                return {"type": "http.disconnect"}
             if message["type"] == "http.request":
                 size += len(message.get("body", b""))
-                if size > self._limit:
-                    raise BadRequestError(413, f"the body may have {self._limit} bytes at the most")
+                if size > limit:
+                    raise BadRequestError(413, f"the body may have {limit} bytes at the most")
+                whole = not message.get("more_body", False)
             return message
 
         return limited
