@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from ipaddress import IPv6Address, IPv6Network, ip_network
+from ipaddress import IPv6Address, ip_network
 from itertools import combinations
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateway_paths import LEAST_MTU, overhead, path_problems, some_of
+from seaway.domain.gateway_prefixes import prefix_problems
 from seaway.domain.gateways import MAIN_TABLE, Behaviour, GatewayConfig, Method, NetworkConfig, Sid
 
 Problems = Iterator[RejectedError]
@@ -71,7 +72,6 @@ def _doubles(config: NetworkConfig) -> Problems:
                     shown if field == "name" else f"{shown} too: {other.name}", where=f"gateways[{at}].{field}"
                 )
     yield from _sid_doubles(config)
-    yield from _prefix_doubles(config)
 
 
 def _sid_doubles(config: NetworkConfig) -> Problems:
@@ -90,17 +90,6 @@ def _sid_doubles(config: NetworkConfig) -> Problems:
             first.setdefault(sid.address, gateway.name)
 
 
-def _prefix_doubles(config: NetworkConfig) -> Problems:
-    first: dict[object, str] = {}
-    for at, gateway in enumerate(config.gateways):
-        for number, prefix in enumerate(gateway.prefixes):
-            if prefix in first:
-                yield RejectedError(
-                    f"{prefix} is behind {first[prefix]} already", where=f"gateways[{at}].prefixes[{number}]"
-                )
-            first.setdefault(prefix, gateway.name)
-
-
 def _versions(config: NetworkConfig) -> Problems:
     """Find gateways that cannot be probed by most others, nor probe them, for nothing gets from IPv4 to IPv6."""
     versions = Counter(gateway.address.version for gateway in config.gateways)
@@ -117,46 +106,13 @@ def _versions(config: NetworkConfig) -> Problems:
             )
 
 
-def _nested(config: NetworkConfig) -> Problems:
-    """Find prefixes that lie within one that is behind another gateway."""
-    behind = sorted(
-        (prefix.network_address, prefix.prefixlen, at, number)
-        for at, gateway in enumerate(config.gateways)
-        for number, prefix in enumerate(gateway.prefixes)
-    )
-    around: list[tuple[IPv6Network, GatewayConfig]] = []  # those that the one at hand may lie within, widest first
-    for _, _, at, number in behind:
-        gateway, prefix = config.gateways[at], config.gateways[at].prefixes[number]
-        while around and not prefix.subnet_of(around[-1][0]):
-            around.pop()
-        wider = [each for each in around if each[1] is not gateway and each[0] != prefix]
-        if wider:
-            outer, other = wider[-1]
-            yield RejectedError(
-                f"{prefix} lies within {outer}, which is behind {other.name}: {other.name} would send packets for its "
-                f"own network to {gateway.name}; name networks that have nothing in common",
-                where=f"gateways[{at}].prefixes[{number}]",
-            )
-        around.append((prefix, gateway))
-
-
 def _overlaps(config: NetworkConfig) -> Problems:
-    """Find locators and prefixes in each other, and prefixes that take away what gateways themselves are reached by."""
+    """Find locators in each other, and prefixes in each other and around what gateways are reached by."""
     located = [(at, each, each.locator) for at, each in enumerate(config.gateways) if each.locator is not None]
     for (_, one, its), (at, _, locator) in combinations(located, 2):
         if its.overlaps(locator):
             yield RejectedError(f"{locator} overlaps {its}, the locator of {one.name}", where=f"gateways[{at}].locator")
-    yield from _nested(config)
-    for at, gateway in enumerate(config.gateways):
-        for number, prefix in enumerate(gateway.prefixes):
-            taken = [f"the locator of {each.name}" for _, each, locator in located if prefix.overlaps(locator)]
-            taken += [f"the address of {each.name}" for each in config.gateways if each.address in prefix]
-            if taken:
-                yield RejectedError(
-                    f"{prefix} takes in {' and '.join(taken[:3])}: packets to it would be wrapped as well, and get "
-                    "nowhere; name only the networks behind the gateway",
-                    where=f"gateways[{at}].prefixes[{number}]",
-                )
+    yield from prefix_problems(config)
 
 
 def _gateway(gateway: GatewayConfig, where: str) -> Problems:

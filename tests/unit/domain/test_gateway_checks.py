@@ -108,6 +108,14 @@ WRONG = {
         gateway(prefixes=(IPv6Network("fd00:51d:2::/64"),)),
         "gateways[0].prefixes[0]: fd00:51d:2::/64 takes in the locator of gw-2 and the address of gw-2",
     ),
+    "prefix within a locator": (
+        gateway(prefixes=(IPv6Network("fd00:51d:2:5::/64"),)),
+        "gateways[0].prefixes[0]: fd00:51d:2:5::/64 takes in the locator of gw-2: packets",
+    ),
+    "prefix around everything": (
+        gateway(prefixes=(IPv6Network("::/0"),)),
+        "gateways[0].prefixes[0]: ::/0 takes in the locator of gw-1 and the locator of gw-2 and the locator of gw-3:",
+    ),
     "source unknown": (pair(TO_2, source="gw-9"), "paths[0].from: there is no gateway 'gw-9'; there are: gw-1, gw-2"),
     "to itself": (pair(make_path("x", 2, 1), target="gw-1"), "paths[0].to: paths lead from one gateway to another"),
     "no path": (pair(), "paths[0].paths: is empty"),
