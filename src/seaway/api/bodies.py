@@ -52,6 +52,15 @@ async def read_either(request: Request, model: type[Message]) -> tuple[Message, 
     return await desk_of(request).threads.read(read_yaml_message, model, body), body
 
 
+async def read_large(request: Request, model: type[Message], values: int) -> Message:
+    """Read a message in JSON, or in YAML of at most so many values, where others need not wait; raises as `read`."""
+    kind = require_kind(request, JSON, *YAML)
+    body, threads = await request.body(), desk_of(request).threads
+    if kind == JSON:
+        return await threads.read(read_json, model, body)
+    return await threads.read(read_yaml_message, model, body, values)
+
+
 def require_kind(request: Request, *kinds: str) -> str:
     """Return what kind of body a request has, one of `kinds`."""
     header = header_of(request, b"content-type") or ""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import orjson
 from fastapi import Query, Request, Response
 
-from seaway.api.bodies import YAML, read, read_at_most, read_either
+from seaway.api.bodies import YAML, read, read_at_most, read_large
 from seaway.api.desk import DRY_RUN, NOTED, address_of, desk_of, plane_of, who_of
 from seaway.api.etags import IF_MEANT, meant_by, read_reply
 from seaway.api.job_query import Word
@@ -18,7 +18,7 @@ from seaway.application.network.configuration import Configured
 from seaway.application.network.targets import assignment
 from seaway.application.records import Role
 from seaway.domain.errors import ConflictError, ForbiddenError, SeawayError, UnknownError
-from seaway.wire.network_in import NetworkConfigIn
+from seaway.wire.network_in import MOST_VALUES, NetworkConfigIn
 from seaway.wire.network_reports import AppliedIn, ReportIn
 from seaway.wire.network_views import (
     AgentList,
@@ -75,7 +75,7 @@ async def put_network(
     """
     desk = desk_of(request)
     request.scope[DRY_RUN] = dry_run
-    given, _ = await read_either(request, NetworkConfigIn)
+    given = await read_large(request, NetworkConfigIn, MOST_VALUES)
     config, meant = await desk.threads.read(given.config), meant_by(request, _version)
     known = desk.plane.network.configuration
     if dry_run:

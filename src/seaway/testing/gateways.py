@@ -36,7 +36,22 @@ def make_network(count: int = 4, pairs: Iterable[Pair] = (), *, mesh: bool = Tru
     return NetworkConfig(tuple(map(make_gateway, range(1, count + 1))), tuple(pairs), mesh)
 
 
+def make_paths(count: int) -> list[Pair]:
+    """Make two paths for every pair of so many gateways: straight, and by way of the next one."""
+    every = range(1, count + 1)
+    ends = [(one, other) for one in every for other in every if one != other]
+    return [
+        Pair(f"gw-{one}", f"gw-{other}", (make_path("direct", other), make_path("around", _beside(one, other), other)))
+        for one, other in ends
+    ]
+
+
 def with_gateway(network: NetworkConfig, name: str, /, **changes: object) -> NetworkConfig:
     """Return a network in which one gateway has other fields."""
     gateways = tuple(replace(each, **changes) if each.name == name else each for each in network.gateways)  # type: ignore[arg-type]
     return replace(network, gateways=gateways)
+
+
+def _beside(one: int, other: int) -> int:
+    """Return a gateway that is neither."""
+    return next(each for each in (1, 2, 3) if each not in {one, other})

@@ -13,7 +13,9 @@ import yaml
 from seaway.api.network import MOST_REPORTED_BYTES
 from seaway.application.network.reports import MOST_AT_ONCE
 from seaway.application.records import Role
+from seaway.testing.gateways import make_network, make_paths
 from seaway.wire.network_in import EXAMPLE
+from seaway.wire.network_out import network_text
 from seaway.wire.network_reports import MOST_PROBES, MOST_ROUNDS
 from tests.unit.api.rig import Rig, make_rig
 
@@ -113,6 +115,25 @@ async def test_mistakes_are_told_together_with_where_they_are(rig: Rig) -> None:
         assert answer.status_code == 422
         assert len(answer.json()["errors"]) >= 2
         assert (await client.get(NETWORK)).status_code == 404
+
+
+async def test_paths_of_every_pair_of_many_gateways_are_taken(rig: Rig) -> None:
+    """A network may be larger than other bodies, as JSON and as YAML; it has bounds of its own."""
+    text = orjson.dumps(network_text(make_network(52, make_paths(52))))
+    large = text + b" " * rig.plane.settings.body_limit_bytes
+    async with rig.client("operator") as client:
+        for kind in ("json", "yaml"):
+            answer = await client.put(NETWORK, content=large, headers={"content-type": f"application/{kind}"})
+            assert answer.status_code == 200, answer.text
+        assert len((await client.get(NETWORK)).json()["paths"]) == 52 * 51
+        for path in (NETWORK, f"{NETWORK}?dry_run=true"):
+            too_large = await client.put(path, content=text + b" " * (8 << 20))
+            assert (too_large.status_code, too_large.json()["detail"][:22]) == (413, "the body may have 8388")
+        headers = {"content-type": "application/json"}
+        assert (await client.post("/api/v1/jobs", content=large, headers=headers)).status_code == 413
+        many = b"mesh: [" + b"1," * 500_000 + b"]"
+        answer = await client.put(NETWORK, content=many, headers={"content-type": "application/yaml"})
+        assert (answer.status_code, "more than 500000 values" in answer.text) == (422, True)
 
 
 async def test_an_agent_is_told_what_to_measure(net: Rig) -> None:
