@@ -44,13 +44,14 @@ SAYS = {
     403: "The token does not allow this.",
     404: "There is no such thing, or not for you.",
     406: "There is no answer of the kinds that you take.",
+    408: "The body did not come in time.",
     409: "This does not go with how things are.",
     412: "It is in another version by now.",
     413: "The body is too large.",
     415: "The body is of a kind that is not taken.",
     422: "Something in the request is wrong; `errors` says what, field by field.",
     428: "Say with If-Match which version you mean.",
-    429: "Too many tokens from your address did not hold, or an agent brings too many reports.",
+    429: "Too many tokens from your address did not hold, or a gateway reports or confirms too often.",
     500: "Our own fault.",
     503: "Something that Seaway depends on does not answer; `Retry-After` says when to try again.",
 }
@@ -62,7 +63,7 @@ PREFIX = "/api/v1"
 """Where operations are, but for those that other programs expect elsewhere."""
 
 ALWAYS = (400, 401, 403, 422, 429, 500, 503)
-WITH_BODY = (413, 415)
+WITH_BODY = (408, 413, 415)
 ROLE = "x-role"
 
 

@@ -42,7 +42,7 @@ def error_of(response: httpx.Response) -> SeawayError:
         return PLAIN[status](detail)
     if status < httpx.codes.BAD_REQUEST or status == httpx.codes.METHOD_NOT_ALLOWED:
         return AnswerError(f"this is no answer of a Seaway server: {_unexplained(response)}; is the URL right?")
-    if status in RETRIED or status == httpx.codes.TOO_MANY_REQUESTS:
+    if status in RETRIED or status in LATER:
         return UnavailableError(detail, retry_after_s=retry_after_s(response))
     if status >= httpx.codes.INTERNAL_SERVER_ERROR:
         return InvariantError(f"the server failed: {detail}")
@@ -59,6 +59,9 @@ PLAIN: dict[int, type[SeawayError]] = {
 
 RETRIED = frozenset({httpx.codes.BAD_GATEWAY, httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.GATEWAY_TIMEOUT})
 """Answers that say that another try makes sense."""
+
+LATER = frozenset({httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS})
+"""Answers that say that it went too slowly or too fast, not that anything is wrong with what was sent."""
 
 GONE = frozenset({httpx.codes.NOT_FOUND, httpx.codes.GONE})
 

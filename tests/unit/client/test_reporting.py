@@ -114,7 +114,14 @@ def test_duty_that_makes_no_sense_is_not_taken(change: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "error"), [(409, ConflictError), (422, RejectedError), (413, RejectedError), (429, UnavailableError)]
+    ("status", "error"),
+    [
+        (408, UnavailableError),
+        (409, ConflictError),
+        (422, RejectedError),
+        (413, RejectedError),
+        (429, UnavailableError),
+    ],
 )
 def test_answers_to_reports(status: int, error: type[Exception]) -> None:
     """Refusals are told apart by what is to be done about them, after one try."""
