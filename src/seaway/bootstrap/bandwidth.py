@@ -94,7 +94,8 @@ def make_bandwidths(settings: NetworkSettings, clock: Clock) -> Bandwidths:
 
     every_s, prometheus = settings.bandwidth.every_s, settings.prometheus
     older_s = prometheus.window_s if prometheus.url else 0  # its latest sample has some age already when it is asked
-    return Bandwidths(_meter(settings) if every_s else None, STALE * every_s + older_s, clock)
+    window_s = older_s or every_s
+    return Bandwidths(_meter(settings) if every_s else None, STALE * every_s + older_s, clock, window_s)
 
 
 def _meter(settings: NetworkSettings) -> TrafficMeter:

@@ -60,6 +60,11 @@ def rates(before: Counters, now: Counters, longest_ns: int) -> Rates | None:
     return Rates(received * per_byte, transmitted * per_byte)
 
 
+def possible(seen: Rates) -> bool:
+    """Tell whether an interface could carry so much: finite figures, not below 0, less than any unknown speed."""
+    return all(0 <= mbps < UNKNOWN_MBPS for mbps in (seen.in_mbps, seen.out_mbps))
+
+
 def speed_mbps(bytes_per_s: float | None) -> int | None:
     """Return what an interface can carry, Mbit/s, by what its driver says; None where that is nothing.
 
@@ -67,5 +72,5 @@ def speed_mbps(bytes_per_s: float | None) -> int | None:
     """
     if bytes_per_s is None or not math.isfinite(bytes_per_s):
         return None
-    mbps = int(bytes_per_s * BITS / PER_MBIT)
+    mbps = int(min(bytes_per_s / PER_MBIT, UNKNOWN_MBPS) * BITS)  # eight times 1e308 is infinite
     return mbps if 0 < mbps < UNKNOWN_MBPS else None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 
 import numpy as np
 
 from seaway.application.control.claims import Claims, Doubles
 from seaway.application.control.occupied import Occupied
-from seaway.application.control.promised import Promised
+from seaway.application.control.promised import Promised, Ways
 from seaway.application.network.book import NOT_SURVEYED, Survey
 from seaway.application.network.views import Side
 from seaway.application.records import Attempt, Cordon
@@ -31,6 +32,9 @@ log = logging.getLogger(__name__)
 
 Key = tuple[str, int]
 """Id of a job and number of an attempt."""
+
+NOT_MEASURED: Mapping[str, int] = {}
+"""No gateway is measured."""
 
 FEWEST_DEMANDS = 2048
 """Demands that a snapshot may know beyond twice those that are held."""
@@ -129,25 +133,47 @@ class LiveFleet:
         if left:
             self.rebuild()
 
-    def connect(self, gateways: Sequence[Gateway], links: Sequence[Link], survey: Survey = NOT_SURVEYED) -> None:
-        """Note gateways and links as they are now: as they were told, and as they were measured."""
-        beyond = self._promised.beyond(survey, self.snapshot)
-        all_gateways, all_links = (*beyond.gateways, *gateways), (*links, *beyond.links)
-        same = [(each.name, each.address) for each in all_gateways] == [
-            (each.name, each.address) for each in self._gateways
+    def connect(
+        self,
+        gateways: Sequence[Gateway],
+        links: Sequence[Link],
+        survey: Survey = NOT_SURVEYED,
+        since_ns: Mapping[str, int] = NOT_MEASURED,
+        now_ns: int = 0,
+    ) -> None:
+        """Note gateways and links as they are now: as they were told, and as they were measured.
+
+        What fails leaves what was known before.
+
+        Parameters
+        ----------
+        since_ns, now_ns
+            See `Promised.beyond`.
+        """
+        beyond = self._promised.beyond(survey, since_ns, now_ns)
+        before = self._gateways, self._links, self._told, self._survey
+        self._gateways, self._links = (*beyond.gateways, *gateways), (*links, *beyond.links)
+        self._told, self._survey = tuple(links), survey
+        try:
+            self._reconnect(*before[:2], before[3])
+        except Exception:
+            self._gateways, self._links, self._told, self._survey = before
+            raise
+
+    def _reconnect(self, gateways: Sequence[Gateway], links: Sequence[Link], survey: Survey) -> None:
+        """Write what changed since these gateways and links into the snapshot."""
+        same = [(each.name, each.address) for each in self._gateways] == [
+            (each.name, each.address) for each in gateways
         ]
-        before = self._gateways, self._links
-        doors, self._survey = self._survey.doors, survey
-        self._gateways, self._links, self._told = all_gateways, all_links, tuple(links)
-        if not same or doors != survey.doors:
+        if not same or survey.doors != self._survey.doors:
             self.make += 1
             self.rebuild()
-        elif before != (all_gateways, all_links):
+        elif (gateways, links) != (self._gateways, self._links):
+            put_gateways(self.snapshot, self._gateways)
+            put_links(self.snapshot, self._with_known_ends(self._links))
             self.make += any(
-                one.speed_mbps != other.speed_mbps for one, other in zip(before[0], all_gateways, strict=True)
+                one.speed_mbps != other.speed_mbps for one, other in zip(gateways, self._gateways, strict=True)
             )
-            put_gateways(self.snapshot, all_gateways)
-            put_links(self.snapshot, self._with_known_ends(all_links))
             self.version += 1
 
     def tell(self, *clusters: Cluster) -> None:
@@ -293,6 +319,11 @@ class LiveFleet:
         )
         return Fleet(clusters, self._gateways, self._with_known_ends(self._links))
 
+    @property
+    def settling(self) -> bool:
+        """Whether to connect again although nothing new was measured: what is whose is not yet known of all."""
+        return self._promised.settling
+
     # What is booked.
 
     def hold(self, attempt: Attempt, job: Job, booking: Booking | None = None) -> None:
@@ -302,13 +333,23 @@ class LiveFleet:
             self._note_homeless(attempt.placements)
         for cluster in attempt.clusters:
             self.drop_stray(cluster, deployment_name(attempt.job_id, attempt.number))
-        self._held[attempt.job_id, attempt.number] = (attempt, job, booking)
+        key = attempt.job_id, attempt.number
+        self._held[key] = (attempt, job, booking)
+        self._promised.begin(key, self._ways(attempt, job), attempt.running_ns)
+
+    def run(self, key: Key, running_ns: int | None) -> None:
+        """Note since when an attempt runs, by the time of day; one that is not held is passed over."""
+        held = self._held.get(key)
+        if held and held[0].running_ns != running_ns:
+            self._held[key] = (replace(held[0], running_ns=running_ns), *held[1:])
+            self._promised.run(key, running_ns)
 
     def let_go(self, key: Key) -> None:
         """Give back what an attempt holds; one that holds nothing is passed over."""
         held = self._held.pop(key, None)
         if held:
             held[2].release(self.snapshot)
+            self._promised.end(key)
             self.version += 1
 
     def keep_in(self, key: Key, clusters: Set[str]) -> None:
@@ -319,7 +360,9 @@ class LiveFleet:
             return
         replicas = [each.replica for each in kept]
         booking.release(self.snapshot, np.flatnonzero(~np.isin(booking.lines[:, PLAN_REPLICA], replicas)))
-        self._held[key] = (replace(attempt, placements=kept), job, booking)
+        attempt = replace(attempt, placements=kept)
+        self._held[key] = (attempt, job, booking)
+        self._promised.note(key, self._ways(attempt, job), attempt.running_ns)
         self.version += 1
 
     def put_stray(self, copy: Copy) -> None:
@@ -351,6 +394,7 @@ class LiveFleet:
 
     def empty(self) -> None:
         """Give back everything that attempts hold, also what was booked and never held."""
+        self._promised.forget()
         self._held.clear()
         self.rebuild()
 
@@ -388,12 +432,24 @@ class LiveFleet:
         for key, (attempt, job, _) in self._held.items():
             self._held[key] = (attempt, job, book(self.snapshot, job, attempt.placements))
             self._note_homeless(attempt.placements)
+            self._promised.note(key, self._ways(attempt, job), attempt.running_ns)
         for live in self.clusters.values():
             for stray in live.strays.values():
                 stray.bookings = self._book_stray(stray.copy)
             live.occupied.book_anew(self.snapshot)
             self._note_unknown(live.name, live.occupied.nodes)
         self.version += 1
+
+    def _ways(self, attempt: Attempt, job: Job) -> Ways:
+        """Return from where to where an attempt's bandwidth is promised, as `book` books it."""
+        if not (job.demand.network.min_bandwidth_mbps or job.between_replicas.min_bandwidth_mbps):
+            return ()
+        behind = {each.name: each.gateway for each in self.snapshot.clusters}
+        doors = [door for each in attempt.clusters if (door := behind.get(each, ""))]
+        known = any(each.name == job.demand.gateway for each in self._gateways)
+        ways = [(job.demand.gateway, door, job.demand.network.min_bandwidth_mbps) for door in doors if known]
+        ways += [(*ends, job.between_replicas.min_bandwidth_mbps) for ends in permutations(dict.fromkeys(doors), 2)]
+        return tuple((source, target, mbps) for source, target, mbps in ways if source != target and mbps)
 
     def _book_stray(self, copy: Copy) -> list[Booking]:
         booked = []

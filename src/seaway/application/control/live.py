@@ -255,6 +255,7 @@ class Live:
             return
         fresh = key not in self.attempts
         self.attempts[key] = attempt
+        self.fleet.run(key, attempt.running_ns)
         if fresh:
             if attempt.spec.has_bounds:
                 self.networked.add(key)

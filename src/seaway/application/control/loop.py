@@ -20,6 +20,7 @@ from seaway.application.control.steer import Steering
 from seaway.application.control.topology import Map, Topology, with_network
 from seaway.application.control.turns import Turns
 from seaway.application.control.upkeep import Upkeep
+from seaway.application.network.book import LOOK_NS
 from seaway.application.ports.backend import Backend, Backends
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
@@ -92,6 +93,7 @@ class Controller:
         self._loaded = False
         self._met: tuple[Backend, ...] = ()
         self._connected: Map | None = None
+        self._connected_ns = 0
         self._doubt = threading.Event()
         self._unsettled: list[Report] = []
         self._inbox: deque[Sequence[Change]] = deque()
@@ -194,9 +196,12 @@ class Controller:
             self.live.tell_again(set(names).difference(before) | exchanged)
             for changed in set(before).symmetric_difference(names):
                 self.live.reconsider(changed)
-        if known is not self._connected:
-            fleet.connect(known.gateways, known.links, known.survey)
-            self._connected = known
+        now_ns = self._clock.monotonic_ns()
+        if known is not self._connected or (fleet.settling and now_ns - self._connected_ns >= LOOK_NS):
+            today_ns = self._clock.now_ns()
+            since_ns = self.live.book.measured_since_ns(today_ns)
+            fleet.connect(known.gateways, known.links, known.survey, since_ns, today_ns)
+            self._connected, self._connected_ns = known, now_ns
 
     def _with_network(self, told: Map) -> Map:
         return with_network(told, self.live.book.survey(self._clock.now_ns()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,9 +12,12 @@ from threading import Lock
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.traffic import Missed, Outcome, Reading, Traffic, TrafficMeter
 from seaway.domain.gateways import GatewayConfig
-from seaway.probing.counters import NS_PER_S, Rates
+from seaway.probing.counters import NS_PER_S, Rates, possible
 
 log = logging.getLogger(__name__)
+
+MOST_AGE_S = 366 * 24 * 3600.0
+"""What is said to be older is said wrongly."""
 
 LONGEST = 300
 """Of what others wrote, in a line of the log."""
@@ -43,6 +47,7 @@ class Interface:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
+    since_ns: int
     at_ns: int
     rates: Rates
     speed_mbps: int | None
@@ -61,10 +66,13 @@ class Bandwidths:
         Who looks at them; None for nobody.
     stale_s
         After how many seconds a figure counts no more.
+    window_s
+        Over how many seconds it is at the least.
     """
 
-    def __init__(self, meter: TrafficMeter | None, stale_s: float, clock: Clock) -> None:
+    def __init__(self, meter: TrafficMeter | None, stale_s: float, clock: Clock, window_s: float = 0) -> None:
         self._meter = meter
+        self._window_ns = int(window_s * NS_PER_S)
         self._stale_ns = int(stale_s * NS_PER_S)
         self._clock = clock
         self._lock = Lock()
@@ -94,6 +102,18 @@ class Bandwidths:
         speed_mbps = kept.speed_mbps or configured
         return Traffic(round(kept.rates.in_mbps), round(kept.rates.out_mbps), speed_mbps, max(age_ns, 0) / NS_PER_S)
 
+    def since_ns(self, gateways: Sequence[GatewayConfig], now_ns: int) -> dict[str, int]:
+        """Return from when on the latest figures are, by the time of day; only of gateways that have some.
+
+        Parameters
+        ----------
+        now_ns
+            The time of day, nanoseconds since 1970.
+        """
+        ahead_ns = now_ns - self._clock.monotonic_ns()
+        with self._lock:
+            return {each.name: ahead_ns + kept.since_ns for each in gateways if (kept := self._kept.get(_place(each)))}
+
     def interfaces(self, gateways: Sequence[GatewayConfig]) -> list[Interface]:
         """Return what can be said of the interfaces of gateways, without those of which nobody could say anything."""
         found = [Interface(each.name, self.of(each), self.covers(each)) for each in gateways]
@@ -117,16 +137,25 @@ class Bandwidths:
         """
         if self._meter is None:
             return {}
-        found = self._meter.read(gateways)
+        found = {name: _sane(seen) for name, seen in self._meter.read(gateways).items()}
         now_ns = self._clock.monotonic_ns()
         for gateway in gateways:
             seen = found[gateway.name]
             self._note(gateway, seen)
             if isinstance(seen, Reading) and seen.rates:
-                kept = _Kept(now_ns - int(seen.age_s * NS_PER_S), seen.rates, seen.speed_mbps)
-                with self._lock:
-                    self._kept[_place(gateway)] = kept
+                self._keep(_place(gateway), seen, seen.rates, now_ns - int(seen.age_s * NS_PER_S))
         return found
+
+    def _keep(self, place: _Place, seen: Reading, rates: Rates, at_ns: int) -> None:
+        """Keep a figure, which is of the time since the one before."""
+        since_ns = at_ns - self._window_ns
+        with self._lock:
+            before = self._kept.get(place)
+            if before and before.at_ns < at_ns:
+                since_ns = min(since_ns, before.at_ns)
+            elif before:
+                since_ns = min(since_ns, before.since_ns)
+            self._kept[place] = _Kept(since_ns, at_ns, rates, seen.speed_mbps)
 
     def forget_others(self, gateways: Sequence[GatewayConfig]) -> None:
         """Forget those that are not among these, or are looked at elsewhere now."""
@@ -149,6 +178,19 @@ class Bandwidths:
             log.warning("%s: it is not known what its interface %s carries: %s", gateway.name, gateway.interface, why)
         elif before and not missed:
             log.warning("%s: it is known again what its interface %s carries", gateway.name, gateway.interface)
+
+
+def _sane(seen: Reading | Missed) -> Reading | Missed:
+    """Return a reading that no interface can have as one that makes no sense."""
+    if isinstance(seen, Missed):
+        return seen
+    if not (math.isfinite(seen.age_s) and 0 <= seen.age_s <= MOST_AGE_S):
+        return Missed(Outcome.UNREADABLE, f"it is said to be {seen.age_s:g} s old")
+    if seen.rates and not possible(seen.rates):
+        return Missed(
+            Outcome.UNREADABLE, f"no interface carries {seen.rates.in_mbps:g} and {seen.rates.out_mbps:g} Mbit/s"
+        )
+    return seen
 
 
 def _place(gateway: GatewayConfig) -> _Place:

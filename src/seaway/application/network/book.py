@@ -225,6 +225,10 @@ class LinkBook:
         """Count how often it was looked at what interfaces carry, by what became of it."""
         return self._bandwidths.counts() if self._bandwidths else {}
 
+    def measured_since_ns(self, now_ns: int) -> dict[str, int]:
+        """Return for gateways whose interfaces are measured from when on their figures are, by the time of day."""
+        return self._bandwidths.since_ns(self.gateways(), now_ns) if self._bandwidths else {}
+
     def interfaces(self) -> list[Interface]:
         """Return what can be said of the interfaces of gateways."""
         return self._bandwidths.interfaces(self.gateways()) if self._bandwidths else []

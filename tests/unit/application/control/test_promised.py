@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from seaway.application.control.fleet import LiveFleet
 from seaway.application.network.book import Survey
 from seaway.application.network.views import Side
@@ -10,6 +12,8 @@ from seaway.domain.lifecycle import AttemptState
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.testing.builders import cluster, fleet, gpu, node
 from tests.unit.application.control.test_fleet import fits, held
+
+NS = 1_000_000_000
 
 SITE, DOOR = Gateway("site", "::1", 1000), Gateway("door", "::2", 1000)
 MEASURED = Link("site", "door", 10, bandwidth_mbps=1000)
@@ -32,12 +36,162 @@ def live(around: Survey) -> LiveFleet:
     return made
 
 
-def running(made: LiveFleet, mbps: int) -> None:
-    """Have a job run that was promised bandwidth."""
-    attempt = held(gateway="site")
+def running(made: LiveFleet, mbps: int, number: int = 1, since_s: int | None = 0) -> None:
+    """Have a job run, since so many seconds, that was promised bandwidth; None if it does not run yet."""
+    attempt = held(number, gateway="site")
     spec = replace(attempt.spec, demand=replace(attempt.spec.demand, network=NetworkNeed(min_bandwidth_mbps=mbps)))
-    attempt = replace(attempt, spec=spec, state=AttemptState.RUNNING)
+    attempt = replace(attempt, spec=spec, state=AttemptState.ASSUMED)
     made.hold(attempt, spec.job("job"))
+    if since_s is not None:
+        made.run(("job", number), since_s * NS)
+
+
+def others(made: LiveFleet, mbps: int, at_s: int, since_s: int) -> int:
+    """Measure what the interfaces carried of the link from one moment to another; return what counts as others'."""
+    since_ns = {"site": since_s * NS, "door": since_s * NS}
+    made.connect((), (), survey(site_out=mbps, door_in=mbps), since_ns, at_s * NS)
+    return made.links[0].used_mbps
+
+
+def test_a_promise_does_not_wipe_out_what_was_there_before_it() -> None:
+    """With 600 of 1000 of others' a job of 300 has its place and a second has none, however long it sends nothing."""
+    made = live(survey())
+    others(made, 600, 10, 0)
+    assert fits(made, gateway="site", min_bandwidth_mbps=300)
+    running(made, 300, since_s=11)
+    for at_s in (11, 20, 40, 4000):
+        assert others(made, 600, at_s, at_s - 10) == 600
+        assert fits(made, gateway="site", min_bandwidth_mbps=100)
+        assert not fits(made, gateway="site", min_bandwidth_mbps=101)
+
+
+@pytest.mark.parametrize(("sent", "besides"), [(0, 600), (300, 600), (350, 650)])
+def test_what_a_job_sends_besides_others_is_its_own_up_to_its_promise(sent: int, besides: int) -> None:
+    """Others' 600 stay 600 when it sends nothing or all; what it sends beyond its promise counts as others'."""
+    made = live(survey())
+    others(made, 600, 10, 0)
+    running(made, 300, since_s=11)
+    assert others(made, 600 + sent, 40, 30) == besides
+
+
+def test_what_others_carry_less_is_free_again() -> None:
+    """When less is measured than was there before the job, all of that may be others', and no more."""
+    made = live(survey())
+    others(made, 600, 10, 0)
+    running(made, 300, since_s=11)
+    assert others(made, 200, 40, 30) == 200
+    assert others(made, 500, 50, 40) == 200
+
+
+def test_a_promise_is_not_taken_out_of_what_was_measured_before_it_ran() -> None:
+    """What grew in that time may be others', and takes what is not promised; afterwards it is the job's."""
+    made = live(survey())
+    others(made, 0, 10, 0)
+    running(made, 300, since_s=15)
+    assert others(made, 300, 20, 10) == 300
+    assert others(made, 300, 30, 20) == 0
+
+
+def test_a_job_that_was_placed_and_does_not_run_sends_nothing() -> None:
+    """Its promise is kept and taken out of nothing; once it runs for all that is measured it is."""
+    made = live(survey())
+    running(made, 300, since_s=None)
+    assert others(made, 300, 100, 90) == 300
+    made.run(("job", 1), 101 * NS)
+    assert others(made, 300, 120, 110) == 0
+
+
+def test_what_may_be_a_new_jobs_traffic_breaks_no_promise() -> None:
+    """A job of 800 that sends at once fills its interface: nothing is free, and no promise is broken."""
+    made = live(survey())
+    running(made, 800, since_s=15)
+    assert others(made, 800, 20, 10) == 200
+    assert others(made, 1000, 21, 11) == 200
+    assert others(made, 1000, 40, 30) == 200
+
+
+def test_a_job_that_takes_the_place_of_another_is_not_counted_twice() -> None:
+    """What the first sent is nobody's ground: jobs may follow each other without the interface filling up."""
+    made = live(survey())
+    running(made, 300, number=1, since_s=0)
+    at_s = 20
+    for number in range(2, 6):
+        assert others(made, 300, at_s, at_s - 10) == 0
+        made.let_go(("job", number - 1))
+        running(made, 300, number=number, since_s=at_s + 1)
+        assert others(made, 300, at_s + 1, at_s - 9) == 300
+        at_s += 20
+
+
+def test_what_goes_on_after_a_job_ended_is_others() -> None:
+    """From the first figure of a time when it had ended."""
+    made = live(survey())
+    running(made, 300, since_s=0)
+    assert others(made, 300, 20, 10) == 0
+    made.let_go(("job", 1))
+    others(made, 300, 21, 10)
+    running(made, 300, number=2, since_s=22)
+    assert others(made, 300, 35, 21) == 300
+    assert made.settling
+    made.let_go(("job", 2))
+    assert others(made, 300, 80, 70) == 300
+
+
+def test_after_a_restart_those_that_ran_before_may_have_sent_what_is_measured() -> None:
+    """Who ran for all of the first figure has its promise taken out; what was there before them is forgotten."""
+    made = live(survey())
+    running(made, 300, number=1, since_s=0)
+    running(made, 300, number=2, since_s=95)
+    before = [each for each, _, _ in made._held.values()]  # noqa: SLF001
+    others(made, 600, 98, 88)
+    made.empty()
+    others(made, 600, 99, 89)
+    made.empty()
+    for each, since_s in zip(before, (0, 95), strict=True):
+        made.hold(replace(each, running_ns=since_s * NS), each.spec.job("job"))
+    assert others(made, 600, 100, 90) == 300
+    assert others(made, 600, 110, 100) == 0
+
+
+def test_gateways_that_are_known_late_count_what_ran_before_them() -> None:
+    """Who ran before the network was known is not taken for one that begins now."""
+    made = live(Survey())
+    running(made, 300, since_s=0)
+    others(made, 300, 100, 90)
+    assert made.settling
+    assert others(made, 300, 101, 91) == 0
+
+
+def test_while_nothing_is_measured_what_was_there_is_kept() -> None:
+    """An exporter that is away makes the link unknown; when it is back others' traffic is still theirs."""
+    made = live(survey())
+    others(made, 600, 10, 0)
+    running(made, 300, since_s=11)
+    unread = Survey((Gateway("site", "::1"), Gateway("door", "::2")), (replace(MEASURED, bandwidth_mbps=0),))
+    made.connect((), (), replace(unread, doors={"alpha": "door"}), {}, 20 * NS)
+    assert not fits(made, gateway="site", min_bandwidth_mbps=1)
+    assert others(made, 600, 60, 50) == 600
+
+
+def test_the_fuller_interface_is_what_is_free_not_the_faster() -> None:
+    """A gateway of 10,000 that carries 5,000 leaves one of 1,000 all of its own."""
+    made = live(survey())
+    around = survey()
+    fast = replace(SITE, speed_mbps=10_000, used_out_mbps=5000)
+    made.connect((), (), replace(around, gateways=(fast, DOOR), links=(replace(MEASURED, used_mbps=5000),)))
+    assert made.links[0].free_mbps == 1000
+
+
+def test_figures_that_cannot_be_written_leave_the_fleet_as_it_was() -> None:
+    """They are refused once: what is sane afterwards is taken over, and the fleet can be made anew."""
+    made = live(survey())
+    absurd = survey()
+    for gateways in ((replace(SITE, speed_mbps=10**30), DOOR), (Gateway("new", speed_mbps=10**30), SITE, DOOR)):
+        with pytest.raises(OverflowError):
+            made.connect((), (), replace(absurd, gateways=gateways))
+        made.rebuild()
+    made.connect((), (), survey(site_out=100))
+    assert made.links[0].used_mbps == 100
 
 
 def test_what_a_job_sends_of_what_it_was_promised_is_not_counted_again() -> None:

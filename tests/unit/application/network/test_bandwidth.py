@@ -3,13 +3,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from ipaddress import ip_address
+from math import inf, nan
 
 import pytest
 
 from seaway.application.network.bandwidth import Bandwidths, Interface
 from seaway.application.ports.traffic import Missed, Outcome, Reading, Traffic
 from seaway.domain.gateways import GatewayConfig
-from seaway.probing.counters import Rates
+from seaway.probing.counters import NS_PER_S, Rates
 from seaway.testing.clocks import VirtualClock
 
 STALE_S = 30
@@ -88,6 +89,37 @@ def test_a_configured_speed_does_not_stand_in_for_a_look_that_fails() -> None:
     """How much of it is in use is not known."""
     desk = Desk()
     assert desk.see(SILENT, gateway(speed_mbps=100)) is None
+
+
+@pytest.mark.parametrize("mbps", [1e300, 1e25, 2.0**32, inf, nan, -1.0])
+def test_what_no_interface_carries_is_not_read(mbps: float) -> None:
+    """The last figures stand, and it is counted with what makes no sense."""
+    desk, where = Desk(), gateway(speed_mbps=100)
+    good = desk.see(Reading(Rates(10, 20), 1000), where)
+    assert desk.see(Reading(Rates(mbps, 20), 1000), where) == good
+    assert desk.see(Reading(Rates(10, mbps), 1000), where) == good
+    assert desk.bandwidths.counts()["unreadable"] == 2
+    assert "no interface carries" in desk.bandwidths.trouble(where)
+
+
+@pytest.mark.parametrize("age_s", [1e300, inf, nan, -1.0])
+def test_what_has_no_age_that_can_be_is_not_read(age_s: float) -> None:
+    """It counts as what makes no sense."""
+    desk, where = Desk(), gateway()
+    assert desk.see(Reading(Rates(10, 20), 1000, age_s), where) is None
+    assert desk.bandwidths.counts()["unreadable"] == 1
+
+
+def test_a_figure_is_of_the_time_since_the_one_before() -> None:
+    """At the least of its window; the same read again is of the same time, and one that was missed makes it longer."""
+    desk, where = Desk(), gateway()
+    desk.bandwidths = Bandwidths(desk.meter, STALE_S, desk.clock, 10)
+    begun_ns = desk.clock.now_ns()
+    assert desk.bandwidths.since_ns([where], begun_ns) == {}
+    for seconds, age_s, since_s in ((0, 0, -10), (5, 0, -5), (5, 5, -5), (20, 0, 5)):
+        desk.clock.advance_s(seconds)
+        desk.see(Reading(Rates(1, 2), None, age_s), where)
+        assert desk.bandwidths.since_ns([where], desk.clock.now_ns()) == {"gw-1": begun_ns + since_s * NS_PER_S}
 
 
 def test_where_nobody_looks_the_configured_speed_is_all_there_is_to_say() -> None:
