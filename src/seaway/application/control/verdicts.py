@@ -21,6 +21,9 @@ from seaway.scheduling.snapshot import Snapshot
 Ends = tuple[str, str]
 """Names of the gateways that a link is from and to."""
 
+MOST_KNOWN = 100_000
+"""Verdicts that are remembered from look to look; beyond that all are forgotten."""
+
 LONG_AGO_NS = -(2**62)
 """When a link was seen to be bad whose latest round was not."""
 
@@ -74,13 +77,15 @@ class Verdicts:
         self._doors: dict[str, str] = {}
         self._over_mbps: dict[Ends, int] = {}
         self._rounds: dict[Ends, tuple[int, int]] = {}
-        self._found: dict[tuple[Ends, NetworkNeed], _Bad | None] = {}
+        self._bad: dict[tuple[Ends, NetworkNeed], _Bad] = {}
+        self._good: dict[Ends, set[NetworkNeed]] = {}
+        self._known = 0
 
     def renew(self) -> set[Ends] | None:
         """Begin a look; return the links that may break other bounds than at the last one, None for any."""
         snapshot, before = self._live.fleet.snapshot, self._snapshot
         self._now_ns, self._snapshot = self._live.clock.monotonic_ns(), snapshot
-        self._found.clear()
+        self._bad.clear()
         changed: set[Ends] = set()
         if snapshot is not before or snapshot.links is not self._list:
             self._list, old = snapshot.links, self._links
@@ -88,6 +93,8 @@ class Verdicts:
             changed = {ends for ends in old.keys() | links.keys() if _differ(old.get(ends), links.get(ends))}
         promised, self._over_mbps = self._over_mbps, self._overdrawn(snapshot)
         changed |= {ends for ends, _ in promised.items() ^ self._over_mbps.items()}
+        for ends in changed:
+            self._known -= len(self._good.pop(ends, ()))
         if snapshot is before:
             return changed
         self._doors = {cluster.name: cluster.gateway for cluster in snapshot.clusters}
@@ -101,8 +108,8 @@ class Verdicts:
     def breach(self, attempt: Attempt) -> Breach | None:
         """Return what is broken of an attempt's network; None when all that was measured keeps its bounds."""
         need = attempt.spec.demand.network
-        broken = {cluster: bad for cluster, ends in self._from_user(attempt).items() if (bad := self._bad(need, ends))}
-        between = [bad for ends in self._between(attempt) if (bad := self._bad(attempt.spec.between_replicas, ends))]
+        broken = {cluster: bad for cluster, ends in self._from_user(attempt).items() if (bad := self._of(need, ends))}
+        between = [bad for ends in self._between(attempt) if (bad := self._of(attempt.spec.between_replicas, ends))]
         found = [*broken.values(), *between]
         if not found:
             return None
@@ -120,13 +127,22 @@ class Verdicts:
         if attempt.spec.between_replicas.any and len(attempt.clusters) > 1:
             yield from permutations(sorted({self._doors.get(each, "") for each in attempt.clusters} - {""}), 2)
 
-    def _bad(self, need: NetworkNeed, ends: Ends) -> _Bad | None:
+    def _of(self, need: NetworkNeed, ends: Ends) -> _Bad | None:
         """Say what a link breaks; None for nothing, or when nobody measures it."""
-        asked = ends, need
-        if asked not in self._found:
-            link = self._links.get(ends)
-            self._found[asked] = None if link is None else self._judged(need, link)
-        return self._found[asked]
+        good = self._good.setdefault(ends, set())
+        if need in good:
+            return None
+        found = self._bad.get((ends, need))
+        if found is None and (link := self._links.get(ends)) is not None:
+            found = self._judged(need, link)
+        if found:
+            self._bad[ends, need] = found
+            return found
+        if self._known >= MOST_KNOWN:
+            self._good, self._known = {ends: (good := set())}, 0
+        good.add(need)
+        self._known += 1
+        return None
 
     def _judged(self, need: NetworkNeed, link: Link) -> _Bad | None:
         ends = link.source, link.target
