@@ -307,6 +307,19 @@ def test_a_client_that_goes_away_halfway_harms_nobody(served: Served, caplog: py
     assert len(served.rig.store.audit(0, 100)) == audited + 1
 
 
+def test_a_body_that_nobody_waits_for_ends_its_connection(served: Served) -> None:
+    """Who is refused before his body was read may not hold the connection with it; one who sent it whole keeps his."""
+    served.rig.tokens["nobody"] = "none"
+    for each in BEGUN:
+        with begin(served, *each[:2], "nobody") as connection:
+            answer = b""
+            while piece := connection.recv(65_536):
+                answer += piece
+        assert answer.startswith(b"HTTP/1.1 401 ")
+    with served.client() as client:
+        assert "connection" not in client.post("/api/v1/jobs", json={}).headers
+
+
 def _given_up(metrics: str) -> float:
     lines = (line for line in metrics.splitlines() if line.startswith("seaway_http_requests_total"))
     return sum(float(line.rpartition(" ")[2]) for line in lines if 'status="408"' in line)

@@ -83,7 +83,7 @@ def answer(error: Exception, path: str) -> Response:
     if isinstance(error, RejectedError):
         return problem(status, error.message if not error.where else str(error), path, error)
     if isinstance(error, ClientDisconnect):  # gone, or too slow: only then does anybody read this
-        return problem(status, "the body did not come in time", path, headers={"connection": "close"})
+        return problem(status, "the body did not come in time", path)
     if status == 500:
         log.error("a request to %s failed", path, exc_info=error)
         return problem(status, "this is our fault, not yours; the log says more", path)

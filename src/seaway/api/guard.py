@@ -26,6 +26,9 @@ LONGEST_PATH = 8192
 LARGEST_HEADERS = 65_536
 MOST_HEADERS = 100
 
+WHOLE = "seaway.whole"
+"""Where in a request's scope stands whether all of its body was read."""
+
 BODY_S = 30.0
 """How long a body may take to come, seconds."""
 
@@ -83,7 +86,7 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *SECURITY]
+                message["headers"] = [*message["headers"], *SECURITY, *_farewell(scope, status)]
             await send(message)
 
         try:
@@ -165,10 +168,17 @@ class Guard:
                 size += len(message.get("body", b""))
                 if size > limit:
                     raise BadRequestError(413, f"the body may have {limit} bytes at the most")
-                whole = not message.get("more_body", False)
+                whole = scope[WHOLE] = not message.get("more_body", False)
             return message
 
         return limited
+
+
+def _farewell(scope: Scope, status: int) -> list[tuple[bytes, bytes]]:
+    """Say that the connection ends where a request is refused before its body was read: nobody waits for that."""
+    headers = scope.get(HEADERS, {})
+    announced = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
+    return [(b"connection", b"close")] if status >= 400 and announced and not scope.get(WHOLE) else []
 
 
 def _require_own(method: str, headers: dict[bytes, bytes]) -> None:
