@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -69,6 +70,14 @@ class PathDesk(Protocol):
         """Have traffic take a path from now on."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Which clusters stand behind which gateways, and who was tried and waits, in order."""
+
+    behind: defaultdict[str, set[str]]
+    tried: Sequence[Entry]
+
+
 class Steering:
     """Chooses paths by what runs and by what waits.
 
@@ -118,21 +127,36 @@ class Steering:
 
     def choices(self, crossings: Sequence[Crossing]) -> list[tuple[Crossing, Choice]]:
         """Return which paths are to be taken instead of others; to be called under the loop's lock."""
+        if not crossings:
+            return []
         free = [each for each in crossings if each.silent or not self._held(each)]
-        made = [(each, choice) for each in free if (choice := self._chosen(each)).path != each.current]
+        seen = self._look()
+        made = [(each, choice) for each in free if (choice := self._chosen(each, seen)).path != each.current]
         for each, _ in made:
             self._chosen_ns[each.source, each.target] = self._live.clock.monotonic_ns()
         return made
 
-    def _chosen(self, crossing: Crossing) -> Choice:
+    def _look(self) -> _Seen:
+        """See which clusters stand behind which gateways, and who was tried and waits."""
+        fleet = self._live.fleet
+        behind: defaultdict[str, set[str]] = defaultdict(set)
+        for live in fleet.clusters.values():
+            if live.cluster:
+                behind[fleet.gateway_of(live.cluster)].add(live.name)
+        looked_at = islice(self._live.waiting.entries(), MOST_LOOKED_AT)
+        tried = [each for each in looked_at if _was_tried(each) and _bounded(each)]
+        return _Seen(behind, sorted(tried, key=lambda entry: entry.order))
+
+    def _chosen(self, crossing: Crossing, seen: _Seen) -> Choice:
         """Choose for a pair, passing over the first jobs for which a change would be in vain."""
-        running = [*self._running(crossing)]
-        entries = self._waiting(crossing)
+        here, there = seen.behind[crossing.source], seen.behind[crossing.target]
+        running = [*self._running(crossing.source, here, there)]
+        entries = _wishing(seen.tried, crossing.source, here, there)
         for _ in range(MOST_TRIED):
             wishes = [Wish(entry.record.id, need) for entry, need in entries]
             choice = choose(crossing.paths, crossing.current, running, wishes)
             decisive = next((each for each in entries if each[0].record.id == choice.job_id), None)
-            if decisive is None or self._would_fit(decisive[0], crossing):
+            if decisive is None or self._would_fit(decisive[0], there):
                 return choice
             entries.remove(decisive)
         return choose(crossing.paths, crossing.current, running, ())
@@ -142,42 +166,25 @@ class Steering:
         hold_ns = int(self._live.settings.path_hold_s * 1e9)
         return chosen_ns is not None and self._live.clock.monotonic_ns() - chosen_ns < hold_ns
 
-    def _running(self, crossing: Crossing) -> Iterator[NetworkNeed]:
+    def _running(self, source: str, here: set[str], there: set[str]) -> Iterator[NetworkNeed]:
         """Find what running jobs need of a pair, between users and clusters and between clusters."""
-        there = self._behind(crossing.target)
-        here = self._behind(crossing.source)
         for cluster in there:
             for key in self._live.by_cluster[cluster]:
                 attempt = self._live.attempts[key]
                 demand, between = attempt.spec.demand, attempt.spec.between_replicas
-                if demand.network.any and demand.gateway == crossing.source:
+                if demand.network.any and demand.gateway == source:
                     yield demand.network
                 if between.any and not here.isdisjoint(attempt.clusters):
                     yield between
 
-    def _waiting(self, crossing: Crossing) -> list[tuple[Entry, NetworkNeed]]:
-        """Find who of those who were tried and wait needs something of the pair, and what: the first in order."""
-        there, here = self._behind(crossing.target), self._behind(crossing.source)
-        looked_at = [each for each in islice(self._live.waiting.entries(), MOST_LOOKED_AT) if _was_tried(each)]
-        looked_at.sort(key=lambda entry: entry.order)
-        found = []
-        for entry in looked_at:
-            demand, between = entry.job.demand, entry.job.between_replicas
-            if demand.network.any and demand.gateway == crossing.source and _allowed(entry, there):
-                found.append((entry, demand.network))
-            elif between.any and _allowed(entry, there) and _allowed(entry, here):
-                found.append((entry, between))
-        return found[:MOST_WISHES]
-
-    def _would_fit(self, entry: Entry, crossing: Crossing) -> bool:
-        """Tell whether a job has a place at the end of a way but for how good links are; a gang anywhere."""
+    def _would_fit(self, entry: Entry, there: set[str]) -> bool:
+        """Tell whether a job has a place in some clusters but for how good links are; a gang anywhere."""
         policy = self._policy(entry.queue)
         if policy is None:
             return False
         job, copy = entry.job, self._live.fleet.snapshot.copy()
         nodes = job.demand.nodes
         if not job.between_replicas.any:
-            there = self._behind(crossing.target)
             nodes = replace(nodes, clusters=frozenset(there & nodes.clusters if nodes.clusters else there))
         demand = replace(job.demand, network=_room_alone(job.demand.network), nodes=nodes)
         job = replace(job, demand=demand, between_replicas=_room_alone(job.between_replicas))
@@ -187,16 +194,27 @@ class Steering:
             return False
         return bool(decide(copy, queue, policy).jobs_placed[0])
 
-    def _behind(self, gateway: str) -> set[str]:
-        fleet = self._live.fleet
-        return {
-            live.name for live in fleet.clusters.values() if live.cluster and fleet.gateway_of(live.cluster) == gateway
-        }
-
 
 def _was_tried(entry: Entry) -> bool:
     """Tell whether a job waits in vain: before, it may be served as things are."""
     return entry.record.state is JobState.QUEUED
+
+
+def _bounded(entry: Entry) -> bool:
+    """Tell whether a job sets any bound on links."""
+    return entry.job.demand.network.any or entry.job.between_replicas.any
+
+
+def _wishing(tried: Sequence[Entry], source: str, here: set[str], there: set[str]) -> list[tuple[Entry, NetworkNeed]]:
+    """Find who of those who wait needs something of a pair, and what: the first in order."""
+    found = []
+    for entry in tried:
+        demand, between = entry.job.demand, entry.job.between_replicas
+        if demand.network.any and demand.gateway == source and _allowed(entry, there):
+            found.append((entry, demand.network))
+        elif between.any and _allowed(entry, there) and _allowed(entry, here):
+            found.append((entry, between))
+    return found[:MOST_WISHES]
 
 
 def _allowed(entry: Entry, clusters: set[str]) -> bool:

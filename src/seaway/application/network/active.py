@@ -68,15 +68,18 @@ class ActivePaths:
 
         Their gateways have asked lately what to have, and have written what they were told last.
         """
-        now_ns, taken = self._clock.monotonic_ns(), self.taken()
+        now_ns = self._clock.monotonic_ns()
         with self._lock:
-            config, asked_ns = self._config or NetworkConfig(), dict(self._asked_ns)
-        found = {}
+            config = self._config or NetworkConfig()
+            follow = {source for source, asked_ns in self._asked_ns.items() if now_ns - asked_ns <= FOLLOWS_S * 1e9}
+        if not follow:
+            return {}
+        chosen, taken, found = self.chosen(), self.taken(), {}
         for pair in choices(config):
-            follows_ns, wanted = asked_ns.get(pair.source), self.of(pair.source)[pair.target]
-            follows = follows_ns is not None and now_ns - follows_ns <= FOLLOWS_S * 1e9
-            if follows and taken.get((pair.source, pair.target)) == wanted:
-                found[pair.source, pair.target] = wanted
+            ends = pair.source, pair.target
+            wanted = chosen.get(ends) or liked_best(pair)
+            if pair.source in follow and taken.get(ends) == wanted:
+                found[ends] = wanted
         return found
 
     def _said(self, read: Callable[[PathRecord], str]) -> dict[Ends, str]:
