@@ -47,7 +47,16 @@ def rate_text(mbps: int) -> str:
 
 
 def short_time_text(ns: int) -> str:
-    """Write nanoseconds in the largest unit that is exact."""
+    """Write nanoseconds in the largest unit that is exact; whole microseconds above a millisecond as parts of it.
+
+    Examples
+    --------
+    >>> [short_time_text(ns) for ns in (2 * 10**9, 20_000_000, 12_300_000, 250_000)]
+    ['2s', '20ms', '12.3ms', '250us']
+    """
+    if ns > 10**6 and ns % 10**6 and ns % 10**3 == 0:
+        whole, rest = divmod(ns, 10**6)
+        return f"{whole}.{rest // 10**3:03d}".rstrip("0") + "ms"
     size, unit = next(each for each in _SMALL_TIMES if ns % each[0] == 0)
     return f"{ns // size}{unit}" if ns else "0"
 

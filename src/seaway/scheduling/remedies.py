@@ -145,8 +145,16 @@ def _smaller(demand: Demand, field: str) -> Change:
 def _looser(demand: Demand, bound: str, figures: list[int]) -> Change:
     """Raise a bound to what links keep, and drop it in the end."""
     asked: int = getattr(demand.network, bound)
-    values = [*sorted({figure for figure in figures if figure > asked}), 0] if asked else []
+    exact = bound == "max_loss_ppm"
+    kept = {figure if exact else _rounded(figure) for figure in figures if figure > asked}
+    values = [*sorted(kept), 0] if asked else []
     return _network_change(demand, bound, values)
+
+
+def _rounded(ns: int) -> int:
+    """Round a time up to what people write: tenths of a millisecond, or microseconds of what is shorter."""
+    step = next((step for step in (100_000, 1_000) if ns >= 10 * step), 1)
+    return -(-ns // step) * step
 
 
 def _network_change(demand: Demand, field: str, values: Sequence[int]) -> Change:

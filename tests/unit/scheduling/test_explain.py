@@ -129,6 +129,18 @@ LINKS = (
 
 
 @pytest.mark.parametrize(
+    ("latency_ns", "admits", "written"), [(12_283_987, 12_300_000, "12.3ms"), (283_987, 284_000, "284us")]
+)
+def test_a_bound_is_raised_to_a_time_that_people_write(latency_ns: int, admits: int, written: str) -> None:
+    """It is rounded up to tenths of a millisecond, or to microseconds, so that the link keeps it."""
+    around = snapshot_of(cluster(*NARROW, gateway="a"), links=(Link("user", "a", latency_ns),))
+    told = explain(around, job(gateway="user", max_latency_ns=100_000), PROFILE)
+    [remedy] = [each for each in told.remedies if each.field == "max_latency_ns" and each.admits]
+    assert remedy.admits == admits
+    assert f"with max_latency {written} instead of 100us" in sentence(told)
+
+
+@pytest.mark.parametrize(
     ("asked", "field", "admits"),
     [
         ({"gpus": 1, "gpu_memory_mib": 50_000}, "gpu_memory_mib", 40_448),
