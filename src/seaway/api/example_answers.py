@@ -24,6 +24,9 @@ _LINK = {
 }
 _KNOWN_LINK = {
     **_LINK,
+    "carried_mbps": 3_000,
+    "promised_mbps": 2_000,
+    "free_mbps": 7_000,
     "path": "direct",
     "state": "measured",
     "age_s": 4.2,
@@ -237,7 +240,7 @@ ANSWERS: dict[str, Any] = {
     ],
     "GatewayList": {"gateways": [{"name": "gw-berlin", "address": "2001:db8::1"}]},
     "ClusterHistory": {"samples": [{"at": _AT, "cluster": "berlin", "state": "up", **_FIGURES}], "next": None},
-    "LinkHistory": {"samples": [{**_LINK, "at": _AT}], "next": None},
+    "LinkHistory": {"samples": [{**_LINK, "at": _AT, "path": "direct"}], "next": None},
     "CordonOut": _CORDON,
     "CordonList": {"cordons": [_CORDON]},
     "PolicyList": {"policies": [{"name": "bestfit", "description": "where least is left", "queues": ["default"]}]},

@@ -13,10 +13,12 @@ from seaway.api.finding import sample_after, sample_token
 from seaway.api.job_query import Moment, Word
 from seaway.api.replies import json_reply
 from seaway.api.routes import PREFIX, operation, router
-from seaway.application.network.views import Side
+from seaway.application.overview import Overview
 from seaway.application.ports.store import MOST_ROWS
 from seaway.application.records import Role
+from seaway.domain.errors import RejectedError
 from seaway.wire.links import LinkList, NetLinks, known_link_fields, net_link_fields, net_sample_fields
+from seaway.wire.metrics import require_among
 from seaway.wire.times import at_ns
 
 routes = router("fleet")
@@ -37,7 +39,7 @@ async def list_links(
     overview = desk_of(request).plane.overview
 
     def look() -> list[dict[str, Any]]:
-        asked = _asked(source, target, cluster, overview.sides() if cluster else {})
+        asked = _asked(source, target, cluster, overview)
         return [known_link_fields(each) for each in overview.links() if asked(each.source, each.target)]
 
     return json_reply({"links": await desk_of(request).threads.read(look)})
@@ -58,12 +60,13 @@ async def list_net_links(
     Of what was measured before there is a sample for each stretch of time, oldest first, `at` its latest round, and a
     `Link` header with `rel="next"` leads to more.
     """
+    if since and until and at_ns(since) > at_ns(until):
+        raise RejectedError(f"it is before {since}, where it begins", where="until")
     desk = desk_of(request)
     overview, store = desk.plane.overview, desk.plane.store
 
     def now() -> list[dict[str, Any]]:
-        sides = overview.sides()
-        asked = _asked(source, target, cluster, sides)
+        sides, asked = overview.sides(), _asked(source, target, cluster, overview)
         return [
             net_link_fields(each, sides) for each in overview.links() if each.counts and asked(each.source, each.target)
         ]
@@ -72,7 +75,7 @@ async def list_net_links(
         sides, until_ns = overview.sides(), at_ns(until) if until else None
         from_ns, (near, far) = sample_after(after, 2) or (at_ns(since) if since else 0, ("", ""))
         rows = store.link_samples(source, target, from_ns, MOST_ROWS, (near, far))
-        asked = _asked(source, target, cluster, sides)
+        asked = _asked(source, target, cluster, overview)
         wanted = [each for each in rows if until_ns is None or each.at_ns <= until_ns]
         last = rows[-1] if len(rows) == MOST_ROWS and len(wanted) == len(rows) else None
         following = sample_token(last.at_ns, last.source, last.target) if last else ""
@@ -86,8 +89,20 @@ async def list_net_links(
     return json_reply(samples, headers={"link": f'<{path}>; rel="next"'} if following else None)
 
 
-def _asked(source: str, target: str, cluster: str, sides: dict[str, Side]) -> Callable[[str, str], bool]:
-    """Return what tells whether a link is among those that are asked for."""
+def _asked(source: str, target: str, cluster: str, overview: Overview) -> Callable[[str, str], bool]:
+    """Return what tells whether a link is among those that are asked for.
+
+    Raises
+    ------
+    RejectedError
+        When there is no gateway, or no cluster, of a name.
+    """
+    sides = overview.sides() if source or target or cluster else {}
+    for end, what in ((source, "source"), (target, "target")):
+        if end:
+            require_among(end, sides, what)
+    if cluster:
+        require_among(cluster, overview.cluster_names(), "cluster")
     doors = {name for name, side in sides.items() if cluster in side.cluster.split(",")} if cluster else set()
 
     def asked(near: str, far: str) -> bool:

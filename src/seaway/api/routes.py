@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_origin
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
@@ -76,16 +76,24 @@ class Received(APIRoute):
         operation = self.operation_id or self.name
         role = Role((self.openapi_extra or {})[ROLE])
         known: set[str] = set()
+        several: set[str] = set()
         for each in self.dependant.query_params:
             kind = each.field_info.annotation
             if isinstance(kind, type) and issubclass(kind, BaseModel):  # it stands for its fields
                 known |= {field.alias or name for name, field in kind.model_fields.items()}
+                several |= {
+                    field.alias or name
+                    for name, field in kind.model_fields.items()
+                    if get_origin(field.annotation) is list
+                }
             else:
                 known.add(each.alias)
+                several |= {each.alias} if get_origin(kind) is list else set()
 
         async def strict(request: Request) -> Response:
             if request.scope["query_string"] and (unknown := set(request.query_params) - known):
                 raise _unknown(sorted(unknown), sorted(known))
+            _require_once(request, several)
             reply: Response = await call(request)
             return reply
 
@@ -93,6 +101,14 @@ class Received(APIRoute):
             return await desk_of(request).serve(request, operation, role, strict)
 
         return serve
+
+
+def _require_once(request: Request, several: Set[str]) -> None:
+    """Check that no parameter is given twice but those that may have several values: which was meant nobody knows."""
+    given = [name for name, _ in request.query_params.multi_items() if name not in several]
+    for name in dict.fromkeys(given):
+        if given.count(name) > 1:
+            raise RejectedError("it is given more than once", where=name)
 
 
 def _unknown(names: Sequence[str], known: Sequence[str]) -> RejectedError:

@@ -45,6 +45,13 @@ class Log:
     container: str = ""
 
 
+def _with_room(view: LinkView, room: tuple[int, int] | None) -> LinkView:
+    """Say of a link whose bandwidth is known what is promised, and what can still be."""
+    if room is None or view.link is None or not view.link.bandwidth_mbps:
+        return view
+    return replace(view, promised_mbps=room[0], left_mbps=room[1])
+
+
 class Overview:
     """Looks at the live state from any thread, and changes nothing.
 
@@ -107,7 +114,10 @@ class Overview:
             replace(view, link=known.get((view.source, view.target), view.link)) if view.link else view
             for view in self._live.book.views(self._live.clock.now_ns())
         ]
-        return [*map(told, fleet.told_links), *measured]
+        views = [*map(told, fleet.told_links), *measured]
+        with self._controller.lock:
+            rooms = fleet.rooms()
+        return [_with_room(each, rooms.get((each.source, each.target))) for each in views]
 
     def silent_agents_s(self) -> dict[str, float]:
         """Return for each gateway that is configured how long its agent has not reported, seconds."""

@@ -40,6 +40,7 @@ from seaway.scheduling.columns import (
 )
 from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain, sentence
+from seaway.scheduling.links import free_bandwidth
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
@@ -298,4 +299,9 @@ def _sets(room: Int64, gpus: int) -> int:
 def _link(snapshot: Snapshot, source: str, target: str) -> Link | None:
     if not source or not target:
         return None
-    return next((link for link in snapshot.links if (link.source, link.target) == (source, target)), None)
+    link = next((link for link in snapshot.links if (link.source, link.target) == (source, target)), None)
+    if link is None or not link.bandwidth_mbps:
+        return link
+    at = {gateway.name: g for g, gateway in enumerate(snapshot.fleet.gateways)}
+    free_mbps = max(0, int(free_bandwidth(snapshot.arrays, at[source], at[target])))
+    return replace(link, used_mbps=max(0, link.bandwidth_mbps - free_mbps))

@@ -54,8 +54,13 @@ def _rate(mbps: int | None) -> str:
     return rate(mbps) if mbps else NONE
 
 
+def _known_rate(mbps: int | None) -> str:
+    return NONE if mbps is None else rate(mbps)
+
+
 def _taken(link: Body) -> str | Text:
-    return bar(link["used_mbps"], link["bandwidth_mbps"]) if link["bandwidth_mbps"] else NONE
+    total, free = link["bandwidth_mbps"], link["free_mbps"]
+    return bar(total - min(free, total), total) if total and free is not None else NONE
 
 
 def _shown(link: Body, *, raw: bool) -> Body:
@@ -77,7 +82,14 @@ def table(body: Body, *, raw: bool, wide: bool) -> RenderableType:
         Column("LOSS", lambda each: _lost(each["loss_ppm"]), right=True, drop=2),
         Column("BANDWIDTH", lambda each: _rate(each["bandwidth_mbps"]), right=True),
         Column("TAKEN", _taken, drop=4),
-        Column("USED", lambda each: _rate(each["bandwidth_mbps"] and each["used_mbps"]), right=True, wide=True),
+        Column("CARRIED", lambda each: _known_rate(each["carried_mbps"]), right=True, wide=True),
+        Column(
+            "PROMISED",
+            lambda each: _known_rate(each["bandwidth_mbps"] and each["promised_mbps"]),
+            right=True,
+            wide=True,
+        ),
+        Column("FREE", lambda each: _known_rate(each["free_mbps"]), right=True, drop=4),
         Column("PATH", lambda each: each["path"] or NONE, wide=True),
         Column("STATE", lambda each: Text(each["state"], STATES[each["state"]]), drop=1),
         Column("AGE", lambda each: NONE if each["age_s"] is None else seconds(each["age_s"]), right=True, drop=5),
@@ -120,6 +132,7 @@ def history(samples: Sequence[Body], *, wide: bool) -> RenderableType:
             Column("LOSS", lambda each: _lost(each["loss_ppm"]), right=True),
             Column("BANDWIDTH", lambda each: _rate(each["bandwidth_mbps"]), right=True),
             Column("USED", lambda each: rate(each["used_mbps"]), right=True),
+            Column("PATH", lambda each: each["path"] or NONE),
         )
         return Rows(columns, samples)
     lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")

@@ -181,7 +181,7 @@ class LinkOut(Shown):
     """Lost echoes, parts per million."""
     bandwidth_mbps: int
     used_mbps: int
-    """Traffic that is not promised to a job."""
+    """Of a sample all traffic; of a candidate's link all that cannot be promised any more."""
 
 
 class GatewayOut(Shown):
@@ -224,6 +224,8 @@ class LinkSampleOut(LinkOut):
     """What was measured of a link at one moment."""
 
     at: str
+    path: str
+    """Which path it is of; empty for the way that routes lead."""
 
 
 class LinkHistory(Shown):
@@ -368,7 +370,7 @@ def cluster_sample_fields(sample: ClusterSample) -> dict[str, Any]:
 
 def link_sample_fields(sample: LinkSample) -> dict[str, Any]:
     """Show a sample as the fields of `LinkSampleOut`."""
-    return {"at": moment(sample.at_ns), **link_fields(sample)}
+    return {"at": moment(sample.at_ns), **link_fields(sample), "path": sample.path}
 
 
 def price_text(micros: int) -> str:

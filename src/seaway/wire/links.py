@@ -52,7 +52,13 @@ class KnownLinkOut(Shown):
     bandwidth_mbps: int | None
     """What both interfaces can carry; 0 where nobody knows."""
     used_mbps: int | None
-    """Traffic that is not promised to a job."""
+    """Traffic that counts as that of others than jobs."""
+    carried_mbps: int | None
+    """All traffic that was measured at the fuller end; null where nobody knows, like `free_mbps`."""
+    promised_mbps: int
+    """What is promised to jobs of the interface at its fuller end."""
+    free_mbps: int | None
+    """What can still be promised to a job."""
     path: str
     """Which path traffic takes; empty for the way that routes lead."""
     state: Literal["told", "measured", "stale", "unknown"]
@@ -115,6 +121,9 @@ def known_link_fields(view: LinkView) -> dict[str, Any]:
         "loss_ppm": link.loss_ppm if link else None,
         "bandwidth_mbps": link.bandwidth_mbps if link else None,
         "used_mbps": link.used_mbps if link else None,
+        "carried_mbps": view.carried_mbps,
+        "promised_mbps": view.promised_mbps,
+        "free_mbps": view.left_mbps,
         "path": view.path,
         "state": view.state.value,
         "age_s": None if view.age_s is None else round(view.age_s, 1),

@@ -15,14 +15,35 @@ RAW = {"latency_ns": 14_000_000, "jitter_ns": 2_000_000, "loss_ppm": 200_000, "s
 def link(target: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401  # any JSON
     """Return a link from gw-4 as the API shows it."""
     figures = {"latency_ns": 10_000_000, "jitter_ns": 1_000_000, "loss_ppm": 0, "bandwidth_mbps": 10_000}
-    known = {"used_mbps": 2_500, "path": "direct", "state": "measured", "age_s": 4.2, "raw": RAW, "smoothed": None}
+    room = {"carried_mbps": 3_000, "promised_mbps": 2_000, "free_mbps": 7_500}
+    known = {
+        "used_mbps": 2_500,
+        **room,
+        "path": "direct",
+        "state": "measured",
+        "age_s": 4.2,
+        "raw": RAW,
+        "smoothed": None,
+    }
     return {"source": "gw-4", "target": target, **figures, **known, **fields}
 
 
 DEAD = link("gw-2", latency_ns=None, jitter_ns=0, loss_ppm=1_000_000, raw=None, bandwidth_mbps=0)
 UNKNOWN = link(
     "gw-3",
-    **dict.fromkeys(("latency_ns", "jitter_ns", "loss_ppm", "bandwidth_mbps", "used_mbps", "age_s", "raw")),
+    **dict.fromkeys(
+        (
+            "latency_ns",
+            "jitter_ns",
+            "loss_ppm",
+            "bandwidth_mbps",
+            "used_mbps",
+            "carried_mbps",
+            "free_mbps",
+            "age_s",
+            "raw",
+        )
+    ),
     state="unknown",
     path="",
 )
@@ -41,7 +62,7 @@ def printed(shown: RenderableType, *, colour: bool = False) -> list[str]:
 def test_a_link_is_shown_as_decisions_go_by_it() -> None:
     """With bandwidth, how much of it is taken, and how old that is."""
     head, first, *_ = printed(table(LINKS, raw=False, wide=False))
-    assert head.split() == ["FROM", "TO", "RTT", "JITTER", "LOSS", "BANDWIDTH", "TAKEN", "STATE", "AGE"]
+    assert head.split() == ["FROM", "TO", "RTT", "JITTER", "LOSS", "BANDWIDTH", "TAKEN", "FREE", "STATE", "AGE"]
     assert first.split() == [
         "gw-4",
         "gw-1",
@@ -54,10 +75,17 @@ def test_a_link_is_shown_as_decisions_go_by_it() -> None:
         "10",
         "Gbps",
         "██░░░░░░░░",
+        "7.5",
+        "Gbps",
         "measured",
         "4s",
     ]
-    assert "direct" in printed(table(LINKS, raw=False, wide=True))[1]
+    wide = printed(table(LINKS, raw=False, wide=True))
+    assert "direct" in wide[1]
+    assert [wide[0].split()[at] for at in (7, 8, 9)] == ["CARRIED", "PROMISED", "FREE"]
+    assert " 3 Gbps " in wide[1]
+    assert " 2 Gbps " in wide[1]
+    assert "7.5 Gbps" in wide[1] or "7,500 Mbps" in wide[1]
 
 
 def test_raw_figures_are_those_of_the_latest_round() -> None:
@@ -88,7 +116,14 @@ def test_a_matrix_has_a_row_and_a_column_for_each_gateway() -> None:
 
 def sample(minute: int, latency_ns: int | None, loss_ppm: int = 0) -> dict[str, Any]:
     """Return a sample as the API shows it."""
-    figures = {"latency_ns": latency_ns, "jitter_ns": 0, "loss_ppm": loss_ppm, "bandwidth_mbps": 0, "used_mbps": 0}
+    figures: dict[str, Any] = {
+        "latency_ns": latency_ns,
+        "jitter_ns": 0,
+        "loss_ppm": loss_ppm,
+        "bandwidth_mbps": 0,
+        "used_mbps": 0,
+    }
+    figures["path"] = f"via-{minute}"
     return {"at": f"2026-01-01T10:{minute:02d}:00.000000Z", "source": "a", "target": "b", **figures}
 
 
@@ -99,7 +134,13 @@ def test_history_is_a_line_for_each_figure() -> None:
     assert rtt.split() == ["RTT", "▁█", "▂", "10", "ms", "80", "ms", "20", "ms"]
     assert loss.split() == ["LOSS", "▁▁█▁", "0", "%", "100", "%", "0", "%"]
     assert printed(history(samples[:3], wide=False))[1].split()[-1] == "dead"
-    assert len(printed(history(samples, wide=True))) == 5
+    assert [line.split()[-1] for line in printed(history(samples, wide=True))] == [
+        "PATH",
+        "via-0",
+        "via-1",
+        "via-2",
+        "via-3",
+    ]
     assert printed(history([], wide=False)) == ["nothing was measured"]
 
 

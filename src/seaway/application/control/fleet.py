@@ -11,7 +11,7 @@ import numpy as np
 
 from seaway.application.control.claims import Claims, Doubles
 from seaway.application.control.occupied import Occupied
-from seaway.application.control.promised import Promised, Ways
+from seaway.application.control.promised import IN, OUT, Promised, Ways
 from seaway.application.network.book import NOT_SURVEYED, Survey
 from seaway.application.network.views import Side
 from seaway.application.records import Attempt, Cordon
@@ -25,6 +25,7 @@ from seaway.domain.node import Node
 from seaway.domain.placement import Placement
 from seaway.scheduling.booking import Booking, book
 from seaway.scheduling.columns import CLUSTERS_GATE, PLAN_DEMAND, PLAN_REPLICA
+from seaway.scheduling.links import free_bandwidth
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.update import put_gateways, put_links, put_node, remove_node
 
@@ -323,6 +324,20 @@ class LiveFleet:
     def settling(self) -> bool:
         """Whether to connect again although nothing new was measured: what is whose is not yet known of all."""
         return self._promised.settling
+
+    def rooms(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """Return of each link what is promised of the interface at its fuller end, and what can still be, Mbit/s."""
+        gateways, totals = self.snapshot.fleet.gateways, self._promised.totals()
+        at = np.arange(len(gateways))
+        free = np.maximum(free_bandwidth(self.snapshot.arrays, at[:, None], at[None, :]), 0).tolist()
+        place = {each.name: g for g, each in enumerate(gateways)}
+        return {
+            (each.source, each.target): (
+                max(totals[each.source, OUT], totals[each.target, IN]),
+                free[place[each.source]][place[each.target]],
+            )
+            for each in self.snapshot.links
+        }
 
     # What is booked.
 

@@ -96,10 +96,9 @@ class Promised:
         for known in (self._held, self._ended, self._begun, self._grounds, self._least):
             known.clear()
 
-    def on(self, source: str, target: str) -> int:
-        """Return what is promised on a link or an interface at its ends, whichever is more, Mbit/s."""
-        total = _sums(each.ways for each in self._held.values())
-        return max(total[source, OUT], total[target, IN])
+    def totals(self) -> Counter[Side]:
+        """Return what is promised of each direction of interfaces, Mbit/s."""
+        return _sums(each.ways for each in self._held.values())
 
     # What is others'.
 

@@ -40,6 +40,10 @@ class LinkView:
         What the latest rounds say together.
     carried_mbps
         All that the fuller of its ends carries, Mbit/s; None where that is not known.
+    promised_mbps
+        What is promised to jobs of the interface at its fuller end.
+    left_mbps
+        What can still be promised, Mbit/s; None where that is not known.
     """
 
     source: str
@@ -51,6 +55,8 @@ class LinkView:
     raw: Reported | None = None
     smoothed: Figures | None = None
     carried_mbps: int | None = None
+    promised_mbps: int = 0
+    left_mbps: int | None = None
 
     @property
     def counts(self) -> bool:

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.api.rig import JOB as SMALL
+from tests.unit.api.rig import Rig
+
+pytestmark = pytest.mark.anyio
+
+JOB: dict[str, Any] = {"gateway": "site", "network": {"min_bandwidth": "400Mbps"}}
+
+
+@pytest.mark.parametrize("path", ["/api/v1/links", "/api/v1/fleet/links"])
+@pytest.mark.parametrize("name", ["source", "target", "cluster"])
+async def test_gateways_and_clusters_that_are_not_there_are_refused(rig: Rig, path: str, name: str) -> None:
+    """A name with a slip gives no empty list: the field is named, and what there is."""
+    async with rig.client("viewer") as client:
+        answer = await client.get(path, params={name: "nope"})
+        assert answer.status_code == 422
+        assert name in answer.text
+        assert "there are: " in answer.text
+        known = "a" if name == "cluster" else "gw-a"
+        assert (await client.get(path, params={name: known})).status_code == 200
+
+
+async def test_history_that_ends_before_it_begins_is_refused(rig: Rig) -> None:
+    """It could only be empty; one moment is a time."""
+    async with rig.client("viewer") as client:
+        query = {"since": "2026-11-21T10:00:00Z", "until": "2026-11-21T09:59:59Z"}
+        answer = await client.get("/api/v1/links", params=query)
+        assert answer.status_code == 422
+        assert "until" in answer.text
+        same = {"since": "2026-11-21T10:00:00Z", "until": "2026-11-21T10:00:00Z"}
+        assert (await client.get("/api/v1/links", params=same)).status_code == 200
+
+
+async def test_a_parameter_that_is_given_twice_is_refused(rig: Rig) -> None:
+    """Neither of its values is taken without a word."""
+    async with rig.client("viewer") as client:
+        answer = await client.get("/api/v1/links?source=site&source=gw-a")
+        assert answer.status_code == 422
+        assert "more than once" in answer.text
+
+
+async def test_links_and_candidates_show_what_is_promised_and_what_is_free(rig: Rig) -> None:
+    """With 400 of 1000 promised 600 are free, of the link and for the job that is tried next."""
+    await rig.submit(**JOB, placement={"clusters": ["a"]})
+    rig.plane.controller.step()
+    rig.plane.controller.step()
+    async with rig.client("user") as client:
+        links = (await client.get("/api/v1/fleet/links", params={"target": "gw-a"})).json()["links"]
+        assert [(each["promised_mbps"], each["free_mbps"], each["bandwidth_mbps"]) for each in links] == [
+            (400, 600, 1000)
+        ]
+        tried = await client.post("/api/v1/jobs?dry_run=true", json={**SMALL, **JOB, "placement": {"clusters": ["a"]}})
+        link = tried.json()["choices"][0]["link"]
+        assert link["bandwidth_mbps"] - link["used_mbps"] == 600
