@@ -223,7 +223,15 @@ def test_a_queue_can_be_set_as_it_was_seen(ask: Asking) -> None:
 
 def test_history_is_gone_through_page_by_page(ask: Asking) -> None:
     """What was measured comes to its end, or as far as is wanted."""
-    link = {"source": "a", "target": "b", "latency_ns": 1, "jitter_ns": 1, "loss_ppm": 0, "bandwidth_mbps": 1}
+    link = {
+        "source": "a",
+        "target": "b",
+        "latency_ns": 1,
+        "jitter_ns": 1,
+        "loss_ppm": 0,
+        "bandwidth_mbps": 1,
+        "path": "",
+    }
     samples = [{**link, "used_mbps": 0, "at": f"2026-11-21T10:00:0{at}.000000Z"} for at in range(3)]
     pages = [{"samples": samples[:2], "next": "x"}, {"samples": samples[2:], "next": None}]
     stub = Stub([httpx.Response(200, json=page) for page in pages])
