@@ -75,7 +75,7 @@ async def list_net_links(
         sides, until_ns = overview.sides(), at_ns(until) if until else None
         from_ns, (near, far) = sample_after(after, 2) or (at_ns(since) if since else 0, ("", ""))
         rows = store.link_samples(source, target, from_ns, MOST_ROWS, (near, far))
-        asked = _asked(source, target, cluster, overview)
+        asked = _asked(source, target, cluster, overview, gone=bool(rows))
         wanted = [each for each in rows if until_ns is None or each.at_ns <= until_ns]
         last = rows[-1] if len(rows) == MOST_ROWS and len(wanted) == len(rows) else None
         following = sample_token(last.at_ns, last.source, last.target) if last else ""
@@ -89,8 +89,10 @@ async def list_net_links(
     return json_reply(samples, headers={"link": f'<{path}>; rel="next"'} if following else None)
 
 
-def _asked(source: str, target: str, cluster: str, overview: Overview) -> Callable[[str, str], bool]:
-    """Return what tells whether a link is among those that are asked for.
+def _asked(
+    source: str, target: str, cluster: str, overview: Overview, *, gone: bool = False
+) -> Callable[[str, str], bool]:
+    """Return what tells whether a link is among those that are asked for; `gone` where gateways may have left since.
 
     Raises
     ------
@@ -99,7 +101,7 @@ def _asked(source: str, target: str, cluster: str, overview: Overview) -> Callab
     """
     sides = overview.sides() if source or target or cluster else {}
     for end, what in ((source, "source"), (target, "target")):
-        if end:
+        if end and not gone:
             require_among(end, sides, what)
     if cluster:
         require_among(cluster, overview.cluster_names(), "cluster")
