@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.job import DataPlace
 from seaway.domain.job_spec import NOWHERE, JobSpec, Run
-from seaway.domain.network import NetworkNeed
+from seaway.domain.network import NetworkNeed, OnBreach
 from seaway.testing.records import full_spec, spec
 
 
@@ -56,6 +57,8 @@ IN_PLACE = {
     "labels",
     "together",
     "comes_back",
+    "on_breach",
+    "data",
 }
 """What changes without starting a job anew."""
 
@@ -76,6 +79,8 @@ OTHERS: dict[str, Any] = {
     "labels": {"a": "b"},
     "together": True,
     "comes_back": True,
+    "on_breach": OnBreach.MOVE,
+    "data": DataPlace("north", 1),
 }
 
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Demand, Job
-from seaway.scheduling.columns import NODE_GPU_CORE_FREE
+from seaway.scheduling.columns import DEMAND_NEAR, NODE_GPU_CORE_FREE
 from seaway.scheduling.engine import decide
-from seaway.scheduling.kernels.seaway import BASE, FINE, NEAR_SHIFT, SeawayParams, value_column
+from seaway.scheduling.kernels.seaway import BASE, FINE, NEAR_SHIFT, NEAR_STEPS, SeawayParams, value_column
 from seaway.scheduling.plugins.seaway import Seaway
 from seaway.scheduling.policies import PolicyOptions, make_policy
 from seaway.scheduling.queue import JobQueue
@@ -43,19 +43,21 @@ def scores(params: SeawayParams, snapshot: Snapshot, job: Job) -> list[int]:
 def check_scores(snapshot: Snapshot, twin: Twin, mix: list[Job], asked: Job) -> None:
     """Check the score of every node against the twin."""
     params, demand = Seaway(mix).params(snapshot), asked.demand
+    line = snapshot.demands.line(demand)
+    steps_of_near = NEAR_STEPS if snapshot.demands.arrays.amounts[line, DEMAND_NEAR] >= 0 else 1
     found = scores(params, snapshot, asked)
     milli = demand.request.filled().gpu_milli or 1_000
     for n, (cluster, machine) in enumerate(twin.fleet.nodes):
         fits = twin.resources_fit(cluster, machine, demand) and twin.devices_fit(cluster, machine, demand)
         if not (fits and node_allowed(cluster, machine, demand)):
-            assert found[n] == -BASE
+            assert found[n] == -BASE * NEAR_STEPS
             continue
         at = cluster.name, machine.name
         change = Worth(params, n).change(machine, twin.used[at], twin.cards[at], demand)
         cost = params.price[params.kind[n]] * milli * demand.request.gpus
         steps = (change - cost) * FINE
         low, high = (int((steps + slack) // 2**NEAR_SHIFT) for slack in (-2, 2))
-        assert low <= found[n] <= high
+        assert low <= found[n] // steps_of_near <= high
 
 
 @settings(max_examples=EXAMPLES)
@@ -63,7 +65,10 @@ def check_scores(snapshot: Snapshot, twin: Twin, mix: list[Job], asked: Job) -> 
 def test_score_is_the_change_of_value_less_the_price(
     fleet: Fleet, mix: list[Job], running: list[Job], asked: list[Job]
 ) -> None:
-    """A node scores by what its value changes, less what its kind costs, in steps of 16 thousandths of a device."""
+    """A node scores by what its value changes, less what its kind costs, in steps of 16 thousandths of a device.
+
+    For a job that likes to be near, what is left of a step says how near.
+    """
     check_scores(*partly_used(fleet, running), mix, asked[0])
 
 
