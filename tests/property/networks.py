@@ -12,6 +12,9 @@ from seaway.testing.gateways import make_gateway, make_path
 
 MS = 10**6
 
+PORTS = {Method.ICMP: st.just(0), Method.UDP: st.integers(1024, 65_535), Method.TCP: st.integers(1, 65_535)}
+"""Agents answer UDP without rights, and so on no port below 1024."""
+
 
 @st.composite
 def networks(draw: st.DrawFn, least: int = 0) -> NetworkConfig:
@@ -49,7 +52,7 @@ def _gateways(draw: st.DrawFn, number: int) -> GatewayConfig:
         speed_mbps=draw(st.integers(0, 10**6)),
         exporter=draw(st.sampled_from(["", "http://[fd00::1]:9100/metrics"])),
         method=method,
-        port=0 if method is Method.ICMP else draw(st.integers(1, 65_535)),
+        port=draw(PORTS[method]),
     )
 
 
