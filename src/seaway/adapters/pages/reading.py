@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-
-import aiohttp
+from typing import TYPE_CHECKING
 
 from seaway.application.ports.pages import NoPage, Page
 from seaway.domain.errors import RejectedError
 
 MOST_BYTES = 4 << 20
 """The longest page: node-exporter's on a node of a thousand interfaces has less than half."""
+
+if TYPE_CHECKING:
+    import aiohttp
 
 TOGETHER = 64
 """Pages that are read at once."""
@@ -83,6 +85,8 @@ class HttpPages:
 
     async def _read_all(self, addresses: Sequence[str], headers: dict[str, str]) -> list[Page | NoPage]:
         together = asyncio.Semaphore(TOGETHER)
+        import aiohttp  # not before there is a page to read: it takes a tenth of a start
+
         connector = aiohttp.TCPConnector(ssl=self._tls, limit=0)
         async with aiohttp.ClientSession(
             connector=connector, headers=headers, cookie_jar=aiohttp.DummyCookieJar()
@@ -95,6 +99,8 @@ class HttpPages:
             return list(await asyncio.gather(*map(one, addresses)))
 
     async def _read_one(self, http: aiohttp.ClientSession, address: str) -> Page | NoPage:
+        import aiohttp
+
         try:
             async with asyncio.timeout(self._timeout_s), http.get(address, allow_redirects=False) as answer:
                 at_ns = time.monotonic_ns()
