@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from seaway.adapters.probes.channel import Way
-from seaway.adapters.probes.departures import Departures
-from seaway.adapters.probes.inbox import Inbox
-from seaway.adapters.probes.sockets import Address, open_udp, route_through
+from seaway.adapters.probes.one_socket import OneSocket
+from seaway.adapters.probes.sockets import Address, open_udp
 from seaway.probing import datagram
 from seaway.probing.payload import PAYLOAD_BYTES
 from seaway.probing.rounds import Arrival
 
 
-class DatagramChannel:
+class DatagramChannel(OneSocket):
     """UDP over IPv6 or IPv4, from one socket to any number of targets.
 
     Parameters
@@ -22,27 +21,12 @@ class DatagramChannel:
         The own address, of that version; None leaves it to the routes.
     """
 
-    prompt = False
-
     def __init__(self, version: int, source: Address | None) -> None:
-        self._socket = open_udp(version, source, 0)
-        self._inbox = Inbox(self._socket, datagram.DATAGRAM_BYTES + 1)
-        self._departures = Departures(self._socket)
-        self._header = b""
-
-    def fileno(self) -> int:
-        """Return the socket."""
-        return self._socket.fileno()
-
-    def begin(self, probes: int) -> None:
-        """Have the kernel say when probes leave, unless there are many."""
-        self._departures.begin(probes)
+        super().__init__(open_udp(version, source, 0), datagram.DATAGRAM_BYTES + 1)
 
     def send(self, way: Way, probe: int, secret: bytes) -> int:
         """Send a datagram."""
-        if way.header != self._header:
-            route_through(self._socket, way.header)
-            self._header = way.header
+        self._turn_to(way)
         question = datagram.encode_question(probe, secret)
         at_ns = self._departures.now_ns(question[-PAYLOAD_BYTES:])
         self._socket.sendto(question, way.address)
@@ -58,10 +42,3 @@ class DatagramChannel:
                 aside_ns = answer.dwell_ns + departures.late_ns(packet[-PAYLOAD_BYTES:])
                 arrivals.append(Arrival(answer.probe, answer.secret, came_ns, aside_ns))
         return arrivals
-
-    def forget(self) -> None:
-        """Leave late answers to be recognised as such."""
-
-    def close(self) -> None:
-        """Close the socket."""
-        self._socket.close()

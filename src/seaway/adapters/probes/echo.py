@@ -5,9 +5,8 @@ from __future__ import annotations
 import secrets
 
 from seaway.adapters.probes.channel import Way
-from seaway.adapters.probes.departures import Departures
-from seaway.adapters.probes.inbox import Inbox
-from seaway.adapters.probes.sockets import Address, open_icmp, route_through
+from seaway.adapters.probes.one_socket import OneSocket
+from seaway.adapters.probes.sockets import Address, open_icmp
 from seaway.probing import icmp, payload
 from seaway.probing.rounds import Arrival
 
@@ -16,7 +15,7 @@ _PACKET_BYTES = 128
 _arrival = Arrival._make  # a third of what a call by position costs
 
 
-class EchoChannel:
+class EchoChannel(OneSocket):
     """ICMPv6 or ICMP.
 
     Parameters
@@ -27,30 +26,15 @@ class EchoChannel:
         The own address, of that version; None leaves it to the routes.
     """
 
-    prompt = False
-
     def __init__(self, version: int, source: Address | None) -> None:
         self._identifier = secrets.randbelow(1 << 16)
-        self._socket = open_icmp(version, source, self._identifier)
-        self._inbox = Inbox(self._socket, _PACKET_BYTES)
-        self._departures = Departures(self._socket)
+        super().__init__(open_icmp(version, source, self._identifier), _PACKET_BYTES)
         self._echo = icmp.V6 if version == 6 else icmp.V4
         self._has_ip_header = version == 4
-        self._header = b""
-
-    def fileno(self) -> int:
-        """Return the socket."""
-        return self._socket.fileno()
-
-    def begin(self, probes: int) -> None:
-        """Have the kernel say when probes leave, unless there are many."""
-        self._departures.begin(probes)
 
     def send(self, way: Way, probe: int, secret: bytes) -> int:
         """Send an echo request."""
-        if way.header != self._header:
-            route_through(self._socket, way.header)
-            self._header = way.header
+        self._turn_to(way)
         carried = payload.encode(probe, secret)
         packet = icmp.encode_request(self._echo, self._identifier, probe, carried)
         at_ns = self._departures.now_ns(carried)
@@ -69,10 +53,3 @@ class EchoChannel:
                 late_ns = departures.late_ns(brought) if departures.watching else 0
                 arrivals.append(_arrival((*marked, came_ns, late_ns)))
         return arrivals
-
-    def forget(self) -> None:
-        """Leave late answers to be recognised as such."""
-
-    def close(self) -> None:
-        """Close the socket."""
-        self._socket.close()

@@ -35,6 +35,7 @@ class ActivePaths:
         self._lock = threading.Lock()
         self._changing = threading.Lock()
         self._config: NetworkConfig | None = None
+        self._own: dict[Ends, Pair] = {}  # those with paths of their own
         self._followers: list[Follower] = []
         self._rows = {(row.source, row.target): row for row in store.paths()}
         self._asked_ns: dict[str, int] = {}
@@ -43,6 +44,7 @@ class ActivePaths:
         """Know the network from now on: a path that was chosen and is there no more is not taken."""
         with self._lock:
             self._config = config
+            self._own = {(pair.source, pair.target): pair for pair in config.pairs} if config else {}
         self._tell()
 
     def follow(self, follower: Follower) -> None:
@@ -85,9 +87,10 @@ class ActivePaths:
     def _said(self, read: Callable[[PathRecord], str]) -> dict[Ends, str]:
         """Return what rows say of paths that are there."""
         with self._lock:
-            pairs = {(pair.source, pair.target): pair for pair in self._config.pairs} if self._config else {}
             return {
-                ends: read(row) for ends, row in self._rows.items() if ends in pairs and _has(pairs[ends], read(row))
+                ends: read(row)
+                for ends, row in self._rows.items()
+                if ends in self._own and _has(self._own[ends], read(row))
             }
 
     def of(self, source: str) -> dict[str, str]:
@@ -153,11 +156,12 @@ class ActivePaths:
                 for target, path in active.items()
                 if (row := self._row(source, target)).applied != path
             ]
-            if rows:
-                self._writer.require(Change(put=[*rows]))
-                self._keep(*rows)
+            if not rows:
+                return False
+            self._writer.require(Change(put=[*rows]))
+            self._keep(*rows)
         self._tell()
-        return bool(rows)
+        return True
 
     def _choices(self, source: str) -> dict[str, set[str]]:
         """Return the paths that a gateway may take, by target."""
