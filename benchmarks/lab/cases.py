@@ -12,9 +12,8 @@ from benchmarks.lab.world import measure
 from benchmarks.record import Result, SkippedError
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import ProbeConfig
-from seaway.domain.network import PPM
+from seaway.domain.network import PPM, Ends
 from seaway.probing.conditions import Conditions
-from seaway.probing.holding import Ends
 
 GATEWAYS = 4
 ROUNDS = 20

@@ -10,8 +10,8 @@ from statistics import fmean
 
 from benchmarks.lab.world import Account
 from seaway.application.network.rounds import Reported
+from seaway.domain.network import Ends
 from seaway.probing.figures import Figures, Round, figures
-from seaway.probing.holding import Ends
 
 
 @dataclass(slots=True)

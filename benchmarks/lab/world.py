@@ -24,8 +24,8 @@ from seaway.application.network.rounds import Reported
 from seaway.bootstrap import lab as labs
 from seaway.bootstrap.lab_plan import CORE, WAN, LabPlan
 from seaway.domain.gateways import ProbeConfig
+from seaway.domain.network import Ends
 from seaway.probing.conditions import Conditions, Emulator
-from seaway.probing.holding import Ends
 from seaway.wire.network_out import network_text
 
 SETTLE_S = 0.3

@@ -20,9 +20,10 @@ from seaway.bootstrap import lab as labs
 from seaway.bootstrap.lab_plan import LabPlan
 from seaway.cli.main import main
 from seaway.domain.errors import ConflictError, RejectedError, UnavailableError, UnknownError
+from seaway.domain.network import Ends
 from seaway.probing.conditions import Conditions, Emulator
 from seaway.probing.figures import Round, figures
-from seaway.probing.holding import Counts, Ends
+from seaway.probing.holding import Counts
 from seaway.testing.lab import lab
 from tests.missing import skip_or_fail
 

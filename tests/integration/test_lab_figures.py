@@ -11,8 +11,8 @@ from benchmarks.lab.compare import Way, compare
 from benchmarks.lab.world import measure
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import ProbeConfig
+from seaway.domain.network import Ends
 from seaway.probing.conditions import Conditions
-from seaway.probing.holding import Ends
 from tests.missing import skip_or_fail
 
 pytestmark = [pytest.mark.slow, pytest.mark.quiet]

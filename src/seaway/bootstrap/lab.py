@@ -24,8 +24,8 @@ from seaway.adapters.srv6.machine import Machine
 from seaway.adapters.srv6.memory import FOLDER as REMEMBERED
 from seaway.bootstrap.lab_plan import CORE, LabPlan, belongs, require_name
 from seaway.domain.errors import ConflictError, RejectedError, UnknownError
+from seaway.domain.network import Ends
 from seaway.probing.conditions import Conditions, Emulator
-from seaway.probing.holding import Ends
 from seaway.steering.desired import desired
 from seaway.wire.network_out import network_text
 

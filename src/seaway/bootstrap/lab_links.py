@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import permutations
 
+from seaway.domain.network import Ends
 from seaway.probing.conditions import Conditions
-from seaway.probing.holding import Ends
 from seaway.simulation.demo import LINKS
 
 NEAR_NS, STEP_NS = 2_000_000, 1_500_000

@@ -10,6 +10,9 @@ from seaway.domain.errors import RejectedError
 PPM = 1_000_000
 """Parts per million in a whole: a link that answers nothing has ``loss_ppm`` 1,000,000."""
 
+Ends = tuple[str, str]
+"""Names of the gateways that a link is from and to."""
+
 
 @dataclass(frozen=True, slots=True)
 class Gateway:

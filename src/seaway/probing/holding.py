@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from random import Random
 
-from seaway.domain.network import PPM
+from seaway.domain.network import PPM, Ends
 from seaway.probing.conditions import Conditions
 
 BACKLOG_NS = 100_000_000
@@ -19,9 +19,6 @@ BACKLOG_NS = 100_000_000
 
 KEPT = 2048
 """Hold times that are kept of each link, the latest."""
-
-Ends = tuple[str, str]
-"""From where to where."""
 
 
 @dataclass(slots=True)

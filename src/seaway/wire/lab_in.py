@@ -11,8 +11,8 @@ from pydantic import Field
 
 from seaway.domain import units
 from seaway.domain.errors import RejectedError
+from seaway.domain.network import Ends
 from seaway.probing.conditions import MOST_DELAY_NS, Conditions
-from seaway.probing.holding import Ends
 from seaway.wire.addresses import GatewayName
 from seaway.wire.fields import Amount, Rate, Unit, no_entries, rate_mbps, reader
 from seaway.wire.message import Incoming

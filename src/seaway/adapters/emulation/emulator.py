@@ -12,8 +12,9 @@ from pathlib import Path
 
 from seaway.adapters.emulation.control import Answer, Asker, listen
 from seaway.adapters.emulation.queue_socket import PacketQueue
+from seaway.domain.network import Ends
 from seaway.probing.conditions import Conditions
-from seaway.probing.holding import Ends, Holding
+from seaway.probing.holding import Holding
 
 KERNELS_QUEUES = Path("/proc/thread-self/net/netfilter/nfnetlink_queue")
 EARLY_NS = 120_000

@@ -12,8 +12,9 @@ from typing import Any
 
 from seaway.adapters.emulation.start import FILTERS, InCore, program
 from seaway.domain.errors import UnavailableError
+from seaway.domain.network import Ends
 from seaway.probing.conditions import Conditions
-from seaway.probing.holding import Counts, Ends, LinkReading, Readings
+from seaway.probing.holding import Counts, LinkReading, Readings
 
 LONGEST_QUEUE = 100_000
 """Packets that a link holds at the most."""

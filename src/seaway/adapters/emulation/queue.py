@@ -11,8 +11,9 @@ from typing import Any
 from seaway.adapters.emulation.control import ask
 from seaway.adapters.emulation.start import InCore, start
 from seaway.domain.errors import UnavailableError
+from seaway.domain.network import Ends
 from seaway.probing.conditions import Conditions
-from seaway.probing.holding import Counts, Ends, LinkReading, Readings
+from seaway.probing.holding import Counts, LinkReading, Readings
 
 CONDITIONS = [field.name for field in fields(Conditions)]
 COUNTS = [field.name for field in fields(Counts)]

@@ -11,12 +11,12 @@ from seaway.application.control.fleet import Key
 from seaway.application.control.live import Live
 from seaway.application.control.refusals import NEVER_REFUSED, Refusals
 from seaway.application.control.reserve import Reservations
-from seaway.application.control.verdicts import Breach, Ends, Verdicts
+from seaway.application.control.verdicts import Breach, Verdicts
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import ELSEWHERE, sent_back, told
 from seaway.domain.errors import RejectedError
 from seaway.domain.lifecycle import JobState
-from seaway.domain.network import OnBreach
+from seaway.domain.network import Ends, OnBreach
 from seaway.scheduling.engine import decide
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queue import JobQueue

@@ -14,7 +14,7 @@ from seaway.application.control.waiting import Entry
 from seaway.application.network.paths import Choice, Measured, Wish, choose
 from seaway.domain.errors import RejectedError, UnknownError
 from seaway.domain.lifecycle import JobState
-from seaway.domain.network import NetworkNeed
+from seaway.domain.network import Ends, NetworkNeed
 from seaway.scheduling.engine import decide
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queue import JobQueue
@@ -29,8 +29,6 @@ MOST_LOOKED_AT = 2_000
 
 MOST_TRIED = 4
 """Jobs that are tried in one look on whether another path would be of use to them."""
-
-Ends = tuple[str, str]
 
 MOST_WISHES = 50
 """Jobs that wait and are heeded for one pair of gateways, the first in order."""

@@ -13,13 +13,10 @@ from seaway.application.control.reserve import Reservations
 from seaway.application.records import Attempt
 from seaway.domain.amounts import rate_text
 from seaway.domain.bounds import misses, way
-from seaway.domain.network import Link, NetworkNeed
+from seaway.domain.network import Ends, Link, NetworkNeed
 from seaway.probing.figures import Figures
 from seaway.scheduling.links import free_bandwidth
 from seaway.scheduling.snapshot import Snapshot
-
-Ends = tuple[str, str]
-"""Names of the gateways that a link is from and to."""
 
 MOST_KNOWN = 100_000
 """Verdicts that are remembered from look to look; beyond that all are forgotten."""

@@ -14,8 +14,7 @@ from seaway.application.records import Event, PathRecord
 from seaway.application.writer import Writer
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import NetworkConfig, Pair
-
-Ends = tuple[str, str]
+from seaway.domain.network import Ends
 
 Follower = Callable[[Mapping[Ends, str]], None]
 """Hears which paths are taken, by the names of their ends."""

@@ -16,7 +16,7 @@ from seaway.application.network.views import LinkState, LinkView
 from seaway.application.ports.traffic import Traffic
 from seaway.application.records import LinkSample
 from seaway.domain.gateways import GatewayConfig, NetworkConfig
-from seaway.domain.network import PPM, Gateway, Link
+from seaway.domain.network import PPM, Ends, Gateway, Link
 from seaway.probing.figures import Figures
 from seaway.probing.hysteresis import DEAD
 
@@ -30,9 +30,6 @@ TRAFFIC_BAND = 0.05
 
 MOST_SAMPLED = 1000
 """Links that are written down at once; where there are more, each comes as much more seldom."""
-
-Ends = tuple[str, str]
-"""Names of the gateways that a link is from and to."""
 
 AS_ROUTED = ""
 """The path of rounds that were sent the way that routes lead."""
