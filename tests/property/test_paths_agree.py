@@ -1,4 +1,4 @@
-"""Every policy that has a compiled form decides by machine code as it does by its plugins."""
+"""Every policy decides with machine code, be it for the rules of fit alone, as it does by its plugins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.scheduling.engine import decide
 from seaway.scheduling.plan import Plan
-from seaway.scheduling.plugins import RULES_OF_FIT
 from seaway.scheduling.policies import BUILT_IN, Level, PolicyOptions, make_policy
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queue import JobQueue
@@ -26,8 +25,8 @@ BOOKS = ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways")
 """The tables that say what is there and what is free."""
 
 
-def compiled_policies() -> list[tuple[str, Level]]:
-    """Return each policy and level with a compiled form."""
+def policies_of_plugins() -> list[tuple[str, Level]]:
+    """Return each policy and level that consists of plugins: machine code judges what fits for all of them."""
     found: list[tuple[str, Level]] = []
     levels: tuple[Level, ...] = ("node", "cluster")
     for name in BUILT_IN:
@@ -36,7 +35,7 @@ def compiled_policies() -> list[tuple[str, Level]]:
                 policy = make_policy(name, PolicyOptions(level=level))
             except RejectedError:
                 continue
-            if isinstance(policy, Profile) and policy.compiled(RULES_OF_FIT):
+            if isinstance(policy, Profile):
                 found.append((name, level))
     return found
 
@@ -56,7 +55,7 @@ def assert_same(one: Plan, other: Plan) -> None:
         np.testing.assert_array_equal(left, right, err_msg=table)
 
 
-@pytest.mark.parametrize(("name", "level"), compiled_policies())
+@pytest.mark.parametrize(("name", "level"), policies_of_plugins())
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs(), seed=st.integers(0, 5))
 def test_machine_code_decides_as_plugins_do(name: str, level: Level, fleet: Fleet, queue: list[Job], seed: int) -> None:

@@ -86,6 +86,10 @@ class Explanation:
     data
         Where its data is, and how long it takes to the candidates' clusters, one clause; empty for a job that says
         nothing of it.
+    held
+        Why it is held back although it fits, one clause; empty when it is not.
+    said
+        What its policy tells of the decision, one clause.
     """
 
     job: str
@@ -95,6 +99,8 @@ class Explanation:
     remedies: tuple[Remedy, ...] = ()
     links: tuple[str, ...] = ()
     data: str = ""
+    held: str = ""
+    said: str = ""
 
     @property
     def fits(self) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 from seaway.scheduling.columns import JOB_GANG, JOB_REPLICAS
 from seaway.scheduling.framework import Compiled
+from seaway.scheduling.kernels.among import node_chosen
 from seaway.scheduling.kernels.decide import decide_queue
 from seaway.scheduling.kernels.rows import resized
 from seaway.scheduling.snapshot import Snapshot
@@ -39,6 +40,12 @@ class CompiledPlacer:
         alone = statement.queue.lines[job : job + 1].copy()
         alone[0, JOB_REPLICAS], alone[0, JOB_GANG] = end, 0
         self._decide(statement, alone, job, first)
+
+    def chosen(self, snapshot: Snapshot, line: int, draw: int) -> int:
+        """Return the node that the policy takes for a replica of demand `line`, which is not placed; -1 for none."""
+        demands = snapshot.demands.arrays
+        self._params = resized(self._params, demands.amounts.shape[0])
+        return int(node_chosen(self._params, snapshot.arrays, demands, line, draw))
 
     def _decide(self, statement: Statement, jobs: Int64, number: int, begun: int) -> None:
         snapshot = statement.snapshot

@@ -48,7 +48,14 @@ class Policy(Protocol):
         """Decide every job of the queue and bring the snapshot up to date."""
 
 
-def decide(snapshot: Snapshot, queue: JobQueue, policy: Profile | Policy, *, explained: Collection[int] = ()) -> Plan:
+def decide(
+    snapshot: Snapshot,
+    queue: JobQueue,
+    policy: Profile | Policy,
+    *,
+    explained: Collection[int] = (),
+    overdue: Collection[int] = (),
+) -> Plan:
     """Decide, for every replica of every job in a queue, the node and the devices.
 
     Parameters
@@ -63,6 +70,8 @@ def decide(snapshot: Snapshot, queue: JobQueue, policy: Profile | Policy, *, exp
     explained
         Numbers of jobs, in the order of decision, for which to note why; nothing is spent on
         the others.
+    overdue
+        Numbers of jobs, likewise, that no plugin may hold back any more.
 
     Returns
     -------
@@ -74,7 +83,7 @@ def decide(snapshot: Snapshot, queue: JobQueue, policy: Profile | Policy, *, exp
     for sorter in policy.at(QueueSort):  # type: ignore[type-abstract]
         queue = queue.take(sorter.order(queue))
         break
-    statement = Statement(snapshot, queue)
+    statement = Statement(snapshot, queue, overdue=overdue)
     placer = placer_for(snapshot, policy)
     reasons: dict[int, Explanation] = {}
     for first, end in _runs(queue, explained):

@@ -12,7 +12,7 @@ from seaway.domain.explanation import Candidate, Explanation, Refusal, Remedy
 from seaway.domain.job import Demand, Job
 from seaway.scheduling.columns import CLUSTERS_GATE, CLUSTERS_PAID, NODE_CLUSTER
 from seaway.scheduling.data import data_told, pull_ms, rings
-from seaway.scheduling.framework import Cycle, Filter, PreFilter, PreScore, Scores
+from seaway.scheduling.framework import Cycle, Filter, PreFilter, PreScore, Scores, Verdict
 from seaway.scheduling.kernels.draw import mixed
 from seaway.scheduling.plain import scaled
 from seaway.scheduling.profile import Profile
@@ -65,6 +65,8 @@ def explain(snapshot: Snapshot, job: Job, profile: Profile, *, sequence: int = 0
         remedies=() if cycle.feasible.any() else trial.remedies(job),
         links=refused_links(snapshot, job),
         data=data_told(snapshot, job.data, pull_ms(snapshot, job.data), clusters) if job.data.location else "",
+        held=cycle.held,
+        said=cycle.said,
     )
 
 
@@ -92,7 +94,7 @@ def sentence(explanation: Explanation) -> str:
         said += f"; {mended(explanation.remedies[:1])}"
     if explanation.data and explanation.candidates:
         said += f"; {explanation.data}"
-    return said
+    return "; ".join(filter(None, (said, explanation.held, explanation.said)))
 
 
 def nearest(snapshot: Snapshot, job: Job, profile: Profile) -> tuple[Remedy, ...]:
@@ -168,7 +170,10 @@ class _Trial:
             cycle.feasible &= codes == 0
         if cycle.feasible.any():
             for after in self._profile.at(PreScore):  # type: ignore[type-abstract]
-                if not (status := after.pre_score(cycle)).passes:
+                status = after.pre_score(cycle)
+                if status.verdict is Verdict.WAIT:
+                    cycle.held = cycle.held or status.reason
+                elif not status.passes:
                     return [*refusals, _refuse_all(cycle, after.name, status.reason)]
         return refusals
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,21 @@ class Verdict(Enum):
     PASS = "pass"
     REFUSE = "refuse"
     WAIT = "wait"
+
+
+class Decider(NamedTuple):
+    """Who decided.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    why
+        Why it decided in place of the policy, one clause; empty for the policy itself.
+    """
+
+    name: str
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +90,14 @@ class Cycle:
         Nodes to which the job's earlier replicas went.
     notes
         What plugins leave for later points of the same decision, by plugin name.
+    may_wait
+        Whether the replica may be held back; else a `Verdict.WAIT` counts as a PASS.
+    held
+        Why it was held back; empty when it was not.
+    said
+        What is to be told of the decision besides where it went, one clause; for plugins to write.
+    decider
+        Who decided; for plugins to write that have somebody behind them.
     """
 
     snapshot: Snapshot
@@ -86,6 +109,10 @@ class Cycle:
     feasible: Mask
     placed: tuple[int, ...] = ()
     notes: dict[str, Any] = field(default_factory=dict)
+    may_wait: bool = True
+    held: str = ""
+    said: str = ""
+    decider: Decider | None = None
 
     @property
     def demand(self) -> Demand:
@@ -142,7 +169,7 @@ class PreScore(Plugin, Protocol):
     """Prepares scores, with the feasible nodes known."""
 
     def pre_score(self, cycle: Cycle) -> Status:
-        """Note down what scores need, or refuse the replica."""
+        """Note down what scores need, or refuse the replica, or hold it back (which leaves it unplaced for now)."""
 
 
 @runtime_checkable

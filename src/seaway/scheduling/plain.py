@@ -17,6 +17,7 @@ from seaway.scheduling.columns import (
     PLAN_NODE,
     PLAN_SLICE_FIRST,
 )
+from seaway.scheduling.fits import fits_of
 from seaway.scheduling.framework import (
     Cycle,
     DeviceScore,
@@ -33,9 +34,13 @@ from seaway.scheduling.framework import (
 from seaway.scheduling.kernels.decide import GivenDevices, book_given, forget_bandwidth_of
 from seaway.scheduling.kernels.draw import mixed
 from seaway.scheduling.plan import Plan
+from seaway.scheduling.plugins import RULES_OF_FIT
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.state import Int64
 from seaway.scheduling.statement import Statement
+
+LEAST = np.iinfo(np.int64).min
+"""What nodes count that do not fit; those that fit count more."""
 
 FULL_SCORE = 100
 """What a score is scaled to before it is weighed against others."""
@@ -78,8 +83,12 @@ class PlainPlacer:
         row = statement.start(j, replica)
         cycle = self._cycle(statement, j, replica, statement.lines[max(row - replica, 0) : row])
         n = choose(self._profile, cycle)
+        if cycle.said:
+            statement.said[j] = cycle.said
+        if cycle.decider and not (j in statement.deciders and statement.deciders[j].why):
+            statement.deciders[j] = cycle.decider
         if n < 0:
-            return False
+            return _not_placed(cycle, statement, j)
         arrays = statement.snapshot.arrays
         given = GivenDevices(device_keys(self._profile, cycle, n), int(arrays.nodes[NODE_DEVICE_FIRST, n]))
         demands, line = statement.snapshot.demands.arrays, statement.lines[row]
@@ -88,7 +97,7 @@ class PlainPlacer:
             return True
         statement.snapshot.release(statement.lines, statement.slices, np.array([row]))
         statement.slice_end = int(line[PLAN_SLICE_FIRST])
-        return False
+        return _not_placed(cycle, statement, j)
 
     def _cycle(self, statement: Statement, j: int, replica: int, before: Int64) -> Cycle:
         """Begin the decision of one replica; `before` are the plan's lines of the replicas before it."""
@@ -103,7 +112,8 @@ class PlainPlacer:
             draw=int(mixed(self._profile.seed, int(lines[JOB_SEQUENCE]), replica)),
             usable=snapshot.arrays.clusters_open[CLUSTERS_GATE] != 0,
             feasible=np.ones(len(snapshot.nodes), np.bool_),
-            placed=tuple(int(n) for n in placed),
+            placed=tuple(placed.tolist()),
+            may_wait=j not in statement.overdue,
         )
 
     def _confirmed(self, cycle: Cycle, statement: Statement, row: int) -> bool:
@@ -119,11 +129,27 @@ class PlainPlacer:
             if not plugin.reserve(cycle, placement).passes:
                 break
         else:
-            if all(plugin.permit(cycle, placement).passes for plugin in permitting):
+            if all(_passes(cycle, plugin.permit(cycle, placement)) for plugin in permitting):
                 statement.on_rollback(row, lambda: unreserve(told, cycle, placement))
                 return True
         unreserve(told, cycle, placement)
         return False
+
+
+def _passes(cycle: Cycle, status: Status) -> bool:
+    """Tell whether a decision goes on; note why it is held back, which it is not when it may not wait."""
+    if status.verdict is Verdict.WAIT:
+        if not cycle.may_wait:
+            return True
+        cycle.held = status.reason or "held back"
+    return status.passes
+
+
+def _not_placed(cycle: Cycle, statement: Statement, j: int) -> bool:
+    """Note of the queue's job number `j` if it was held back; return False."""
+    if cycle.held:
+        statement.held[j] = cycle.held
+    return False
 
 
 def unreserve(told: Sequence[Reserve], cycle: Cycle, placement: Placement) -> None:
@@ -144,16 +170,19 @@ def choose(profile: Profile, cycle: Cycle) -> int:
     if not cycle.feasible.any():
         return -1
     for prepared in profile.at(PreScore):  # type: ignore[type-abstract]
-        if not prepared.pre_score(cycle).passes:
+        if not _passes(cycle, prepared.pre_score(cycle)):
             return -1
-    total = total_score(profile, cycle)
-    best = total[cycle.feasible].max()
-    return int(np.flatnonzero(cycle.feasible & (total == best))[0])
+    total = np.maximum(total_score(profile, cycle), LEAST + 1)
+    return int(np.where(cycle.feasible, total, LEAST).argmax())
 
 
 def run_filters(profile: Profile, cycle: Cycle) -> None:
-    """Let every filter refuse nodes, in order."""
-    for plugin in profile.at(Filter):  # type: ignore[type-abstract]
+    """Let every filter refuse nodes, in order; machine code does where they are just the engine's own rules of fit."""
+    filters = tuple(profile.at(Filter))  # type: ignore[type-abstract]
+    if not profile.plain and tuple(each.name for each in filters) == RULES_OF_FIT:
+        cycle.feasible &= fits_of(cycle.snapshot).nodes(cycle.snapshot, cycle.line)
+        return
+    for plugin in filters:
         cycle.feasible &= plugin.filter(cycle) == 0
 
 

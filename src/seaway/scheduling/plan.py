@@ -25,6 +25,7 @@ from seaway.scheduling.columns import (
     SLICE_START,
 )
 from seaway.scheduling.encode import smallest_first
+from seaway.scheduling.framework import Decider
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.state import Int32, Int64
@@ -46,6 +47,13 @@ class Plan:
     pulls
         How long the data of jobs took to each cluster when they were decided, ms, shape (C,), by number of job in
         the queue; of jobs that are drawn to it.
+    said
+        What plugins told of decisions, by number of job in the queue; of several replicas the last.
+    deciders
+        Who decided, by number of job in the queue, where a policy may have somebody decide in its place; of several
+        replicas the first for which it did not decide itself.
+    held
+        Why jobs were held back that might have found a place, by number of job in the queue.
     """
 
     def __init__(self, snapshot: Snapshot, queue: JobQueue, lines: Int64, slices: Int32) -> None:
@@ -55,6 +63,9 @@ class Plan:
         self.slices = slices
         self.explanations: dict[int, Explanation] = {}
         self.pulls: dict[int, Int64] = {}
+        self.said: dict[int, str] = {}
+        self.deciders: dict[int, Decider] = {}
+        self.held: dict[int, str] = {}
 
     @property
     def placed(self) -> NDArray[np.bool_]:

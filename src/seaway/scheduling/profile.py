@@ -49,6 +49,8 @@ class Profile:
         What random choices hang on.
     plain
         Whether to keep to the plugins' own methods even where machine code would do the same.
+    edition
+        What tells it from others of its name that decide otherwise, as the digest of a model; empty for none.
 
     Raises
     ------
@@ -60,6 +62,12 @@ class Profile:
     plugins: tuple[Weighted, ...]
     seed: int = 0
     plain: bool = False
+    edition: str = ""
+
+    @property
+    def title(self) -> str:
+        """Name and edition."""
+        return f"{self.name}@{self.edition}" if self.edition else self.name
 
     def __post_init__(self) -> None:
         """Check names and weights."""
@@ -76,13 +84,18 @@ class Profile:
         """Return the same profile with more plugins after its own."""
         return replace(self, plugins=(*self.plugins, *(Weighted(plugin) for plugin in plugins)))
 
+    def of_edition(self, edition: str) -> Profile:
+        """Return the same profile, told from others of its name."""
+        return replace(self, edition=edition)
+
     def at(self, point: type[Point]) -> Iterator[Point]:
         """Return the plugins that take part in an extension point, in order."""
         yield from _at(self.plugins, cast("Hashable", point))
 
     def scores(self) -> list[tuple[Score, int]]:
         """Return the plugins that score nodes, with their weights."""
-        return [(each.plugin, each.weight) for each in self.plugins if isinstance(each.plugin, Score)]
+        scoring = set(map(id, _at(self.plugins, Score)))
+        return [(cast("Score", each.plugin), each.weight) for each in self.plugins if id(each.plugin) in scoring]
 
     def compiled(self, rules_of_fit: tuple[str, ...]) -> Compiled | None:
         """Return the one score that machine code can stand in for; None when the plain path is needed.

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 UInt8 = NDArray[np.uint8]
+Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
 
 

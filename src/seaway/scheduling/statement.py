@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 
 from seaway.domain.errors import InvariantError
 from seaway.scheduling.columns import DEMAND_GPUS, JOB_DEMAND, JOB_REPLICAS, PLAN_NODE, PLAN_ROWS, SLICE_ROWS
+from seaway.scheduling.framework import Decider
 from seaway.scheduling.kernels.decide import start_line
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.queue import JobQueue
@@ -29,24 +30,32 @@ class Statement:
         The jobs that are decided on.
     copies
         How often a job may be written at the most, for policies that copy whole jobs.
+    overdue
+        Numbers of jobs that may not be held back.
 
     Attributes
     ----------
     lines, slices
         The plan so far, as in `Plan`; `length` and `slice_end` say how much of it is written.
-    pulls
-        As in `Plan`.
+    pulls, said, deciders, held
+        As in `Plan`; `held` also of jobs that found a place in another try.
     """
 
-    def __init__(self, snapshot: Snapshot, queue: JobQueue, copies: int = 1) -> None:
+    def __init__(
+        self, snapshot: Snapshot, queue: JobQueue, copies: int = 1, overdue: Collection[int] = frozenset()
+    ) -> None:
         self.snapshot = snapshot
         self.queue = queue
+        self.overdue = overdue
         gpus = snapshot.demands.arrays.amounts[queue.lines[:, JOB_DEMAND], DEMAND_GPUS]
         self.lines = np.zeros((copies * queue.replicas, PLAN_ROWS), np.int64)
         self.lines[:, PLAN_NODE] = -1
         slices = copies * int((gpus * queue.lines[:, JOB_REPLICAS]).sum())
         self.slices = np.zeros((slices, SLICE_ROWS), np.int32)
         self.pulls: dict[int, Int64] = {}
+        self.said: dict[int, str] = {}
+        self.deciders: dict[int, Decider] = {}
+        self.held: dict[int, str] = {}
         self.length = 0
         self.slice_end = 0
         self._committed = False
@@ -94,5 +103,8 @@ class Statement:
         """Make the decisions final and return them."""
         self._committed = True
         plan = Plan(self.snapshot, self.queue, self.lines[: self.length], self.slices[: self.slice_end])
-        plan.pulls = self.pulls
+        plan.pulls, plan.said, plan.deciders = self.pulls, self.said, self.deciders
+        if self.held:
+            placed = plan.jobs_placed
+            plan.held = {job: why for job, why in self.held.items() if not placed[job]}
         return plan

@@ -1,0 +1,61 @@
+"""Answers over all nodes in one call, for callers in Python: where a demand fits, and which node a policy takes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seaway.scheduling.columns import CLUSTERS_USABLE, NODE_CLUSTER
+from seaway.scheduling.kernels.borrow import borrowed
+from seaway.scheduling.kernels.compile import compiled, specialises
+from seaway.scheduling.kernels.decide import find_usable_clusters
+from seaway.scheduling.kernels.policy import row_score, search
+from seaway.scheduling.kernels.rows import UNFIT, RowCache, refresh_row, slot_of
+from seaway.scheduling.state import DemandArrays, FleetArrays
+
+
+class FitParams(NamedTuple):
+    """What fitted before.
+
+    Attributes
+    ----------
+    cache
+        Every node that fits scores the same.
+    """
+
+    cache: RowCache
+
+
+@specialises(row_score, FitParams)
+def _row_score(params: FitParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
+    return 0
+
+
+@compiled
+def nodes_that_fit(params: FitParams, fleet: FleetArrays, demands: DemandArrays, k: int) -> NDArray[np.bool_]:
+    """Tell which nodes can take one replica of demand `k` by the rules of fit, links included, shape (N,)."""
+    known, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
+    find_usable_clusters(lent, asked, k)
+    slot = slot_of(known.cache, k)
+    refresh_row(known, lent, asked, k, slot)
+    row = known.cache.rows[slot]
+    fits = np.zeros(fleet.nodes.shape[1], np.bool_)
+    for n in range(fits.shape[0]):
+        fits[n] = row[n] != UNFIT and lent.clusters_open[CLUSTERS_USABLE, lent.nodes[NODE_CLUSTER, n]] != 0
+    return fits
+
+
+@compiled
+def node_chosen(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int) -> int:
+    """Return the node that a compiled policy takes for one replica of demand `k`; -1 when none fits.
+
+    The fleet is left as it is, marks of the decision at hand included.
+    """
+    lent, asked = borrowed(fleet), borrowed(demands)
+    before = fleet.clusters_open[CLUSTERS_USABLE].copy()
+    find_usable_clusters(lent, asked, k)
+    n = search(borrowed(params), lent, asked, k, draw, lent.clusters_open[CLUSTERS_USABLE])
+    fleet.clusters_open[CLUSTERS_USABLE] = before
+    return n
