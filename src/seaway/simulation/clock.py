@@ -46,10 +46,11 @@ class Clock:
         self._alone = 0
         decide(snapshot, JobQueue(snapshot), policy)
 
-    def decide(self, queue: JobQueue) -> Plan:
-        """Decide a queue."""
+    def decide(self, queue: JobQueue, *, may_wait: bool = False) -> Plan:
+        """Decide a queue, whose jobs plugins may hold back or not."""
+        overdue = () if may_wait else range(len(queue))
         begun = perf_counter()
-        plan = decide(self._snapshot, queue, self._policy)
+        plan = decide(self._snapshot, queue, self._policy, overdue=overdue)
         took_s = perf_counter() - begun
         if len(queue) > 1:
             self._many_s += took_s

@@ -112,6 +112,8 @@ class Outcome:
         At the end; with departures, the mean over time.
     waits
         None without departures.
+    used
+        Share of each resource in use at the end by cluster, shape (4, C), see `used_shares`; None with departures.
     """
 
     policy: str
@@ -121,6 +123,7 @@ class Outcome:
     speed: Speed
     curve: Curve
     waits: Waits | None = None
+    used: Float64 | None = None
 
     def record(self) -> dict[str, str | int | float | None]:
         """Return every figure by its name, in the order in which they are shown."""

@@ -69,13 +69,15 @@ def replay(
         progress(end)
     whole = joined(snapshot, queue, plans)
     curve = curve_of(whole)
+    used = used_shares(snapshot.arrays.clusters)
     return Outcome(
         policy=policy.name,
         counts=judge(whole),
         shares=shares_of(curve),
-        use=use(used_shares(snapshot.arrays.clusters)),
+        use=use(used),
         speed=clock.speed(),
         curve=curve,
+        used=used,
     )
 
 

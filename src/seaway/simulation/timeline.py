@@ -119,6 +119,7 @@ class _Run:
         self._ends: list[tuple[int, int, Plan]] = []
         self._now_s = 0
         self._waits_s: list[int] = []
+        self._held: set[Kind] = set()
         self._astray = 0
         self._held_milli = 0
         self._asked_milli = 0
@@ -200,9 +201,17 @@ class _Run:
         return -job.priority, int(self._queue.lines[number, JOB_DEMAND]), job.replicas, job.gang, between_mbps
 
     def _start(self, number: int) -> bool:
-        """Try to place a job; return whether it runs now, be it where its links are not good enough."""
+        """Try to place a job; return whether it runs now, be it where its links are not good enough.
+
+        A policy may hold it back while something runs whose end it may wait for.
+        """
         job = self._queue.part(number, number + 1)
-        plan = self._clock.decide(job)
+        plan = self._clock.decide(job, may_wait=bool(self._ends))
+        kind = self._kind(number)
+        if plan.held:
+            self._held.add(kind)
+        else:
+            self._held.discard(kind)
         self._held_milli += int(plan.slices[:, SLICE_CORE].sum())
         astray = bool(plan.lines[:, PLAN_LINK_MISSED].any())
         placed = bool(plan.jobs_placed[0])
@@ -224,7 +233,7 @@ class _Run:
         """Return which kinds may fit now that something has ended on the nodes `freed`, shape (X,).
 
         A job that waits fitted nowhere before, so it can only fit there, unless it waits for the
-        bandwidth of a link. That holds for profiles; another policy may look elsewhere now.
+        bandwidth of a link or was held back. That holds for profiles; another policy may look elsewhere now.
         """
         if not isinstance(self._policy, Profile):
             return kinds
@@ -232,7 +241,7 @@ class _Run:
         demands = self._snapshot.demands.arrays
         may_fit = fitting(self._snapshot.arrays, demands, lines, freed) != 0
         may_fit |= demands.amounts[lines, DEMAND_BANDWIDTH] > 0
-        may_fit |= np.array([kind[4] > 0 for kind in kinds], np.bool_)
+        may_fit |= np.array([kind[4] > 0 or kind in self._held for kind in kinds], np.bool_)
         return [kinds[at] for at in np.flatnonzero(may_fit)]
 
 

@@ -143,3 +143,12 @@ def test_a_policy_that_sorts_sees_one_job_at_a_time() -> None:
     jobs = [job(f"job-{at}", gpus=1, priority=at) for at in range(9)]
     curve = replay(small(4), jobs, sorting).curve
     assert curve.allocated_pct.tolist() == [25, 50, 75, *[100] * 6]
+
+
+def test_what_is_in_use_at_the_end_is_told_by_cluster() -> None:
+    """Each cluster has its own column of shares: a job of half a device fills a quarter of two, elsewhere nothing."""
+    two = fleet(cluster(node(gpu(), gpu())), cluster(node(gpu())))
+    used = replay(two, halves(1), maker("greedy")).used
+    assert used is not None
+    assert used.shape == (4, 2)
+    assert used[3].tolist() == [0.25, 0]
