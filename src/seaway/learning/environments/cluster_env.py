@@ -1,0 +1,158 @@
+"""Choosing among clusters: the environment of the study of EADE-DDPG."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.environments.sources import Episodes, Source
+from seaway.learning.episodes.episode import OFFERED_TWICE, Episode, EpisodeOptions
+from seaway.learning.episodes.rewards import PUBLISHED, Rewards, expert_choice
+from seaway.learning.observing.actions import action_of, checked, choice_of
+from seaway.learning.observing.clusters import (
+    FIGURES,
+    NETWORK_FIGURES,
+    observation_size,
+    observer,
+)
+from seaway.scheduling.framework import Mask
+from seaway.scheduling.state import Float32, Float64
+
+Info = dict[str, Any]
+
+Action = int | np.integer[Any] | Float32 | Float64
+"""The number of a bin, or an array with the one number that falls into a bin, shape (1,)."""
+
+
+class ClusterEnv(gymnasium.Env):
+    """Each step decides one job: which cluster it goes to, or that it waits.
+
+    **Observation**: ``Box``, float32, shape (4 C + 4,): the free shares of CPU, memory, GPU memory and GPU cores of
+    each cluster, then what the job at hand asks for of the four, see `observe`. With `network` shape (8 C + 8,), see
+    `observe_network`. At the end the job's figures say that there is none.
+
+    **Action**: ``Box(-1, 1, (1,))``, float32, one number, cut into C + 1 bins of one width: bin c is cluster c, the
+    last one waits. With `discrete` it is ``Discrete(C + 1)``, the number of the bin.
+
+    **Step**: in a cluster the job takes the first node and devices that fit. A cluster where it does not fit loses
+    the job. A job that waits comes back after the last arrival, in all `offers` times; at the last of them waiting
+    refuses it.
+
+    **Reward**: ``(score - 1) * 10`` for a placement, with the cluster's score from 0 to 1 by how full it is with the
+    job, see `cluster_scores`; -50 for a cluster where it does not fit, and for waiting although some cluster fits; 0
+    for waiting when none does. `rewards` has the numbers.
+
+    **Ends**: terminated when every job has been decided for good; never truncated.
+
+    **Info**: ``legal``, bool, shape (C + 1,): where the job fits; to wait is always legal. Once at the end,
+    ``outcome``, an `Outcome` with all figures.
+
+    Parameters
+    ----------
+    source
+        Instances, taken in turn (a reset with a seed begins with that one, modulo their number), or what draws them.
+        All have the same number of clusters.
+    discrete
+        Whether actions are numbers of bins.
+    network
+        Whether link figures and bounds are shown.
+    options
+        How jobs come back.
+    rewards
+        What decisions earn.
+
+    Attributes
+    ----------
+    episode
+        The episode that runs.
+
+    Raises
+    ------
+    RejectedError
+        When a source has no instances, or its instances have different numbers of clusters.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (so gymnasium declares it)
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        discrete: bool = False,
+        network: bool = False,
+        options: EpisodeOptions = OFFERED_TWICE,
+        rewards: Rewards = PUBLISHED,
+    ) -> None:
+        self._episodes = Episodes(source, options)
+        self._observe = observer(network=network)
+        self._rewards = rewards
+        self._discrete = discrete
+        self.episode: Episode = self._episodes.begin(np.random.default_rng(0), 0)
+        self.clusters = len(self.episode.snapshot.clusters)
+        self.observation_space = _box(self.clusters, network=network)
+        count = self.clusters + 1
+        self.action_space = spaces.Discrete(count) if discrete else spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Float32, Info]:
+        """Begin the next episode; with a seed, the first of those that it stands for."""
+        super().reset(seed=seed)
+        self.episode = self._episodes.begin(self.np_random, seed)
+        if len(self.episode.snapshot.clusters) != self.clusters:
+            raise RejectedError(
+                f"has {len(self.episode.snapshot.clusters)} clusters, the first instance {self.clusters}; "
+                "train on instances with the same number",
+                where=self.episode.instance.name,
+            )
+        return self._shown(), {"legal": self.action_masks()}
+
+    def step(self, action: Action) -> tuple[Float32, float, bool, bool, Info]:
+        """Decide the job at hand.
+
+        Raises
+        ------
+        RejectedError
+            When there is no such action: a number that none has, or, not `discrete`, one that is not finite. What lies
+            beyond -1 and 1 counts as these.
+        """
+        episode, choice = self.episode, self._choice(action)
+        if choice == self.clusters:
+            reward = self._rewards.of_wait(episode)
+            episode.wait()
+        else:
+            reward = self._rewards.of_cluster(episode, choice)
+            episode.place_in_cluster(choice)
+        info: Info = {"legal": self.action_masks()}
+        if episode.done:
+            info["outcome"] = episode.outcome("")
+        return self._shown(), reward, episode.done, False, info
+
+    def action_masks(self) -> Mask:
+        """Tell which choices are legal now, shape (C + 1,)."""
+        legal = np.ones(self.clusters + 1, np.bool_)
+        np.greater_equal(self.episode.first_nodes(), 0, out=legal[:-1])
+        return legal
+
+    def expert(self) -> Action:
+        """Return the action that earns most at once."""
+        choice = expert_choice(self.episode)
+        return choice if self._discrete else np.array([action_of(choice, self.clusters)], np.float32)
+
+    def _choice(self, action: Action) -> int:
+        if self._discrete:
+            return checked(int(action), self.clusters)
+        return choice_of(float(action[0]), self.clusters)  # type: ignore[index]
+
+    def _shown(self) -> Float32:
+        return self._observe(self.episode.snapshot, self.episode.line)
+
+
+def _box(clusters: int, *, network: bool) -> spaces.Box:
+    """Return the space of observations: shares, and what a job asks for, which is C at the most."""
+    high = np.ones(observation_size(clusters, network=network), np.float32)
+    job = clusters * (NETWORK_FIGURES if network else FIGURES)
+    high[job : job + FIGURES] = clusters
+    return spaces.Box(0.0, high, dtype=np.float32)

@@ -1,0 +1,1 @@
+"""What is learned on: fleets with jobs, read from files or drawn."""

@@ -1,0 +1,46 @@
+"""The kinds of instances that can be drawn, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.instances.drawn.network import NetworkKind
+from seaway.learning.instances.drawn.placement import PlacementKind
+from seaway.learning.instances.drawn.trace import TraceKind
+from seaway.learning.instances.drawn.wide import WideKind
+from seaway.learning.instances.instance import Instance
+
+Draw = Callable[[np.random.Generator], Instance]
+"""Draws an instance; from the same state of the generator, the same instance."""
+
+KINDS: Mapping[str, Draw] = MappingProxyType(
+    {"placement": PlacementKind(), "network": NetworkKind(), "trace": TraceKind(), "any": WideKind()}
+)
+"""What users call each kind."""
+
+
+def kind_of(name: str) -> Draw:
+    """Return what draws instances of a kind.
+
+    Raises
+    ------
+    RejectedError
+        When there is none of that name.
+    """
+    if name not in KINDS:
+        raise RejectedError(f"instances of the kind {name!r} cannot be drawn; there are: {', '.join(KINDS)}")
+    return KINDS[name]
+
+
+def drawn(kind: str, count: int, seed: int) -> list[Instance]:
+    """Draw instances, each from its own number and the seed; raises as `kind_of` does."""
+    draw = kind_of(kind)
+    return [
+        replace(draw(np.random.default_rng((seed, number))), name=f"{kind}-seed{seed}-{number}")
+        for number in range(count)
+    ]

@@ -1,0 +1,119 @@
+"""Instances from folders of CSV files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Job
+from seaway.learning.instances.instance import Instance
+from seaway.simulation.table import once, read_table
+from seaway.simulation.trace import Trace, TraceFiles, read_trace
+
+NODES, JOBS, LINKS, BEST = "nodes.csv", "jobs.csv", "links.csv", "best.csv"
+
+
+def read_instances(paths: Sequence[Path], best_known: Mapping[str, int] | None = None) -> list[Instance]:
+    """Read instances, sorted by name.
+
+    An instance is a folder with ``nodes.csv`` and ``jobs.csv``, and ``links.csv`` where something is known of the
+    network; `seaway.simulation` says which columns they have. It is named like its folder. Those in one folder that
+    differ by a number at the end of their names alone are siblings, drawn from the same: the jobs of the others are
+    an instance's `mix`, and one without siblings has none.
+
+    Parameters
+    ----------
+    paths
+        Folders that are an instance, or that have instances in them.
+    best_known
+        Most jobs that fit at once, by name of the instance. Else that is what ``best.csv`` beside the
+        folders of instances says, with columns ``instance`` and ``placed``.
+
+    Raises
+    ------
+    RejectedError
+        When a path is neither, two instances have one name, or a file is not as it should be; says where.
+    """
+    folders = list(dict.fromkeys(chain.from_iterable(folders_of(path) for path in paths)))
+    families = {folder: _siblings(folder) for folder in folders}
+    traces = {folder: read_folder(folder) for folder in dict.fromkeys([*folders, *chain(*families.values())])}
+    known = {parent: read_best(parent / BEST) for parent in {folder.parent for folder in folders}}
+    instances: dict[str, Instance] = {}
+    for folder in folders:
+        if folder.name in instances:
+            raise RejectedError(f"another instance is called {folder.name!r} too; rename one", where=str(folder))
+        trace = traces[folder]
+        mix: tuple[Job, ...] = tuple(chain.from_iterable(traces[other].jobs for other in families[folder]))
+        best = {**known[folder.parent], **(best_known or {})}.get(folder.name)
+        instances[folder.name] = Instance(folder.name, trace.fleet, trace.jobs, mix, best)
+    return [instances[name] for name in sorted(instances)]
+
+
+def read_folder(folder: Path) -> Trace:
+    """Read the fleet and the jobs of one instance.
+
+    Raises
+    ------
+    RejectedError
+        When a file is not as it should be; says where.
+    """
+    links = folder / LINKS
+    return read_trace(TraceFiles(folder / NODES, folder / JOBS, links if links.exists() else None))
+
+
+def read_best(path: Path) -> dict[str, int]:
+    """Read the most jobs that are known to fit at once, by instance; nothing where there is no file.
+
+    Raises
+    ------
+    RejectedError
+        When the file is not as it should be; says where.
+    """
+    if not path.is_file():
+        return {}
+    best: dict[str, int] = {}
+    for line in read_table(path, ("instance", "placed")):
+        name = line.name("instance")
+        once(line, "instance", name, best)
+        best[name] = line.whole("placed")
+    return best
+
+
+def _is_instance(folder: Path) -> bool:
+    return (folder / NODES).is_file() and (folder / JOBS).is_file()
+
+
+def folders_of(path: Path) -> list[Path]:
+    """Return the folders of instances that a path stands for: itself, or those in it.
+
+    Raises
+    ------
+    RejectedError
+        When it is no folder, or there is no instance.
+    """
+    if not path.is_dir():
+        raise RejectedError(f"there is no such folder; name one with {NODES} and {JOBS}", where=str(path))
+    path = path.resolve()  # for the names of "." and of folders beside it
+    if _is_instance(path):
+        return [path]
+    found = sorted(folder for folder in path.iterdir() if _is_instance(folder))
+    if not found:
+        raise RejectedError(f"has neither {NODES} and {JOBS} nor folders with them", where=str(path))
+    return found
+
+
+def _siblings(folder: Path) -> list[Path]:
+    """Return the other folders beside an instance whose names differ from its by the number at the end."""
+    stem = _stem(folder.name)
+    if stem == folder.name:
+        return []
+    beside = (other for other in folder.parent.iterdir() if other != folder and _stem(other.name) == stem)
+    return sorted(other for other in beside if _is_instance(other) and other.name != stem)
+
+
+def _stem(name: str) -> str:
+    """Return a name without the number at its end."""
+    return re.sub(r"\d+$", "", name)

@@ -1,0 +1,109 @@
+"""What `pilot` is shown of a decision: a shortlist of nodes that fit, and figures of each, of the job and of the fleet.
+
+`seaway.scheduling.kernels.features` says which figures, in which order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from seaway.domain.job import Job
+from seaway.scheduling.columns import DEVICE_CORE, DEVICE_MEMORY
+from seaway.scheduling.framework import Mask
+from seaway.scheduling.kernels.features import FIGURES, JOB_FIGURES, MOST, VERSION, FeatureParams, Float32, view
+from seaway.scheduling.kernels.rows import resized
+from seaway.scheduling.plugins.seaway import Seaway
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.state import Float64, Int64
+from seaway.scheduling.static import Kept
+
+__all__ = ["FIGURES", "JOB_FIGURES", "MOST", "VERSION", "NodeObserver", "NodeView"]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A decision as a policy for nodes sees it.
+
+    Attributes
+    ----------
+    nodes
+        Nodes that fit, shape (M,), at most `MOST`; by what Seaway's own policy thinks of them, best first.
+    figures
+        Shape (M, FIGURES).
+    job
+        Figures of the job and the fleet, shape (JOB_FIGURES,).
+    """
+
+    nodes: Int64
+    figures: Float32
+    job: Float32
+
+
+class NodeObserver:
+    """Looks at snapshots for a policy.
+
+    Parameters
+    ----------
+    mix
+        Jobs of the past, from which it learns what is likely to come.
+    """
+
+    def __init__(self, mix: Sequence[Job]) -> None:
+        self._mix = mix
+        self._seaway = Seaway(mix)
+        self._known = Kept(lambda snapshot: [self.params(snapshot)])
+
+    def observe(self, snapshot: Snapshot, line: int, allowed: Mask | None = None) -> NodeView:
+        """Look at the nodes that could take a demand.
+
+        Parameters
+        ----------
+        line
+            Of the demand, in ``snapshot.demands``.
+        allowed
+            Nodes that may be listed if they fit, shape (N,): what the filters leave, links and bandwidth included;
+            None for all.
+        """
+        demands = snapshot.demands.arrays
+        kept = self._known(snapshot)
+        if snapshot.placers.get(self) is not kept:  # demands were forgotten, and lines stand for others by now
+            snapshot.placers[self] = kept
+            for table in (kept[0].seaway.cache.seen, kept[0].seaway.cache.owner, kept[0].seaway.cache.slot):
+                table.fill(-1)
+        params = kept[0] = kept[0]._replace(seaway=resized(kept[0].seaway, len(demands.amounts)))
+        may = np.ones(len(snapshot.nodes), np.uint8) if allowed is None else np.ascontiguousarray(allowed, np.uint8)
+        nodes, lost = np.empty(MOST, np.int64), np.empty(MOST, np.int64)
+        figures, job = np.zeros((MOST, FIGURES), np.float32), np.zeros(JOB_FIGURES, np.float32)
+        count = view(params, snapshot.arrays, demands, line, may, nodes, lost, figures, job)
+        return NodeView(nodes[:count], figures[:count], job)
+
+    def params(self, snapshot: Snapshot) -> FeatureParams:
+        """Return the tables for compiled code."""
+        seaway = self._seaway.params(snapshot)
+        device = typical_device(snapshot)
+        asked = [job.demand.request.filled() for job in self._mix]
+        works = np.sort([work(job, device) for job in self._mix if job.demand.request.gpus])
+        means = [
+            max(np.mean([each.cpu_milli for each in asked]), 1.0) if asked else 1.0,
+            max(np.mean([each.memory_mib for each in asked]), 1.0) if asked else 1.0,
+            float(works.mean()) if len(works) else 0.0,
+        ]
+        return FeatureParams(seaway, works.astype(np.float64), np.array(means, np.float64), device)
+
+
+def typical_device(snapshot: Snapshot) -> Float64:
+    """Return the median memory in MiB and the median cores of a fleet's devices, at least 1."""
+    devices = snapshot.arrays.devices
+    if not devices.shape[1]:
+        return np.ones(2)
+    return np.maximum(np.median(devices[[DEVICE_MEMORY, DEVICE_CORE]], axis=1), 1.0)
+
+
+def work(job: Job, device: Float64) -> float:
+    """Return how much of typical devices a job asks for: the larger share of memory and cores, times devices."""
+    request = job.demand.request.filled()
+    memory = request.gpu_memory_mib / device[0] if request.gpu_memory_mib else request.gpu_memory_percent / 100
+    return request.gpus * max(memory, request.gpu_milli / device[1])

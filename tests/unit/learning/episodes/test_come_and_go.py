@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+
+from seaway.domain.job import Job
+from seaway.learning.episodes.episode import Episode, EpisodeOptions
+from seaway.learning.instances.drawn.kinds import drawn
+from seaway.learning.instances.instance import Instance
+from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.simulation.timeline import replay_with_departures
+from tests.unit.learning.episodes.playing import begun, halves, play
+
+
+def timed(instance: Instance, span_s: int) -> Instance:
+    """Give each job a time to come within `span_s`, one to run, four times as long, and a priority; a few stay."""
+    random = Random(1)
+
+    def at_some_time(job: Job) -> Job:
+        return replace(
+            job,
+            arrives_s=random.randrange(span_s),
+            runs_s=None if random.random() < 0.05 else random.randrange(4 * span_s),
+            priority=random.randrange(2),
+        )
+
+    return replace(instance, jobs=tuple(map(at_some_time, instance.jobs)))
+
+
+@pytest.mark.parametrize("kind", ["placement", "network", "any"])
+def test_a_heuristic_does_as_in_a_replay_with_departures(kind: str) -> None:
+    """Who places all that fits, in the first cluster, comes to the same figures: counts, use, waits and the curve."""
+    for plain in drawn(kind, 2, seed=6):
+        instance = timed(plain, 500)
+        episode = Episode(instance, EpisodeOptions(departures=True))
+        play(episode)
+        own = episode.outcome("greedy")
+        greedy = lambda: make_policy("greedy", PolicyOptions(level="cluster"))  # noqa: E731
+        other = replay_with_departures(instance.fleet, instance.jobs, greedy)
+        assert own.waits == other.waits
+        assert own.waits
+        assert own.waits.queue_wait_mean_s
+        assert (own.counts, own.shares, own.use) == (other.counts, other.shares, other.use)
+        for name in ("arrived_pct", "allocated_pct", "time_s"):
+            np.testing.assert_array_equal(getattr(own.curve, name), getattr(other.curve, name))
+
+
+def test_who_waits_is_offered_again_once_something_has_ended() -> None:
+    """The fifth of five halves comes back when the first has ended, and has waited that long then."""
+    episode = begun(halves(5, runs_s=7), departures=True)
+    for c in (0, 0, 1, 1):
+        episode.place_in_cluster(c)
+    assert episode.wait()
+    assert episode.job.name == "job-4"
+    assert episode.waited_s == 7
+    assert episode.fits
+
+
+def test_who_waits_though_it_fits_comes_back_at_each_end_and_for_a_last_time() -> None:
+    """Nobody waits for ever: once nothing runs that will end, waiting refuses."""
+    episode = begun(halves(3, runs_s=7), departures=True)
+    assert not episode.wait()
+    episode.place_in_cluster(0)
+    episode.place_in_cluster(1)
+    offers = []
+    while not episode.done:
+        offers.append((episode.job.name, episode.waited_s, episode.may_wait))
+        episode.wait()
+    assert offers == [("job-0", 7, True), ("job-0", 7, False)]
+    counts = episode.outcome("").counts
+    assert (counts.placed, counts.refused, counts.failed) == (2, 0, 1)
+
+
+def test_a_reset_turns_the_clock_back() -> None:
+    """A second play gives the same, jobs that ended included."""
+    (plain,) = drawn("placement", 1, seed=3)
+    episode = Episode(timed(plain, 300), EpisodeOptions(departures=True))
+    decisions = play(episode)
+    once = episode.outcome("")
+    episode.reset()
+    assert play(episode) == decisions
+    again = episode.outcome("")
+    assert (once.counts, once.use, once.waits, once.shares) == (again.counts, again.use, again.waits, again.shares)

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from seaway.domain.network import Link
+from seaway.learning.episodes.episode import Episode
+from seaway.learning.instances.drawn.kinds import drawn
+from seaway.learning.instances.instance import Instance
+from seaway.learning.observing.clusters import observation_size, observe, observe_network
+from seaway.scheduling.aggregates import asked_sums, free_sums, total_sums
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.update import put_links
+from seaway.testing.builders import cluster, fleet, gpu, job, node
+from tests.unit.learning.episodes.playing import play
+
+MS = 1_000_000
+"""Nanoseconds in a millisecond."""
+
+
+def test_clusters_are_shown_one_after_the_other_and_the_job_after_them() -> None:
+    """Free shares of CPU, memory, GPU memory and cores each, then what the job asks of a mean cluster's."""
+    (instance,) = drawn("placement", 1, seed=1)
+    episode = Episode(instance)
+    for _ in range(30):
+        episode.place_in_cluster(int(np.flatnonzero(episode.legal_clusters())[0]))
+    snapshot = episode.snapshot
+    shown = observe(snapshot, episode.line).reshape(17, 4)
+    np.testing.assert_allclose(shown[:16], (free_sums(snapshot) / total_sums(snapshot)).T, rtol=1e-6)
+    asked = asked_sums(snapshot, episode.line)[:, 0]
+    np.testing.assert_allclose(shown[16], asked / total_sums(snapshot).mean(axis=1), rtol=1e-6)
+
+
+def test_there_are_as_many_figures_as_published() -> None:
+    """Sixteen clusters make 68; with a network each cluster and the job have twice as many."""
+    assert observation_size(16, network=False) == 68
+    assert observation_size(16, network=True) == 136
+    snapshot = Episode(drawn("network", 1, seed=0)[0]).snapshot
+    assert observe(snapshot, 0).shape == (observation_size(3, network=False),)
+    assert observe_network(snapshot, 0).shape == (observation_size(3, network=True),)
+
+
+def test_where_there_is_no_job_its_figures_are_none() -> None:
+    """At the end of an episode the clusters are shown alone: no demand, and no bound."""
+    episode = Episode(drawn("network", 1, seed=0)[0])
+    play(episode)
+    assert observe(episode.snapshot, episode.line)[-4:].tolist() == [0] * 4
+    assert observe_network(episode.snapshot, episode.line)[-8:].tolist() == [0, 0, 0, 0, 1, 1, 1, 0]
+
+
+def test_what_there_is_none_of_is_neither_free_nor_asked_for() -> None:
+    """A cluster without devices shows none free, and a fleet without any is asked for none."""
+    bare = Snapshot(fleet(cluster(node()), cluster(node(gpu()))))
+    line = JobQueue(bare, [job(cpu_milli=6_400)]).lines[0, 0]
+    shown = observe(bare, int(line))
+    assert shown[:8].tolist() == [1, 1, 0, 0, 1, 1, 1, 1]
+    assert shown[8:].tolist() == pytest.approx([0.1, 0, 0, 0])
+
+
+def test_a_job_asks_for_as_much_as_there_is_at_the_most() -> None:
+    """So that figures stay within the space that an environment declares; a percentage is of a mean device."""
+    two = Snapshot(fleet(cluster(node(gpu())), cluster(node(gpu()))))
+    lines = JobQueue(two, [job(cpu_milli=10**9), job(gpus=1, gpu_memory_percent=50, gpu_milli=250)]).lines[:, 0]
+    assert observe(two, int(lines[0]))[-4] == 2
+    assert observe(two, int(lines[1]))[-2:].tolist() == [0.5, 0.25]
+
+
+def linked() -> Snapshot:
+    """Return clusters near the user, far from it, behind a silent link, and at the user's own gateway."""
+    parts = (cluster(node(), gateway=name) for name in ("near", "far", "silent", "user"))
+    links = (
+        Link("user", "near", 50 * MS, 5 * MS, 10_000, 3_000, used_mbps=2_000),
+        Link("user", "far", 150 * MS, 0, 0, 0),
+        Link("user", "silent", None, bandwidth_mbps=1_000),
+    )
+    return Snapshot(fleet(*parts, links=links))
+
+
+def test_links_are_shown_from_the_gateway_of_the_user() -> None:
+    """Figures are one half at 50 ms, 5 ms, 1 % and 1 Gbit/s; a silent link has the worst, no link the best."""
+    snapshot = linked()
+    line = JobQueue(snapshot, [job(gateway="user", max_latency_ns=50 * MS, min_bandwidth_mbps=1_000)]).lines[0, 0]
+    shown = observe_network(snapshot, int(line)).reshape(5, 8)[:, 4:]
+    assert shown[0].tolist() == [0.5, 0.5, 0.5, 0.5]
+    assert shown[1].tolist() == [0.75, 0, 0, 0]
+    assert shown[2].tolist() == [1, 1, 1, 0.5]
+    assert shown[3].tolist() == [0, 0, 0, 1]
+    assert shown[4].tolist() == [0.5, 1, 1, 0.5]
+
+
+def test_who_names_no_gateway_crosses_no_link() -> None:
+    """All clusters are as near then."""
+    snapshot = linked()
+    line = JobQueue(snapshot, [job()]).lines[0, 0]
+    assert (observe_network(snapshot, int(line)).reshape(5, 8)[:4, 4:] == [0, 0, 0, 1]).all()
+
+
+def test_bandwidth_that_was_promised_is_not_shown_as_free() -> None:
+    """What a job took of a link is gone for the next."""
+    near = fleet(cluster(node(), gateway="gw"), links=[Link("user", "gw", MS, bandwidth_mbps=2_000)])
+    jobs = tuple(job(f"job-{at}", gateway="user", min_bandwidth_mbps=1_000) for at in range(2))
+    episode = Episode(Instance("near", near, jobs))
+    assert observe_network(episode.snapshot, episode.line)[7] == pytest.approx(2 / 3)
+    episode.place_in_cluster(0)
+    assert observe_network(episode.snapshot, episode.line)[7] == 0.5
+
+
+def test_links_that_were_measured_anew_are_shown_anew() -> None:
+    """What was worked out of the old ones is not used again."""
+    snapshot = linked()
+    line = int(JobQueue(snapshot, [job(gateway="user", max_latency_ns=MS)]).lines[0, 0])
+    observe_network(snapshot, line)
+    put_links(snapshot, [Link("user", "near", 150 * MS)])
+    assert observe_network(snapshot, line)[4] == 0.75
+
+
+def test_a_good_link_is_one_whose_figures_keep_those_of_the_job() -> None:
+    """Compared one by one they say what the engine says."""
+    (instance,) = drawn("network", 1, seed=3)
+    episode = Episode(instance)
+    while not episode.done:
+        shown = observe_network(episode.snapshot, episode.line).reshape(4, 8)[:, 4:]
+        links, job_bounds = shown[:3], shown[3]
+        good = (links[:, :3] <= job_bounds[:3]).all(axis=1) & (links[:, 3] >= job_bounds[3])
+        legal = episode.legal_clusters()
+        assert not (legal & ~good).any()
+        if legal.any():
+            episode.place_in_cluster(int(np.flatnonzero(legal)[0]))
+        else:
+            episode.wait()
