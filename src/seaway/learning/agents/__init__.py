@@ -1,0 +1,1 @@
+"""Agents of our own: EADE-DDPG and DDPG, in torch."""

@@ -1,0 +1,15 @@
+import pytest
+
+from seaway.learning.agents.noise import noise_at
+from seaway.learning.agents.settings import DdpgSettings
+
+
+@pytest.mark.parametrize(("episode", "noise"), [(0, 0.4), (5, 0.2), (10, 0.0), (20, 0.0)])
+def test_noise_falls_in_a_line(episode: int, noise: float) -> None:
+    """Noise falls evenly from the first episode's to the last one's, and stays there."""
+    assert noise_at(DdpgSettings(noise=0.4, noise_end=0.0), episode, 11) == pytest.approx(noise)
+
+
+def test_a_single_episode_has_the_first_ones_noise() -> None:
+    """A run of one episode explores: its first episode counts, not its last."""
+    assert noise_at(DdpgSettings(noise=0.4, noise_end=0.1), 0, 1) == 0.4
