@@ -1,0 +1,129 @@
+"""Searching for a packing: some nodes are emptied and packed anew, again and again.
+
+References
+----------
+Schrimpf et al.: Record Breaking Optimization Results Using the Ruin and Recreate Principle. Journal of Computational
+Physics 159, 2000, doi:10.1006/jcph.1999.6413.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from seaway.learning.packing.board import Board
+from seaway.scheduling.booking import Booking
+from seaway.scheduling.state import Float64, Int64
+
+TRY_COST_S = 4e-4
+JOB_COST_S = 4e-6
+"""What a try costs, and each job that is tried in it, seconds: counted rather than measured, so that what comes out
+hangs on nothing but the seed."""
+
+START_SHARE = 0.1
+"""Share of the effort that goes into packings from scratch."""
+
+MOST_NODES = 4
+"""Nodes that are emptied at a time, at the most."""
+
+SIZE_WEIGHT = 0.3
+"""How much a job of mean size counts less than one without any: of as many jobs, small ones leave more room."""
+
+TELL_SHARE = 0.005
+"""Share of the effort after which it is told how far the search is."""
+
+LEAST_WORTH = 0.1
+"""What the largest job counts."""
+
+WARMTH = 0.1
+"""By how much a packing may get worse at first, in jobs; less and less until the end."""
+
+
+class Search:
+    """A search for the packing of most jobs.
+
+    Parameters
+    ----------
+    board
+        Empty.
+    seed
+        What everything drawn hangs on.
+
+    Attributes
+    ----------
+    best
+        What the jobs of the best packing so far hold.
+    """
+
+    def __init__(self, board: Board, seed: int) -> None:
+        self._board = board
+        self._rng = np.random.default_rng(seed)
+        self._scarcity = board.shares.sum(axis=0) ** 2
+        size = board.shares @ self._scarcity
+        self._worth: Float64 = np.maximum(1 - SIZE_WEIGHT * size / max(float(size.mean()), 1e-12), LEAST_WORTH)
+        self.best: dict[int, Booking] = {}
+
+    def run(self, effort_s: float, enough: int, tell: Callable[[float], None]) -> None:
+        """Search until the effort is spent or `enough` jobs are in; leave the board with the best packing.
+
+        Parameters
+        ----------
+        tell
+            Told now and then the share of the effort that is spent, 0-1.
+        """
+        spent = self._start(effort_s * START_SHARE, enough)
+        told = 0.0
+        while spent < effort_s and len(self.best) < enough:
+            spent += TRY_COST_S + JOB_COST_S * self._try(WARMTH * (1 - spent / effort_s))
+            if spent / effort_s >= told + TELL_SHARE:
+                told = spent / effort_s
+                tell(min(told, 1.0))
+        self._board.take_out(self._board.held)
+        self._board.put_back({j: booking.copy() for j, booking in self.best.items()})
+
+    def _start(self, effort_s: float, enough: int) -> float:
+        """Pack from scratch a few times; leave the board with the best and return what that cost."""
+        board, spent = self._board, 0.0
+        jobs = np.arange(len(board.queue))
+        while (spent < effort_s or not spent) and len(self.best) < enough:
+            board.take_out(board.held)
+            board.put(self._large_first(jobs, int(self._rng.integers(len(self.best), len(jobs) + 1))))
+            self._note()
+            spent += TRY_COST_S + JOB_COST_S * len(jobs)
+        board.take_out(board.held)
+        board.put_back({j: booking.copy() for j, booking in self.best.items()})
+        return spent
+
+    def _try(self, warmth: float) -> int:
+        """Empty some nodes and pack them anew; return how many jobs were tried."""
+        board, rng = self._board, self._rng
+        nodes = len(board.snapshot.nodes)
+        emptied = rng.choice(nodes, min(int(rng.integers(2, MOST_NODES + 1)), nodes), replace=False)
+        out = board.take_out(board.on_nodes(emptied.tolist()))
+        waiting = np.array(board.waiting)
+        new = board.put(self._large_first(waiting, len(out) + int(rng.integers(-2, 4))))
+        gain = self._worth[new].sum() - self._worth[list(out)].sum()
+        if gain >= warmth * math.log(rng.random() + 1e-12):
+            self._note()
+        else:
+            board.take_out(new)
+            board.put_back(out)
+        return len(waiting)
+
+    def _large_first(self, jobs: Int64, many: int) -> list[int]:
+        """Put jobs in order: the `many` smallest, the large of them first, then the others.
+
+        What is scarce is drawn anew each time, and so is who is small.
+        """
+        size = self._board.shares[jobs] @ (self._scarcity * self._rng.random(self._scarcity.shape))
+        by_size = jobs[np.argsort(size, kind="stable")]
+        many = max(many, 1)
+        order: list[int] = [*by_size[:many][::-1].tolist(), *by_size[many:].tolist()]
+        return order
+
+    def _note(self) -> None:
+        """Keep what is packed if it is the best so far."""
+        if len(self._board.held) > len(self.best):
+            self.best = self._board.kept()

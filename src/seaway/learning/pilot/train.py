@@ -1,0 +1,167 @@
+"""How `pilot` learns in a run: in generations, on instances of which some are kept apart to judge by."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.instances.instance import Instance
+from seaway.learning.observing.nodes import VERSION, NodeObserver, NodeView
+from seaway.learning.pilot.board import Board
+from seaway.learning.pilot.network import PilotNetwork
+from seaway.learning.pilot.reinforcement import Evolution
+from seaway.learning.pilot.settings import PilotSettings
+from seaway.learning.pilot.weights import changed, changing, first_weights
+from seaway.learning.policies.manifest import Level
+from seaway.learning.training.finite import check_finite
+from seaway.learning.training.learner import Decider, State
+from seaway.learning.training.listener import Listener, Play
+from seaway.learning.training.settings import Run
+from seaway.scheduling.kernels.pilot import PilotWeights
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.state import Float64
+
+TRIALS = 6
+
+
+def make(run: Run, instances: Sequence[Instance]) -> PilotLearner:
+    """Make what learns in a run.
+
+    Raises
+    ------
+    RejectedError
+        When its settings are of another algorithm, or jobs have several replicas.
+    """
+    if not isinstance(run.learner, PilotSettings):
+        raise RejectedError(f"these settings are not of pilot: {run.learner}")
+    return PilotLearner(run.learner, instances, run.settings.seed)
+
+
+class PilotLearner:
+    """Learns to place on nodes, see `seaway.learning.training.learner.Learner`.
+
+    On each instance it plays in two ways: jobs may wait and their number counts, or none may and GPU in use counts.
+
+    Parameters
+    ----------
+    instances
+        One at least; of more, every `judged`-th is only evaluated on.
+    """
+
+    def __init__(self, settings: PilotSettings, instances: Sequence[Instance], seed: int) -> None:
+        self._settings, self._seed = settings, seed
+        apart = [number % settings.judged == settings.judged - 1 for number in range(len(instances))]
+        own = [each for each, judged in zip(instances, apart, strict=True) if not judged]
+        judged = [each for each, judged in zip(instances, apart, strict=True) if judged] or own
+        self._apart = any(apart)
+        self._boards = [Board(instance) for instance in own]
+        self._judged = [Board(instance) for instance in judged]
+        self._views = views(instances)
+        self._weights = first_weights(settings.width, settings.heads, seed)
+        self._evolution = Evolution(
+            changing(self._weights),
+            pairs=settings.pairs,
+            spread=settings.spread,
+            rate=settings.rate,
+            average=settings.average,
+            seed=seed,
+        )
+
+    def prepare(self, listener: Listener) -> None:
+        """Have the kernels compiled."""
+        listener.doing("compiling")
+        self._boards[0].play(self._weights, waiting=True)
+
+    def plays(self) -> Iterator[Sequence[Play]]:
+        """Learn generation after generation; the weights as they are then play on its instances."""
+        while True:
+            random = np.random.default_rng((self._seed, self._evolution.generation, 1))
+            ways = 2 * len(self._boards)
+            batch = random.choice(ways, min(self._settings.batch, ways), replace=False).tolist()
+            self._evolution.step(batch, self._worth)
+            check_finite(float(self._evolution.mean.sum()), "give it a lower rate or spread")
+            weights = self._current()
+            yield [_played(self._boards[number // 2], weights) for number in batch]
+
+    def evaluate(self) -> Sequence[Play]:
+        """Play the instances that were kept apart."""
+        weights = self._current()
+        return [_played(board, weights) for board in self._judged]
+
+    def state(self) -> State:
+        """Return all that it needs to go on."""
+        evolution = self._evolution
+        return {
+            "weights": self.weights(),
+            "centre": evolution.centre,
+            "mean": evolution.mean,
+            "generation": evolution.generation,
+        }
+
+    def restore(self, state: State) -> None:
+        """Take such a state up."""
+        self.wear(state["weights"])
+        evolution = self._evolution
+        evolution.centre, evolution.mean = state["centre"].copy(), state["mean"].copy()
+        evolution.generation = int(state["generation"])
+
+    def weights(self) -> State:
+        """Return the network."""
+        return dict(self._current()._asdict())
+
+    def wear(self, weights: State) -> None:
+        """Take such a network."""
+        self._weights = PilotWeights(*(np.asarray(weights[name], np.float32) for name in PilotWeights._fields))
+        self._evolution.mean = changing(self._weights)
+
+    def decider(self) -> Decider:
+        """Return the network as a module."""
+        trials = [{"nodes": each.figures, "job": each.job} for each in self._views]
+        return Decider(PilotNetwork(self._current()), Level.NODE, VERSION, trials, network=True, apart=self._apart)
+
+    def _current(self) -> PilotWeights:
+        return changed(self._weights, self._evolution.mean)
+
+    def _worth(self, vector: Float64, number: int) -> float:
+        """Play one of two ways on a board: an even number has jobs wait."""
+        waiting = number % 2 == 0
+        score = self._boards[number // 2].play(changed(self._weights, vector), waiting=waiting)
+        return float(score.placed) if waiting else score.gpu
+
+
+def _played(board: Board, weights: PilotWeights) -> Play:
+    """Play one episode with what was learned and tell of it."""
+    begun = time.perf_counter()
+    score = board.play(weights, waiting=True)
+    seconds = time.perf_counter() - begun
+    fragmentation, variance = board.shape()
+    placed, failed = score.placed, score.failed
+    return Play(
+        instance=board.name,
+        reward=float(placed),
+        jobs=board.jobs,
+        placed=placed,
+        refused=board.jobs - placed - failed,
+        failed=failed,
+        fragmentation=fragmentation,
+        gpu_load_variance=variance,
+        seconds=seconds,
+    )
+
+
+def views(instances: Sequence[Instance]) -> list[NodeView]:
+    """Look at the first job of some instances that fits: what the network is really shown."""
+    found = []
+    for instance in instances:
+        snapshot = Snapshot(instance.fleet)
+        line = int(JobQueue(snapshot, instance.jobs[:1]).lines[0, 0])
+        view = NodeObserver(instance.mix).observe(snapshot, line)
+        if len(view.nodes):
+            found.append(view)
+        if len(found) == TRIALS:
+            break
+    return found

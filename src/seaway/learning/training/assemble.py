@@ -1,0 +1,140 @@
+"""A run out of what was typed, or of what an earlier one wrote down."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.episodes.episode import EpisodeOptions
+from seaway.learning.training.algos import Algo, algo_of
+from seaway.learning.training.naming import changed, names_of, unknown
+from seaway.learning.training.settings import Run
+
+MAY_CHANGE = ("episodes", "patience", "checkpoint_every", "checkpoint_s")
+"""Settings that a run may go on with others of: how long it goes, and how often it is written down."""
+
+PARTS = ("learner", "episode", "settings")
+"""Parts of a run that have settings."""
+
+Where = Callable[[str], str]
+
+
+def option(name: str) -> str:
+    """Write the name of a setting as an option."""
+    return f"--{name.replace('_', '-')}"
+
+
+def new_run(
+    algo: str, instances: Sequence[str], draw: Sequence[str], given: Mapping[str, object], where: Where = option
+) -> Run:
+    """Make a run of an algorithm with its defaults, and some settings as given.
+
+    Parameters
+    ----------
+    given
+        Of the learner, of episodes and of the run, by name.
+    where
+        Says where a setting was given.
+
+    Raises
+    ------
+    RejectedError
+        When the algorithm or a setting is unknown or wrong, or there is nothing to learn on.
+    """
+    found = algo_of(algo)
+    if not instances and not draw:
+        raise RejectedError(
+            "nothing to learn on: name folders with nodes.csv and jobs.csv, or have instances drawn with --draw",
+            where="--instances",
+        )
+    run = Run(algo, found.defaults, tuple(instances), tuple(draw))
+    return with_given(run, given, where)
+
+
+def with_given(run: Run, given: Mapping[str, object], where: Where = option) -> Run:
+    """Return a run with some settings as given, see `new_run`."""
+    parts: dict[str, dict[str, object]] = {part: {} for part in PARTS}
+    for name, value in given.items():
+        _check_name(run, algo_of(run.algo), name, where)
+        (part,) = (part for part in PARTS if name in names_of(getattr(run, part)))
+        parts[part][name] = value
+    return replace(run, **{part: changed(getattr(run, part), values, where) for part, values in parts.items()})
+
+
+def going_on(before: Run, given: Mapping[str, object], where: Where = option) -> Run:
+    """Return a run that goes on, with what was given anew.
+
+    Raises
+    ------
+    RejectedError
+        When that would make another run of it; tells all of it.
+    """
+    run = with_given(before, given, where)
+    wrong = []
+    for part in PARTS:
+        old, new = asdict(getattr(before, part)), asdict(getattr(run, part))
+        for name, value in new.items():
+            if value != old[name] and name not in MAY_CHANGE:
+                text = f"the run began with {_text(old[name])}, not {_text(value)}: leave it out, or begin a new run"
+                wrong.append(RejectedError(text, where=where(name)))
+    if wrong:
+        raise RejectedError(wrong[0].message, where=wrong[0].where, also=tuple(wrong[1:]))
+    return run
+
+
+def command_of(run: Run, folder: Path) -> str:
+    """Write the command that makes a run, with all that is not as usual."""
+    usual = Run(run.algo, algo_of(run.algo).defaults)
+    words = ["seaway", "train", "--algo", run.algo]
+    words += ["--instances", *run.instances] if run.instances else []
+    words += [word for kind in run.draw for word in ("--draw", kind)]
+    for part in PARTS:
+        old = asdict(getattr(usual, part))
+        words += [
+            word
+            for name, value in asdict(getattr(run, part)).items()
+            if value != old[name]
+            for word in ("--set", f"{name}={_text(value)}")
+        ]
+    return shlex.join([*words, "--out", str(folder)])
+
+
+def record_of(run: Run) -> dict[str, Any]:
+    """Write a run as JSON has it."""
+    return asdict(run)
+
+
+def run_of(record: Mapping[str, Any]) -> Run:
+    """Read a run that `record_of` wrote.
+
+    Raises
+    ------
+    RejectedError
+        When another version wrote it, whose settings are others.
+    """
+    algo = str(record["algo"])
+    run = Run(algo, algo_of(algo).defaults, tuple(record["instances"]), tuple(record["draw"]))
+    parts: dict[str, Any] = {}
+    for part in PARTS:
+        base = getattr(run, part) if part != "episode" else EpisodeOptions()
+        for name in record[part]:
+            if name not in names_of(base):
+                raise RejectedError(f"{name!r} is no setting of {algo} (any more)", where=part)
+        parts[part] = changed(base, record[part], lambda name: name)
+    return replace(run, **parts)
+
+
+def _check_name(run: Run, algo: Algo, name: str, where: Where) -> None:
+    known = [each for part in PARTS for each in names_of(getattr(run, part))]
+    if name in algo.fixed:
+        raise RejectedError(f"cannot be set for {run.algo}: {algo.fixed[name]}", where=where(name))
+    if name not in known:
+        raise unknown(name, [each for each in known if each not in algo.fixed], run.algo, where(name))
+
+
+def _text(value: object) -> str:
+    return "-".join(map(str, value)) if isinstance(value, tuple) else str(value)

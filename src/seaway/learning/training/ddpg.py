@@ -1,0 +1,103 @@
+"""EADE-DDPG, and DDPG, as they learn in a run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from seaway.learning.agents.eade import EadeDdpg
+from seaway.learning.agents.noise import noise_at
+from seaway.learning.agents.settings import DdpgSettings
+from seaway.learning.instances.instance import Instance
+from seaway.learning.observing.clusters import FIGURES, NETWORK_FIGURES
+from seaway.learning.training.clusters import Clusters, play_of
+from seaway.learning.training.finite import check_finite
+from seaway.learning.training.learner import Decider, State
+from seaway.learning.training.listener import Listener, Play
+from seaway.learning.training.settings import Run
+
+
+def make(run: Run, instances: Sequence[Instance]) -> DdpgLearner:
+    """Make what learns, see `algos`."""
+    return DdpgLearner(run, Clusters(run, instances))
+
+
+class DdpgLearner:
+    """An agent, taught by the expert's history and by what it does itself."""
+
+    def __init__(self, run: Run, clusters: Clusters) -> None:
+        figures = NETWORK_FIGURES if clusters.network else FIGURES
+        self._settings = replace(cast("DdpgSettings", run.learner), figures=figures)
+        self._run = run
+        self._clusters = clusters
+        self._episode = 0
+        self.agent = EadeDdpg(self._settings, clusters.size, run.settings.seed)
+
+    def prepare(self, listener: Listener) -> None:
+        """Fill the expert's pool with what choosing the best score at once does on each instance."""
+        if not self._settings.expert_share:
+            return
+        listener.doing("asking the expert")
+        for env in self._clusters.each():
+            observation, ended = env.reset()[0], False
+            while not ended:
+                action = np.asarray(env.expert())
+                following, reward, ended, _, _ = env.step(action)
+                self.agent.teach(observation, float(action[0]), reward, following, ended)
+                observation = following
+
+    def plays(self) -> Iterator[Sequence[Play]]:
+        """Learn, an episode an item."""
+        while True:
+            play = self._play()
+            self._episode += 1
+            yield (play,)
+
+    def evaluate(self) -> Sequence[Play]:
+        """Play every instance once, without noise."""
+        return self._clusters.evaluate(self.agent.act)
+
+    def state(self) -> State:
+        """Return agent and episode."""
+        return {"episode": self._episode, "agent": self.agent.state()}
+
+    def restore(self, state: State) -> None:
+        """Take up agent and episode."""
+        self._episode = state["episode"]
+        self.agent.restore(state["agent"])
+
+    def weights(self) -> State:
+        """Return those of the actor."""
+        return dict(self.agent.actor.state_dict())
+
+    def wear(self, weights: State) -> None:
+        """Take over those of an actor."""
+        self.agent.actor.load_state_dict(weights)
+
+    def decider(self) -> Decider:
+        """Return the actor."""
+        return self._clusters.decider(self.agent.actor, self.agent.act)
+
+    def _play(self) -> Play:
+        start_s = time.perf_counter()
+        agent, settings = self.agent, self._settings
+        noise = noise_at(settings, self._episode, self._run.settings.episodes)
+        env, observation = self._clusters.begin(self._episode)
+        action = np.zeros(1, np.float32)
+        total, ended, losses = 0.0, False, []
+        while not ended:
+            action[0] = agent.act(observation, noise)
+            check_finite(action[0])
+            following, reward, ended, _, info = env.step(action)
+            agent.remember(observation, float(action[0]), reward, following, ended)
+            observation = following
+            total += reward
+            losses += [loss for _ in range(settings.updates) if (loss := agent.learn())]
+        figures = dict(zip(losses[0]._fields, np.mean(losses, axis=0).tolist(), strict=True)) if losses else {}
+        figures = {f"{name}_loss": value for name, value in figures.items()} | {"noise": noise}
+        seconds = time.perf_counter() - start_s
+        return play_of(env.episode.instance.name, total, info["outcome"], seconds, figures)

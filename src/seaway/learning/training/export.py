@@ -1,0 +1,58 @@
+"""The best of a run as a policy file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from seaway.learning.policies.file import write_policy
+from seaway.learning.policies.manifest import Manifest
+from seaway.learning.training.algos import algo_of
+from seaway.learning.training.assemble import command_of, record_of
+from seaway.learning.training.learner import Decider
+from seaway.learning.training.listener import Evaluated
+from seaway.learning.training.settings import Run
+
+LONGEST_NAME = 63
+
+
+def export(path: Path, decider: Decider, run: Run, found: Evaluated) -> None:
+    """Write what decides as a policy file, and what it achieved where it learned.
+
+    Raises
+    ------
+    RejectedError
+        When it cannot be written as one.
+    """
+    from seaway.learning.exporting.onnx import export_actor  # it needs torch, and who has none is told so first
+
+    manifest = Manifest(
+        name=policy_name(path.parent.resolve().name, run.algo),
+        algo=run.algo,
+        level=decider.level,
+        features=decider.features,
+        model_sha256="",
+        clusters=decider.clusters,
+        network=decider.network,
+        says=f"{algo_of(run.algo).says}, seed {run.settings.seed}",
+        made_by=command_of(run, path.parent),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        config=record_of(run),
+        figures=figures_of(found, apart=decider.apart),
+    )
+    write_policy(path, export_actor(decider.actor, manifest, decider.trials))
+
+
+def policy_name(folder: str, algo: str) -> str:
+    """Make a name for a policy out of its run's folder: small letters, digits and dashes."""
+    plain = re.sub(r"[^a-z0-9]+", "-", folder.lower())[:LONGEST_NAME].strip("-")
+    return plain or algo
+
+
+def figures_of(found: Evaluated, *, apart: bool) -> Mapping[str, float]:
+    """Name what it achieved: on what it learned on, or on instances that were kept apart from that."""
+    where = "kept_apart" if apart else "trained_on"
+    return {f"{where}_{name}": float(value) for name, value in asdict(found).items()}

@@ -1,0 +1,133 @@
+"""The folder of a run: what it hangs on, what it learned, how it went."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import platform
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.training.assemble import command_of, record_of, run_of
+from seaway.learning.training.settings import Run
+
+FORMAT = 1
+"""Of `config.json`; others are refused."""
+
+PACKAGES = ("seaway", "numpy", "torch", "stable-baselines3", "gymnasium")
+"""Whose versions are written down."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Where a run keeps what.
+
+    Attributes
+    ----------
+    path
+        The folder.
+    """
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        """What the run hangs on, as JSON."""
+        return self.path / "config.json"
+
+    @property
+    def checkpoint(self) -> Path:
+        """All that is needed to go on."""
+        return self.path / "checkpoint.pt"
+
+    @property
+    def best(self) -> Path:
+        """Weights of the best policy."""
+        return self.path / "best.pt"
+
+    @property
+    def episodes(self) -> Path:
+        """One line an episode, as CSV."""
+        return self.path / "episodes.csv"
+
+    @property
+    def policy(self) -> Path:
+        """The best policy, to be used."""
+        return self.path / "best.policy"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Make the folder where there is none, and keep other processes from it.
+
+        Raises
+        ------
+        RejectedError
+            When another process has it, or it cannot be made.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = (self.path / "lock").open("w")
+        except OSError as error:
+            raise RejectedError(f"cannot be written to: {error.strerror}", where=str(self.path)) from None
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise RejectedError("another process trains in this folder now", where=str(self.path)) from None
+            yield
+
+    @property
+    def has_run(self) -> bool:
+        """Whether a run began here."""
+        return self.config.exists()
+
+    def write_config(self, run: Run, digests: Mapping[str, str]) -> None:
+        """Write down what a run hangs on."""
+        beside = self.config.with_name(f"{self.config.name}.new")
+        beside.write_text(json.dumps(config_of(run, digests, self.path), indent=2) + "\n", encoding="utf-8")
+        beside.replace(self.config)
+
+    def read_config(self) -> tuple[Run, dict[str, str]]:
+        """Read what the run here hangs on: its settings, and digests of its instances by name.
+
+        Raises
+        ------
+        RejectedError
+            When no run began here, or another version wrote it down.
+        """
+        try:
+            record = json.loads(self.config.read_text(encoding="utf-8"))
+            if record["format"] != FORMAT:
+                raise RejectedError(f"has format {record['format']}, not {FORMAT}", where=str(self.config))
+            digests = {str(name): str(digest) for name, digest in record["digests"].items()}
+            return run_of(record["run"]), digests
+        except FileNotFoundError:
+            raise RejectedError("no run began here: there is no config.json", where=str(self.path)) from None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RejectedError(f"is no configuration of a run: {error}", where=str(self.config)) from None
+
+
+def config_of(run: Run, digests: Mapping[str, str], path: Path) -> dict[str, Any]:
+    """Write down what a run hangs on, as JSON has it."""
+    return {
+        "format": FORMAT,
+        "command": command_of(run, path),
+        "run": record_of(run),
+        "digests": dict(digests),
+        "versions": {"python": platform.python_version(), **_versions()},
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

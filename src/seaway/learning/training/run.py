@@ -1,0 +1,243 @@
+"""A run: an algorithm learns in a folder, from the beginning or from where it was stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.learning.instances.instance import Instance
+from seaway.learning.training import checkpoint
+from seaway.learning.training.algos import algo_of, make_learner
+from seaway.learning.training.assemble import Where, going_on, option
+from seaway.learning.training.digest import digest_of, digest_of_mix
+from seaway.learning.training.events import Events
+from seaway.learning.training.export import export
+from seaway.learning.training.folder import RunFolder
+from seaway.learning.training.learner import Learner
+from seaway.learning.training.listener import Evaluated, Listener, Nobody, Plan, Play, Reached, Row, Together
+from seaway.learning.training.reading import read_all
+from seaway.learning.training.selection import Selection, evaluated
+from seaway.learning.training.settings import Run
+from seaway.learning.training.table import EpisodeTable
+
+SETTING_UP = "setting up what learns"
+PLAYED, TIRED, STOPPED = "all episodes played", "no better for {} evaluations", "stopped"
+
+
+def train(run: Run, path: Path, listener: Listener | None = None) -> Reached:
+    """Learn from the beginning.
+
+    Parameters
+    ----------
+    run
+        All that it hangs on.
+    path
+        Where it writes; made where it is not there.
+    listener
+        Who watches; None for nobody.
+
+    Raises
+    ------
+    RejectedError
+        When there is a run already, nothing can be written there, or it cannot learn on these instances.
+    UnavailableError
+        When the disk is full.
+    """
+    watching = listener or Nobody()
+    folder = RunFolder(path)
+    if folder.has_run:
+        raise RejectedError("holds a run: go on with it by --resume, or choose another folder", where=str(path))
+    watching.doing("reading instances")
+    instances = read_all(run)
+    watching.doing(SETTING_UP)
+    with repeatable(run):
+        learner = make_learner(run, instances)
+        with folder.locked():
+            folder.write_config(run, _digests(run, instances))
+            return _Training(run, folder, learner, watching).go()
+
+
+def resume(
+    path: Path,
+    given: Mapping[str, object],
+    instances: Sequence[str] = (),
+    listener: Listener | None = None,
+    where: Where = option,
+) -> Reached:
+    """Learn on from where a run was stopped, as if it had never been; with one thread, to the bit.
+
+    A run that was stopped before its first checkpoint begins anew.
+
+    Parameters
+    ----------
+    path
+        Its folder. Only what stands there is believed: nothing in it is run, so no checkpoint can do harm.
+    given
+        Settings to change, by name, of those that a run may go on with others of, see `assemble.MAY_CHANGE`.
+    instances
+        Where its instances are now; empty for where they were.
+    listener
+        Who watches; None for nobody.
+    where
+        Says where a setting was given.
+
+    Raises
+    ------
+    RejectedError
+        When there is no run, it cannot be read, its instances are others now, or other settings were given.
+    """
+    watching = listener or Nobody()
+    folder = RunFolder(path)
+    before, digests = folder.read_config()
+    run = going_on(replace(before, instances=tuple(instances) or before.instances), given, where)
+    watching.doing("reading instances")
+    read = read_all(run)
+    _same_instances(digests, _digests(run, read), path)
+    watching.doing(SETTING_UP)
+    with repeatable(run), folder.locked():
+        folder.write_config(run, digests)
+        return _Training(run, folder, make_learner(run, read), watching).go()
+
+
+class _Training:
+    """A run as it goes."""
+
+    def __init__(self, run: Run, folder: RunFolder, learner: Learner, listener: Listener) -> None:
+        self._run, self._folder, self._learner = run, folder, learner
+        self._settings = run.settings
+        self._listener = Together((EpisodeTable(folder.episodes), Events(folder.path), listener))
+        self._selection = Selection(run.settings.patience)
+        self._done = self._saved = 0
+        self._saved_at_s = time.monotonic()
+
+    def go(self) -> Reached:
+        """Learn until the end."""
+        fresh = not self._folder.checkpoint.exists()
+        if not fresh:
+            self._restore()
+        else:
+            self._learner.prepare(self._listener)
+        self._listener.begins(
+            Plan(self._folder.path, self._run.algo, self._settings.episodes, self._done, self._selection.best)
+        )
+        try:
+            why = self._play()
+        except OSError as error:  # the table, or the curves
+            raise UnavailableError(f"{self._folder.path} cannot be written to: {error.strerror}") from error
+        if self._saved < self._done or fresh:
+            self._save()
+        unfinished, best = why == STOPPED, self._selection.best
+        policy = None if unfinished or best is None else self._export(best)
+        reached = Reached(self._done, best, self._selection.episode, why, unfinished, policy)
+        self._listener.ends(reached)
+        return reached
+
+    def _play(self) -> str:
+        coming = self._learner.plays()
+        while not (why := self._over()):
+            self._note(next(coming)[: self._settings.episodes - self._done])
+            if self._due():
+                self._save()
+        return why
+
+    def _over(self) -> str:
+        """Say why the run is over; empty while it is not."""
+        if self._done >= self._settings.episodes:
+            return PLAYED
+        if self._selection.tired:
+            return TIRED.format(self._settings.patience)
+        return STOPPED if self._listener.stopping else ""
+
+    def _note(self, plays: Sequence[Play]) -> None:
+        """Count episodes, and have the policy evaluated where it is time."""
+        before, self._done = self._done, self._done + len(plays)
+        every = self._settings.evaluate_every
+        found, best = None, False
+        if self._done // every > before // every or self._done >= self._settings.episodes:
+            found, best = self._evaluate()
+        for at, play in enumerate(plays, before + 1):
+            last = at == self._done
+            self._listener.played(Row(at, play, found if last else None, best and last))
+
+    def _evaluate(self) -> tuple[Evaluated, bool]:
+        found = evaluated(self._learner.evaluate())
+        best = self._selection.take(found, self._done)
+        if best:
+            checkpoint.write(self._folder.best, {"episode": self._done, "weights": self._learner.weights()})
+        return found, best
+
+    def _due(self) -> bool:
+        if self._done - self._saved >= self._settings.checkpoint_every:
+            return True
+        return time.monotonic() - self._saved_at_s >= self._settings.checkpoint_s
+
+    def _save(self) -> None:
+        state = {"episodes": self._done, "selection": self._selection.state(), "learner": self._learner.state()}
+        checkpoint.write(self._folder.checkpoint, state)
+        self._saved, self._saved_at_s = self._done, time.monotonic()
+        self._listener.saved(self._done)
+
+    def _restore(self) -> None:
+        state = checkpoint.read(self._folder.checkpoint)
+        try:
+            self._done = self._saved = int(state["episodes"])
+            self._selection.restore(state["selection"])
+            self._learner.restore(state["learner"])
+        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+            raise RejectedError(f"is no checkpoint of this run: {error}", where=str(self._folder.checkpoint)) from None
+
+    def _export(self, best: Evaluated) -> Path:
+        self._listener.doing("writing the policy file")
+        kept = checkpoint.read(self._folder.best)
+        if kept.get("episode") != self._selection.episode:
+            raise RejectedError(
+                f"has weights of episode {kept.get('episode')}, the checkpoint's best is of {self._selection.episode}: "
+                "go on beyond it with --resume --episodes, or begin a new run",
+                where=str(self._folder.best),
+            )
+        self._learner.wear(kept["weights"])
+        export(self._folder.policy, self._learner.decider(), self._run, best)
+        return self._folder.policy
+
+
+@contextmanager
+def repeatable(run: Run) -> Iterator[None]:
+    """Have torch do the same each time, as far as it costs nothing, and as before when it is over."""
+    try:
+        import torch
+    except ModuleNotFoundError:  # who needs it will say so
+        yield
+        return
+    threads, exact = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    filled = torch.utils.deterministic.fill_uninitialized_memory
+    torch.set_num_threads(run.settings.threads)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # it costs time, and nothing reads such memory
+    torch.manual_seed(run.settings.seed)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(exact)
+        torch.utils.deterministic.fill_uninitialized_memory = filled
+
+
+def _digests(run: Run, instances: Sequence[Instance]) -> dict[str, str]:
+    """Digest all that a run learns on, by what it is called."""
+    found = {instance.name: digest_of(instance) for instance in instances}
+    if algo_of(run.algo).mixed:
+        found |= {f"job mix of {instance.name}": digest_of_mix(instance) for instance in instances}
+    return found
+
+
+def _same_instances(before: Mapping[str, str], now: Mapping[str, str], path: Path) -> None:
+    changed = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+    if changed:
+        raise RejectedError(
+            f"instances have changed since the run began: {', '.join(changed)}; put them back, or begin a new run",
+            where=str(path),
+        )

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ortools", reason="needs seaway[learn]")
+
+from seaway.domain.cluster import Fleet
+from seaway.domain.errors import InvariantError, RejectedError
+from seaway.domain.job import Job
+from seaway.domain.network import Link
+from seaway.domain.node import Node
+from seaway.domain.placement import Placement
+from seaway.learning.instances.folder import read_instances
+from seaway.learning.instances.instance import Instance
+from seaway.learning.packing.best import best_packing
+from seaway.learning.packing.packing import Seat, Step, booked
+from seaway.testing.builders import cluster, fleet, gpu, job, node
+
+SHARED = Path(__file__).resolve().parents[5] / "shared"
+
+
+def small(**figures: Any) -> Job:  # noqa: ANN401  # what `job` takes
+    """Ask for some of one device of 10 GB."""
+    defaults = {"gpus": 1, "gpu_memory_mib": 1_000, "gpu_milli": 100}
+    return job("job", **{**defaults, **figures})
+
+
+def ten_gb(devices: int = 1, cpu_milli: int = 64_000) -> Node:
+    """Make a node whose devices have 10 GB each."""
+    return node(*(gpu(memory_mib=10_000) for _ in range(devices)), cpu_milli=cpu_milli)
+
+
+def named(jobs: Sequence[Job], place: Fleet) -> Instance:
+    """Make an instance of jobs with names of their own."""
+    return Instance("small", place, tuple(replace(each, name=f"job-{at}") for at, each in enumerate(jobs)))
+
+
+def test_all_known_fits_more_than_one_by_one() -> None:
+    """Two large jobs that come first are left out where six small ones fit in their place, and no more can."""
+    jobs = [small(gpu_memory_mib=9_000), small(gpu_memory_mib=9_000)]
+    jobs += [small(gpu_memory_mib=3_300) for _ in range(6)]
+    packing = best_packing(named(jobs, fleet(ten_gb(2))), seconds=1)
+    assert {each.job for each in packing.placed} == {f"job-{at}" for at in range(2, 8)}
+    assert packing.proven
+
+
+def test_small_instances_are_proven() -> None:
+    """As many are in as in the best of all possible packings, counted one by one, and that is proven."""
+    place = fleet(ten_gb(2, cpu_milli=9_000), ten_gb(1, cpu_milli=6_000))
+    figures = [(6, 7, 1), (5, 2, 2), (4, 4, 1), (7, 1, 3), (3, 6, 4), (4, 5, 1), (6, 3, 5)]
+    jobs = [
+        small(gpu_memory_mib=1_000 * memory, gpu_milli=100 * cores, cpu_milli=1_000 * cpu, gpus=1 + (at % 4 == 1))
+        for at, (memory, cores, cpu) in enumerate(figures)
+    ]
+    packing = best_packing(named(jobs, place), seconds=2)
+    assert packing.proven
+    assert packing.count == by_hand(jobs)
+
+
+def by_hand(jobs: Sequence[Job]) -> int:
+    """Try every way to put jobs on the two devices of a node of 9 cores and the one of another of 6."""
+    best = 0
+    for where in product((None, (0,), (1,), (2,), (0, 1)), repeat=len(jobs)):
+        memory, cores, cpu = [10_000] * 3, [1_000] * 3, [9_000, 6_000]
+        for each, devices in zip(jobs, where, strict=True):
+            request = each.demand.request
+            if devices is None:
+                continue
+            if len(devices) != request.gpus:
+                break
+            cpu[devices[0] // 2] -= request.cpu_milli
+            for d in devices:
+                memory[d] -= request.gpu_memory_mib
+                cores[d] -= request.gpu_milli
+        else:
+            if min(*memory, *cores, *cpu) >= 0:
+                best = max(best, sum(devices is not None for devices in where))
+    return best
+
+
+def test_bandwidth_is_shared() -> None:
+    """Of jobs that each take 400 of a link's 1,000 Mbit/s two are in, though the cluster has room for more."""
+    place = fleet(
+        cluster(ten_gb(4), gateway="gw-1"),
+        links=[Link("user", "gw-1", 1_000_000, bandwidth_mbps=1_000)],
+    )
+    jobs = [small(gateway="user", min_bandwidth_mbps=400) for _ in range(5)]
+    packing = best_packing(named(jobs, place), seconds=1)
+    assert (packing.count, packing.bound) == (2, 2)
+
+
+def test_a_job_has_each_device_once() -> None:
+    """Jobs of two devices never have two slices of one: of three devices one stays empty."""
+    jobs = [small(gpus=2, gpu_memory_mib=6_000) for _ in range(2)]
+    packing = best_packing(named(jobs, fleet(ten_gb(3))), seconds=1)
+    assert (packing.count, packing.proven) == (1, True)
+    (placed,) = packing.placed
+    assert len({each.uuid for each in placed.slices}) == 2
+
+
+def test_jobs_without_cores_go_first() -> None:
+    """A device whose cores are all given out takes nobody else: who asks for no cores is put there before."""
+    jobs = [small(gpu_milli=600), small(gpu_milli=400), small(gpu_milli=0)]
+    packing = best_packing(named(jobs, fleet(ten_gb())), seconds=1)
+    assert packing.count == 3
+    assert packing.placed[0].job == "job-2"
+
+
+def test_what_no_solver_is_asked_about_is_searched() -> None:
+    """Jobs that want a device for themselves are packed too."""
+    jobs = [small(exclusive=True), *(small(gpu_memory_mib=5_000) for _ in range(3))]
+    packing = best_packing(named(jobs, fleet(ten_gb(2))), seconds=1)
+    assert packing.count >= 3
+
+
+def test_same_seed_same_packing() -> None:
+    """With one worker the same seed gives the same packing."""
+    jobs = [small(gpu_memory_mib=1_000 + 370 * at % 5_000, gpu_milli=100 + 130 * at % 700) for at in range(20)]
+    problem = named(jobs, fleet(ten_gb(2), ten_gb(1)))
+    assert best_packing(problem, 1, seed=3) == best_packing(problem, 1, seed=3)
+
+
+def test_told_on_the_way() -> None:
+    """Who listens hears of more and more jobs, and of the end."""
+    jobs = [small(gpu_memory_mib=1_000 + 370 * at % 5_000, gpu_milli=100 + 130 * at % 700) for at in range(20)]
+    steps: list[Step] = []
+    packing = best_packing(named(jobs, fleet(ten_gb(2), ten_gb(1))), 1, listener=steps.append)
+    assert [step.count for step in steps] == sorted(step.count for step in steps)
+    assert steps[-1] == Step(packing.count, packing.bound, 1.0)
+
+
+def test_what_does_not_fit_is_no_packing() -> None:
+    """Where two jobs want the same room, the engine refuses to book it."""
+    jobs = [small(gpu_memory_mib=6_000), small(gpu_memory_mib=6_000)]
+    with pytest.raises(InvariantError, match="job-1"):
+        booked(named(jobs, fleet(ten_gb())), {0: Seat(0, (0,)), 1: Seat(0, (0,))}, bound=2)
+
+
+def test_jobs_of_several_replicas_are_rejected() -> None:
+    """Who asks for a packing of jobs with several replicas is told which job that is."""
+    with pytest.raises(RejectedError, match="job-0"):
+        best_packing(named([job(replicas=2)], fleet(node())), seconds=1)
+
+
+@pytest.mark.shared
+@pytest.mark.slow
+def test_benchmark_is_packed_well() -> None:
+    """Of 220 jobs that ask for more than there is, 195 are in soon, and no device or node has more than it holds."""
+    (instance,) = read_instances([SHARED / "benchmarks" / "placement-16x4-seed3"])
+    packing = best_packing(instance, seconds=2)
+    assert 195 <= packing.count <= packing.bound <= 203
+    assert not overbooked(instance, packing.placed)
+
+
+def overbooked(instance: Instance, placed: Sequence[Placement]) -> list[str]:
+    """Add up, without the engine, what is in; return who has more than it holds."""
+    asked = {each.name: each.demand.request for each in instance.jobs}
+    assert len({each.job for each in placed}) == len(placed)
+    cpu, memory = defaultdict[str, int](int), defaultdict[str, int](int)
+    device_memory, cores = defaultdict[str, int](int), defaultdict[str, int](int)
+    for each in placed:
+        cpu[each.node] += asked[each.job].cpu_milli
+        memory[each.node] += asked[each.job].memory_mib
+        assert len(each.slices) == asked[each.job].gpus
+        assert all(first.uuid != second.uuid for first, second in combinations(each.slices, 2))
+        for held in each.slices:
+            device_memory[held.uuid] += asked[each.job].gpu_memory_mib
+            cores[held.uuid] += asked[each.job].gpu_milli
+    over = [n.name for _, n in instance.fleet.nodes if cpu[n.name] > n.cpu_milli or memory[n.name] > n.memory_mib]
+    return over + [
+        d.uuid for d in instance.fleet.devices if device_memory[d.uuid] > d.memory_mib or cores[d.uuid] > d.core_milli
+    ]

@@ -1,0 +1,60 @@
+"""The weights that come with the package."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seaway.learning.instances.drawn.kinds import drawn
+from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, MOST, VERSION
+from seaway.learning.policies.library import ShippedLibrary
+from seaway.learning.training.assemble import command_of, run_of
+from seaway.learning.training.listener import Evaluated
+
+
+def test_shipped_pilot_answers_for_any_number_of_nodes() -> None:
+    """It is made for the figures that are shown now, says how it was made, is small, and scores each node."""
+    pytest.importorskip("onnxruntime", reason="needs seaway[policy]")
+    from seaway.learning.policies.session import Session
+
+    file = ShippedLibrary().load("pilot")
+    assert file.manifest.features == VERSION
+    assert file.manifest.made_by.startswith("seaway train --algo pilot")
+    assert len(file.model) < 200_000
+    session = Session(file)
+    random = np.random.default_rng(0)
+    job = random.random(JOB_FIGURES, np.float32)
+    for count in (1, MOST):
+        nodes = random.random((count, FIGURES), np.float32)
+        answer = session.run({"nodes": nodes, "job": job})
+        assert answer["scores"].shape == (count,)
+        assert np.isfinite(answer["scores"]).all()
+        turned = session.run({"nodes": np.ascontiguousarray(nodes[::-1]), "job": job})
+        assert np.allclose(turned["scores"][::-1], answer["scores"], atol=1e-4)
+        assert np.allclose(turned["wait"], answer["wait"], atol=1e-4)
+
+
+def test_shipped_pilot_was_made_by_the_command_in_it() -> None:
+    """What it says made it is the command of the run whose settings it has, and that run's learner is `pilot`."""
+    manifest = ShippedLibrary().load("pilot").manifest
+    run = run_of(manifest.config)
+    assert run.algo == manifest.algo
+    assert manifest.made_by == command_of(run, Path("runs/pilot"))
+    assert set(manifest.figures) == {f"trained_on_{each.name}" for each in fields(Evaluated)}
+
+
+def test_trials_of_shipped_pilot_are_what_it_is_really_shown() -> None:
+    """Its trials are the first jobs of the instances that its command draws, as they are looked at."""
+    pytest.importorskip("torch", reason="needs seaway[learn]")
+    from seaway.learning.pilot.train import TRIALS, views
+
+    file = ShippedLibrary().load("pilot")
+    run = run_of(file.manifest.config)
+    seen = views(drawn(run.draw[0], TRIALS, run.settings.draw_seed))
+    assert len(file.trials) == len(seen) == TRIALS
+    for trial, view in zip(file.trials, seen, strict=True):
+        assert np.allclose(trial.inputs["nodes"], view.figures, atol=1e-5)
+        assert np.allclose(trial.inputs["job"], view.job, atol=1e-5)

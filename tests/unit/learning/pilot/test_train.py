@@ -1,0 +1,47 @@
+"""The pilot as something that learns in a run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.instances.drawn.kinds import drawn
+from seaway.learning.pilot.settings import PilotSettings
+from seaway.learning.policies.manifest import Level
+
+pytest.importorskip("torch", reason="needs seaway[learn]")
+
+
+def test_a_learner_that_goes_on_is_the_one_that_never_stopped() -> None:
+    """The state after a generation is all that the next one hangs on; what is evaluated was not learned on."""
+    from seaway.learning.pilot.train import PilotLearner
+
+    instances = drawn("network", 3, seed=2)
+    settings = PilotSettings(pairs=2, batch=3, judged=3)
+    whole, other = (PilotLearner(settings, instances, seed=4) for _ in range(2))
+    plays = whole.plays()
+    first = next(plays)
+    assert len(first) == 3
+    assert {each.instance for each in first} <= {each.name for each in instances[:2]}
+    state = whole.state()
+    next(plays)
+    other.restore(state)
+    next(other.plays())
+    assert all(np.array_equal(whole.weights()[name], values) for name, values in other.weights().items())
+    assert [each.instance for each in whole.evaluate()] == [instances[2].name]
+    decider = other.decider()
+    assert decider.level is Level.NODE
+    assert decider.apart
+    assert 1 <= len(decider.trials) <= 16
+
+
+def test_weights_that_are_no_numbers_end_the_run_at_once() -> None:
+    """It is said after the generation in which they were lost, and not when the policy is written at the end."""
+    from seaway.learning.pilot.train import PilotLearner
+
+    learner = PilotLearner(PilotSettings(pairs=1, batch=1), drawn("network", 1, seed=2), seed=4)
+    state = learner.state()
+    learner.restore({**state, "mean": np.full_like(state["mean"], np.nan)})
+    with pytest.raises(RejectedError, match="the weights have diverged: give it a lower rate or spread"):
+        next(learner.plays())

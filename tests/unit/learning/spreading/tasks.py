@@ -1,0 +1,44 @@
+"""What workers of the tests do; in a file of its own, so that they find it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from seaway.domain.errors import RejectedError
+
+
+def drawn(seed: int) -> list[float]:
+    """Draw a few numbers from a seed."""
+    import numpy as np
+
+    return list(map(float, np.random.default_rng(seed).random(3)))
+
+
+def first_try_dies(path: Path) -> str:
+    """Die where the file is not there, which then is."""
+    if not path.exists():
+        path.touch()
+        die(path)
+    return path.name
+
+
+def die(_: Path) -> None:
+    """End the worker at once."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def refuse(name: str) -> None:
+    """Raise what users see."""
+    raise RejectedError(f"{name} will not do", where="--name")
+
+
+def who_waits(role_and_pipe: tuple[str, Path]) -> int:
+    """Write the number of this process into a pipe and wait for ever; or return the number that stands there."""
+    role, pipe = role_and_pipe
+    if role == "reads":
+        return int(pipe.read_text(encoding="utf-8"))
+    pipe.write_text(str(os.getpid()), encoding="utf-8")
+    signal.pause()
+    return 0

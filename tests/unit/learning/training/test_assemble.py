@@ -1,0 +1,116 @@
+"""A run is what was asked for, and the same run after it was written down."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import fields
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.agents.settings import DdpgSettings
+from seaway.learning.training.algos import ALGOS
+from seaway.learning.training.assemble import PARTS, command_of, going_on, new_run, record_of, run_of
+from seaway.learning.training.naming import RANGES
+
+
+def test_settings_reach_the_part_they_are_of() -> None:
+    """Settings of the learner, of episodes and of the run are given side by side."""
+    run = new_run("eade-ddpg", ["x"], [], {"batch": "32", "offers": "3", "seed": "7"})
+    assert run.learner == DdpgSettings(batch=32)
+    assert (run.episode.offers, run.settings.seed) == (3, 7)
+
+
+def test_plain_ddpg_has_neither_attention_nor_expert() -> None:
+    """It is the published method without these two, and cannot be given them."""
+    learner = new_run("ddpg", ["x"], [], {}).learner
+    assert isinstance(learner, DdpgSettings)
+    assert (learner.attention, learner.expert_share) == (0, 0)
+    with pytest.raises(RejectedError, match="--attention: cannot be set for ddpg: that is what eade-ddpg has"):
+        new_run("ddpg", ["x"], [], {"attention": 64})
+
+
+@pytest.mark.parametrize("algo", ALGOS)
+def test_names_of_settings_are_of_one_part_only(algo: str) -> None:
+    """A name that two parts had could not be told apart."""
+    record = record_of(new_run(algo, ["x"], [], {}))
+    names = [name for part in ("learner", "episode", "settings") for name in record[part]]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("algo", ALGOS)
+def test_a_run_is_the_same_after_it_was_written_down(algo: str) -> None:
+    """What JSON makes of it is read back as it was."""
+    own = {"width": 8} if algo == "pilot" else {"hidden": "4-5", "offers": 1}
+    run = new_run(algo, ["x", "y"], ["any"], {"seed": 3, **own})
+    assert run_of(json.loads(json.dumps(record_of(run)))) == run
+
+
+@pytest.mark.parametrize("algo", ALGOS)
+def test_every_figure_that_can_be_set_has_a_range_and_begins_within(algo: str) -> None:
+    """What makes no sense is refused where it is typed, and not found out by a run that ends in the middle."""
+    run = new_run(algo, ["x"], [], {})
+    for part in (getattr(run, each) for each in PARTS):
+        kinds = get_type_hints(type(part))
+        for name in (each.name for each in fields(part) if kinds[each.name] not in {bool, str}):
+            value = getattr(part, name)
+            assert all(map(RANGES[name].holds, value if isinstance(value, tuple) else [value])), name
+
+
+@pytest.mark.parametrize(
+    "given", [{"judged": 1}, {"width": 0}, {"heads": 0}, {"pairs": 0}, {"spread": 0}, {"rate": 0}, {"average": 2}]
+)
+def test_the_pilot_is_not_begun_with_figures_that_it_cannot_learn_by(given: dict[str, object]) -> None:
+    """Nothing is learned with all instances kept apart, by a network of no width, without candidates or steps."""
+    with pytest.raises(RejectedError, match=f"--{next(iter(given))}: "):
+        new_run("pilot", ["x"], [], given)
+
+
+def test_a_setting_that_is_gone_is_named() -> None:
+    """A run of another version, whose settings were others, is not guessed at."""
+    record = record_of(new_run("ppo", ["x"], [], {}))
+    record["learner"]["fancy"] = 1
+    with pytest.raises(RejectedError, match="'fancy' is no setting of ppo"):
+        run_of(record)
+
+
+@pytest.mark.parametrize(
+    ("algo", "instances", "given", "says"),
+    [
+        ("tdd3", ["x"], {}, "--algo: there is no 'tdd3'; did you mean 'td3'?"),
+        ("zzz", ["x"], {}, "--algo: there is no 'zzz'; there are: eade-ddpg, ddpg"),
+        ("td3", [], {}, "--instances: nothing to learn on"),
+        ("td3", ["x"], {"actor_rates": 1}, "--actor-rates: td3 has no 'actor_rates'"),
+        ("eade-ddpg", ["x"], {"figures": 8}, "--figures: cannot be set for eade-ddpg: what is seen"),
+        ("pilot", ["x"], {"offers": 3}, "--offers: cannot be set for pilot: it learns where jobs stay"),
+        ("pilot", ["x"], {"departures": True}, "--departures: cannot be set for pilot: it learns where jobs stay"),
+    ],
+)
+def test_what_cannot_be_is_rejected(algo: str, instances: list[str], given: dict[str, object], says: str) -> None:
+    """Each mistake is said with the option that has it."""
+    with pytest.raises(RejectedError) as error:
+        new_run(algo, instances, [], given)
+    assert str(error.value).startswith(says)
+
+
+def test_a_run_goes_on_with_more_episodes_but_not_as_another() -> None:
+    """How long it goes may change; what it learns by may not, and all of that is told."""
+    before = new_run("eade-ddpg", ["x"], [], {"episodes": 5})
+    assert going_on(before, {"episodes": 9, "batch": 256}).settings.episodes == 9
+    with pytest.raises(RejectedError) as error:
+        going_on(before, {"batch": 8, "hidden": "3-4", "patience": 2})
+    assert [each.where for each in (error.value, *error.value.also)] == ["--hidden", "--batch"]
+    assert "the run began with 128-64, not 3-4" in str(error.value)
+
+
+def test_the_command_says_all_that_is_not_as_usual() -> None:
+    """Who types it gets the same run."""
+    run = new_run("td3", ["a b", "c"], ["any"], {"hidden": "4-5", "seed": 3})
+    words = shlex.split(command_of(run, Path("runs/x")))
+    assert words == [
+        *("seaway", "train", "--algo", "td3", "--instances", "a b", "c", "--draw", "any"),
+        *("--set", "hidden=4-5", "--set", "seed=3", "--out", "runs/x"),
+    ]

@@ -1,0 +1,83 @@
+"""Checkpoints give back what was put in, and run nothing."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs seaway[learn]")
+
+from seaway.domain.errors import RejectedError  # noqa: E402  # where torch is
+from seaway.learning.training import checkpoint  # noqa: E402
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    """Arrays of any type and shape, states of generators with numbers of 128 bits, tensors, tuples and None."""
+    generator = np.random.default_rng(5)
+    state = {
+        "array": np.arange(6, dtype=np.uint32).reshape(2, 3),
+        "empty": np.zeros((0, 4), dtype=np.float32),
+        "truth": np.array([True, False]),
+        "number": np.float32(0.5),
+        "random": generator.bit_generator.state,
+        "nested": [{"tensor": torch.ones(2), "tuple": (1, "x", None)}],
+    }
+    checkpoint.write(tmp_path / "c.pt", state)
+    found = checkpoint.read(tmp_path / "c.pt")
+    for name in ("array", "empty", "truth"):
+        np.testing.assert_array_equal(found[name], state[name], strict=True)
+    assert (found["number"], found["random"]) == (0.5, state["random"])
+    assert found["nested"][0]["tuple"] == (1, "x", None)
+    assert torch.equal(found["nested"][0]["tensor"], torch.ones(2))
+    assert [path.name for path in tmp_path.iterdir()] == ["c.pt"]
+
+
+def test_a_kill_while_it_is_written_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The new file takes the place of the old when it is whole."""
+    path = tmp_path / "c.pt"
+    checkpoint.write(path, {"old": 1})
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.fsync", killed)
+    with pytest.raises(KeyboardInterrupt):
+        checkpoint.write(path, {"new": 2})
+    assert checkpoint.read(path) == {"old": 1}
+
+
+class Bomb:
+    """What a pickle can do: it calls any function when it is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self.path,)
+
+
+def test_a_file_that_would_run_something_is_refused(tmp_path: Path) -> None:
+    """Nothing that stands in a checkpoint is called, whether torch wrote it or not."""
+    trace = tmp_path / "ran"
+    with (tmp_path / "plain.pt").open("wb") as file:
+        pickle.dump({"x": Bomb(trace)}, file)
+    torch.save({"x": Bomb(trace)}, tmp_path / "torch.pt")
+    for name in ("plain.pt", "torch.pt"):
+        with pytest.raises(RejectedError, match=f"{name}: is damaged, or no checkpoint"):
+            checkpoint.read(tmp_path / name)
+    assert not trace.exists()
+
+
+def test_what_is_cut_off_or_missing_is_refused(tmp_path: Path) -> None:
+    """It is said which file, in one line."""
+    path = tmp_path / "c.pt"
+    with pytest.raises(RejectedError, match="is not there"):
+        checkpoint.read(path)
+    checkpoint.write(path, {"x": torch.ones(1000)})
+    path.write_bytes(path.read_bytes()[:2000])
+    with pytest.raises(RejectedError, match="is damaged") as error:
+        checkpoint.read(path)
+    assert "\n" not in str(error.value)

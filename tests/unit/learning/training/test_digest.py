@@ -1,0 +1,40 @@
+"""Digests tell instances apart, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from seaway.domain.job import DeviceRules
+from seaway.learning.instances.drawn.kinds import drawn
+from seaway.learning.instances.instance import Instance
+from seaway.learning.training.digest import digest_of, digest_of_mix
+
+
+def with_models(instance: Instance, *models: str) -> Instance:
+    """Have the first job ask for some models."""
+    first, *rest = instance.jobs
+    demand = replace(first.demand, devices=DeviceRules(models=frozenset(models)))
+    return replace(instance, jobs=(replace(first, demand=demand), *rest))
+
+
+def test_equal_instances_have_one_digest() -> None:
+    """Whatever they are called, and in whatever order a set comes."""
+    one, other = drawn("placement", 1, 3)[0], drawn("placement", 1, 3)[0]
+    assert digest_of(one) == digest_of(replace(other, name="other"))
+    several = [f"model-{number}" for number in range(20)]
+    assert digest_of(with_models(one, *several)) == digest_of(with_models(one, *reversed(several)))
+
+
+def test_any_difference_shows() -> None:
+    """Another order of jobs, another demand, another fleet."""
+    one, other = drawn("placement", 2, 3)
+    found = [one, other, with_models(one, "T4"), replace(one, jobs=one.jobs[::-1]), replace(one, fleet=other.fleet)]
+    assert len({digest_of(each) for each in found}) == len(found)
+
+
+def test_the_mix_has_a_digest_of_its_own() -> None:
+    """An instance is the same with other jobs before it, but what is learned from those is not."""
+    one = drawn("placement", 1, 3)[0]
+    other = replace(one, mix=one.mix[1:])
+    assert digest_of(one) == digest_of(other)
+    assert digest_of_mix(one) != digest_of_mix(other)

@@ -1,0 +1,47 @@
+"""Curves have every episode once, whatever happened in between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="needs seaway[learn]")
+accumulator = pytest.importorskip(
+    "tensorboard.backend.event_processing.event_accumulator", reason="needs seaway[learn]"
+)
+
+from seaway.learning.training.events import Events  # noqa: E402  # where tensorboard is
+from seaway.learning.training.listener import Plan, Reached, Row  # noqa: E402
+from tests.unit.learning.training.small import evaluated, play  # noqa: E402
+
+
+def write(folder: Path, done: int, *episodes: int) -> None:
+    """Write the curves of a run that goes on after some episodes."""
+    events = Events(folder)
+    events.begins(Plan(folder, "ddpg", 10, done))
+    for episode in episodes:
+        events.played(Row(episode, play(critic_loss=0.5), evaluated(8) if episode % 2 == 0 else None))
+    events.saved(episodes[-1])
+    events.ends(Reached(episodes[-1], None, 0, "stopped"))
+
+
+def steps(folder: Path, name: str) -> list[int]:
+    """Return the episodes that a curve has points for, as TensorBoard shows it."""
+    read = accumulator.EventAccumulator(str(folder))
+    read.Reload()
+    return [each.step for each in read.Scalars(name)]
+
+
+def test_curves_have_what_is_known_of_each_episode(tmp_path: Path) -> None:
+    """Evaluations stand where there was one."""
+    write(tmp_path, 0, 1, 2, 3, 4)
+    assert steps(tmp_path, "episode/placed") == steps(tmp_path, "learning/critic_loss") == [1, 2, 3, 4]
+    assert steps(tmp_path, "evaluated/placed") == [2, 4]
+
+
+def test_what_came_after_the_checkpoint_is_shown_once(tmp_path: Path) -> None:
+    """Episodes that are played again after a kill take the place of those before it."""
+    write(tmp_path, 0, 1, 2, 3, 4)
+    write(tmp_path, 2, 3, 4, 5)
+    assert steps(tmp_path, "episode/placed") == [1, 2, 3, 4, 5]

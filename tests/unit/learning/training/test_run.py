@@ -1,0 +1,288 @@
+"""Runs learn, are kept, go on as if nothing had happened, and are refused where they make no sense."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs seaway[learn]")
+pytest.importorskip("stable_baselines3", reason="needs seaway[learn]")
+
+from seaway.domain.errors import RejectedError  # noqa: E402  # where torch is
+from seaway.learning.policies.file import read_policy  # noqa: E402
+from seaway.learning.training import checkpoint  # noqa: E402
+from seaway.learning.training.algos import ALGOS, make_learner  # noqa: E402
+from seaway.learning.training.assemble import new_run  # noqa: E402
+from seaway.learning.training.digest import digest_of  # noqa: E402
+from seaway.learning.training.folder import RunFolder  # noqa: E402
+from seaway.learning.training.reading import read_all  # noqa: E402
+from seaway.learning.training.run import resume, train  # noqa: E402
+from seaway.learning.training.table import read_rows  # noqa: E402
+from tests.unit.learning.training.small import (  # noqa: E402
+    NODES,
+    SETTINGS,
+    Kill,
+    Killer,
+    Notes,
+    small_run,
+    write_instance,
+)
+
+QUICK = ("eade-ddpg", "ddpg", "td3", "ppo")
+OTHERS = tuple(name for name in SETTINGS if name not in QUICK)
+
+
+@pytest.fixture
+def policy_files() -> None:
+    """Have policy files written, which takes torch seconds."""
+
+
+@pytest.fixture(autouse=True)
+def _without_policy_files(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write none where the test is not about that."""
+    if "policy_files" not in request.fixturenames:
+        monkeypatch.setattr("seaway.learning.training.run.export", lambda *_: None)
+
+
+def same(one: object, other: object) -> bool:
+    """Whether two states are the same, to the bit."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    if hasattr(one, "shape") and hasattr(other, "shape"):
+        return bool(one.shape == other.shape and (one == other).all())  # type: ignore[attr-defined]
+    return one == other
+
+
+def end_of(path: Path) -> dict[str, object]:
+    """Return all that a run knew at its end."""
+    return checkpoint.read(RunFolder(path).checkpoint)
+
+
+def learned(path: Path) -> list[dict[str, str]]:
+    """Return the lines of a run's episodes but for how long they took."""
+    return [{name: text for name, text in row.items() if name != "seconds"} for row in read_rows(path / "episodes.csv")]
+
+
+def test_there_is_a_small_run_of_each_algorithm() -> None:
+    """What holds for one has to hold for all."""
+    assert set(ALGOS) == set(SETTINGS)
+
+
+@pytest.mark.parametrize("algo", [*QUICK, *(pytest.param(algo, marks=pytest.mark.slow) for algo in OTHERS)])
+def test_a_run_that_was_killed_goes_on_to_the_bit(algo: str, toy: Path, tmp_path: Path) -> None:
+    """Weights, optimisers, pools and random numbers are in the end what they are without the kill."""
+    run = small_run(algo, toy, write_instance(tmp_path / "zoo", 6), checkpoint_every=3)
+    train(run, tmp_path / "whole")
+    with pytest.raises(Kill):
+        train(run, tmp_path / "killed", Killer(5))
+    notes = Notes()
+    resume(tmp_path / "killed", {}, listener=notes)
+    assert 0 < notes.plans[0].done < 5
+    assert same(end_of(tmp_path / "whole"), end_of(tmp_path / "killed"))
+    assert learned(tmp_path / "whole") == learned(tmp_path / "killed")
+
+
+@pytest.mark.slow
+def test_a_killed_process_goes_on_to_the_bit(toy: Path, tmp_path: Path) -> None:
+    """A process that gets SIGKILL between two checkpoints, as typed, ends like one that never did."""
+    words = ["--algo", "eade-ddpg", "--instances", str(toy), "--episodes", "30", "--set", "checkpoint_every=1"]
+    words += ["--hidden", "8", "--batch", "8", "--attention", "8", "--set", "warm_up=20"]
+    command = [sys.executable, "-m", "seaway", "train", *words, "--out"]
+    subprocess.run([*command, str(tmp_path / "whole")], check=True, capture_output=True)
+    with subprocess.Popen([*command, str(tmp_path / "killed")], stderr=subprocess.DEVNULL) as process:
+        table = tmp_path / "killed" / "episodes.csv"
+        while len(read_rows(table)) < 6 and process.poll() is None:
+            time.sleep(0.01)
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    assert int(str(end_of(tmp_path / "killed")["episodes"])) < 30
+    subprocess.run([*command, str(tmp_path / "killed"), "--resume"], check=True, capture_output=True)
+    assert same(end_of(tmp_path / "whole"), end_of(tmp_path / "killed"))
+    assert learned(tmp_path / "whole") == learned(tmp_path / "killed")
+
+
+def test_the_same_seed_gives_the_same_run_and_another_another(toy: Path, tmp_path: Path) -> None:
+    """All that is drawn hangs on the seed."""
+    for name, seed in (("one", 1), ("same", 1), ("other", 2)):
+        train(small_run("eade-ddpg", toy, seed=seed), tmp_path / name)
+    one, again, other = (end_of(tmp_path / name) for name in ("one", "same", "other"))
+    assert same(one, again)
+    assert not same(one, other)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("policy_files")
+def test_a_run_keeps_what_it_hangs_on_and_what_it_learned(toy: Path, tmp_path: Path) -> None:
+    """Settings, instances and versions, the table, curves, the best weights and a policy file that can be read."""
+    notes = Notes()
+    reached = train(small_run("eade-ddpg", toy), tmp_path / "run", notes)
+    config = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))
+    assert config["run"]["learner"]["attention"] == 8
+    assert set(config["digests"]) == {"toy"}
+    assert "torch" in config["versions"]
+    assert [int(row["episode"]) for row in read_rows(tmp_path / "run" / "episodes.csv")] == list(range(1, 10))
+    assert [row.episode for row in notes.rows if row.evaluated] == [2, 4, 6, 8, 9]
+    assert list((tmp_path / "run").glob("events.out.tfevents.*"))
+    assert reached.policy
+    manifest = read_policy(reached.policy).manifest
+    assert (manifest.algo, manifest.clusters, manifest.name) == ("eade-ddpg", 3, "run")
+    assert reached.best
+    assert manifest.figures["trained_on_placed"] == reached.best.placed
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("policy_files")
+@pytest.mark.parametrize("algo", [name for name in SETTINGS if name != "pilot"])
+def test_the_policy_file_decides_as_the_best_did(algo: str, toy: Path, tmp_path: Path) -> None:
+    """What is exported is what was evaluated: its trials answer as the best weights do."""
+    run = small_run(algo, toy)
+    reached = train(run, tmp_path / "run")
+    learner = make_learner(run, read_all(run))
+    learner.wear(checkpoint.read(tmp_path / "run" / "best.pt")["weights"])
+    assert reached.policy
+    actor = learner.decider().actor
+    for trial in read_policy(reached.policy).trials:
+        with torch.inference_mode():
+            answer = float(actor(torch.from_numpy(trial.inputs["observation"]))[0, 0])
+        assert answer == pytest.approx(float(trial.outputs["action"][0, 0]), abs=1e-5)
+
+
+@pytest.mark.parametrize("algo", ["ddpg", "td3"])
+def test_weights_that_are_no_numbers_are_said_to_have_diverged(algo: str, toy: Path) -> None:
+    """Where they first decide something, be it in an evaluation, and with what helps."""
+    run = small_run(algo, toy)
+    learner = make_learner(run, read_all(run))
+    learner.wear({name: weights * float("nan") for name, weights in learner.weights().items()})
+    with pytest.raises(RejectedError, match="the weights have diverged: give it lower learning rates"):
+        learner.evaluate()
+
+
+@pytest.mark.parametrize(("share", "least"), [(0.25, 10 + 6), (0.0, 0)])
+def test_the_expert_plays_each_instance_before_a_run_begins(
+    share: float, least: int, toy: Path, tmp_path: Path
+) -> None:
+    """Its pool has a transition for each of its decisions; where no batch has a share of them nobody asks it."""
+    six = write_instance(tmp_path / "six", 6)
+    train(small_run("eade-ddpg", toy, six, expert_share=share), tmp_path / "run", Notes(until=1))
+    rows = end_of(tmp_path / "run")["learner"]["agent"]["expert"]["rows"]  # type: ignore[index]
+    assert len(rows) >= least
+    assert bool(len(rows)) == bool(share)
+
+
+def test_a_run_that_is_stopped_says_so_and_can_go_on(toy: Path, tmp_path: Path) -> None:
+    """It ends after the episode that is played, with a checkpoint and without a policy file."""
+    reached = train(small_run("ddpg", toy), tmp_path / "run", Notes(until=3))
+    assert (reached.episodes, reached.unfinished, reached.policy) == (3, True, None)
+    notes = Notes()
+    reached = resume(tmp_path / "run", {}, listener=notes)
+    assert (notes.plans[0].done, reached.episodes, reached.unfinished) == (3, 9, False)
+
+
+def test_a_run_goes_on_beyond_its_end_when_more_episodes_are_asked_for(toy: Path, tmp_path: Path) -> None:
+    """Without that there is nothing left to do, and nothing is played."""
+    train(small_run("ddpg", toy), tmp_path / "run")
+    notes = Notes()
+    assert resume(tmp_path / "run", {}, listener=notes).episodes == 9
+    assert notes.rows == []
+    assert resume(tmp_path / "run", {"episodes": 11}).episodes == 11
+    assert RunFolder(tmp_path / "run").read_config()[0].settings.episodes == 11
+
+
+def test_a_run_ends_early_when_nothing_gets_better(toy: Path, tmp_path: Path) -> None:
+    """A rate so small that nothing changes cannot give a better policy than the first."""
+    run = small_run("ddpg", toy, patience=2, actor_rate=1e-12, critic_rate=1e-12)
+    reached = train(run, tmp_path / "run")
+    assert (reached.episodes, reached.best_episode, reached.why) == (6, 2, "no better for 2 evaluations")
+
+
+def test_a_folder_holds_one_run(toy: Path, tmp_path: Path) -> None:
+    """A second one would write over the first."""
+    run = small_run("ppo", toy)
+    train(run, tmp_path / "run")
+    with pytest.raises(RejectedError, match="holds a run: go on with it by --resume, or choose another"):
+        train(run, tmp_path / "run")
+
+
+def test_one_process_at_a_time_trains_in_a_folder(toy: Path, tmp_path: Path) -> None:
+    """Two would write over each other."""
+    folder = RunFolder(tmp_path / "run")
+    with folder.locked(), pytest.raises(RejectedError, match="another process trains in this folder"):
+        train(small_run("ppo", toy), folder.path)
+
+
+def test_instances_of_several_sizes_are_refused_before_anything_is_written(toy: Path, tmp_path: Path) -> None:
+    """A network for three clusters cannot learn on two."""
+    other = write_instance(tmp_path / "two", 5, "\n".join(NODES.splitlines()[:3]) + "\n")
+    with pytest.raises(RejectedError, match="--instances: instances have 2 and 3 clusters"):
+        train(small_run("td3", toy, other), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_goes_on_with_its_own_instances_only(toy: Path, tmp_path: Path) -> None:
+    """They may have moved, but must not have changed."""
+    train(small_run("ddpg", toy), tmp_path / "run", Notes(until=2))
+    moved = toy.rename(tmp_path / "elsewhere") / ""
+    (tmp_path / "new").mkdir()
+    moved = moved.rename(tmp_path / "new" / "toy")
+    assert resume(tmp_path / "run", {"episodes": 3}, [str(moved)]).episodes == 3
+    jobs = (moved / "jobs.csv").read_text(encoding="utf-8")
+    (moved / "jobs.csv").write_text(jobs.replace("job-0,1000", "job-0,1001"), encoding="utf-8")
+    with pytest.raises(RejectedError, match="instances have changed since the run began: toy"):
+        resume(tmp_path / "run", {"episodes": 4})
+
+
+def test_a_damaged_or_foreign_checkpoint_is_refused(toy: Path, tmp_path: Path) -> None:
+    """Cut off, or of another run: it is said, and nothing is played."""
+    train(small_run("ddpg", toy), tmp_path / "run", Notes(until=2))
+    train(small_run("td3", toy), tmp_path / "other", Notes(until=2))
+    path = tmp_path / "run" / "checkpoint.pt"
+    path.write_bytes((tmp_path / "other" / "checkpoint.pt").read_bytes())
+    with pytest.raises(RejectedError, match="is no checkpoint of this run"):
+        resume(tmp_path / "run", {})
+    path.write_bytes(path.read_bytes()[:999])
+    with pytest.raises(RejectedError, match="is damaged"):
+        resume(tmp_path / "run", {})
+
+
+def test_weights_of_another_episode_are_not_exported_as_the_best(toy: Path, tmp_path: Path) -> None:
+    """A kill between the two files leaves later weights than the figures are of: that is said."""
+    train(small_run("ddpg", toy), tmp_path / "run")
+    best = tmp_path / "run" / "best.pt"
+    checkpoint.write(best, {**checkpoint.read(best), "episode": 77})
+    with pytest.raises(RejectedError, match="has weights of episode 77, the checkpoint's best is of"):
+        resume(tmp_path / "run", {})
+
+
+def test_a_configuration_that_is_none_is_refused(tmp_path: Path) -> None:
+    """A folder without one, and one whose file says something else."""
+    with pytest.raises(RejectedError, match="no run began here"):
+        resume(tmp_path, {})
+    for text in ("", "[]", '{"format": 99}', '{"format": 1}', '{"format": 1, "digests": {}, "run": {"algo": "x"}}'):
+        (tmp_path / "config.json").write_text(text, encoding="utf-8")
+        with pytest.raises(RejectedError):
+            resume(tmp_path, {})
+
+
+def test_several_instances_are_played_in_turn(toy: Path, tmp_path: Path) -> None:
+    """Each of them as often as the others, and all are evaluated."""
+    other = write_instance(tmp_path / "other", 6)
+    notes = Notes()
+    train(small_run("sb3-ddpg", toy, other, episodes=4), tmp_path / "run", notes)
+    assert [row.play.instance for row in notes.rows] == ["other", "toy", "other", "toy"]
+    assert [row.evaluated.jobs for row in notes.rows if row.evaluated] == [16, 16]
+
+
+def test_drawn_instances_are_the_same_for_every_seed() -> None:
+    """Runs of several seeds are compared on what they all learned on."""
+    runs = [new_run("ppo", [], ["placement"], {"seed": seed, "draws": 2}) for seed in (1, 2)]
+    one, other = ([digest_of(each) for each in read_all(run)] for run in runs)
+    assert one == other
+    assert len(set(one)) == 2

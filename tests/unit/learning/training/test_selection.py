@@ -1,0 +1,43 @@
+"""The best policy is the one that placed most, then the one with the most even load."""
+
+from __future__ import annotations
+
+from seaway.learning.training.selection import Selection, evaluated
+from tests.unit.learning.training import small
+
+
+def test_more_placed_is_better_then_more_even_load_then_earlier() -> None:
+    """Load counts only between those that placed as many, and a tie changes nothing."""
+    selection = Selection(patience=0)
+    found = [(5, 0.1), (6, 0.9), (6, 0.2), (6, 0.2), (5, 0.0)]
+    better = [selection.take(small.evaluated(*each), episode) for episode, each in enumerate(found, 1)]
+    assert better == [True, True, True, False, False]
+    assert (selection.best, selection.episode) == (small.evaluated(6, 0.2), 3)
+
+
+def test_patience_counts_evaluations_without_a_better_one() -> None:
+    """It begins anew with each better one, and goes on where it was."""
+    selection = Selection(patience=2)
+    tired = []
+    for episode, placed in enumerate((5, 4, 6, 6, 3), 1):
+        selection.take(small.evaluated(placed), episode)
+        again = Selection(patience=2)
+        again.restore(selection.state())
+        assert again.tired == selection.tired
+        tired.append(selection.tired)
+    assert tired == [False, False, False, False, True]
+
+
+def test_without_patience_set_nobody_gets_tired() -> None:
+    """0 plays all episodes."""
+    selection = Selection(patience=0)
+    for episode in range(50):
+        selection.take(small.evaluated(1), episode)
+    assert not selection.tired
+
+
+def test_instances_are_summed_up() -> None:
+    """Jobs add up over instances, load and reward are means."""
+    found = evaluated([small.play(), small.play()])
+    assert (found.jobs, found.placed, found.refused) == (20, 14, 4)
+    assert (found.gpu_load_variance, found.reward) == (0.25, -12.5)
