@@ -1,0 +1,1 @@
+"""Trained policies as they are kept, checked and run; nothing here needs torch."""

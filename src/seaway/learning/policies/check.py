@@ -1,0 +1,95 @@
+"""Whether a policy file may be used here."""
+
+from __future__ import annotations
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.policies.file import PolicyFile
+from seaway.learning.policies.head import check_manifest
+from seaway.learning.policies.model import check_model
+from seaway.learning.policies.session import Session, StoppedError
+from seaway.learning.policies.shapes import Shapes, Tensor, shapes_of
+from seaway.learning.policies.signature import signer
+from seaway.learning.policies.trial import Tensors, Trial
+
+LONGEST_TRIAL_S = 5.0
+"""What a trial may take; one of a sound policy takes a millisecond or two."""
+
+TRIES = 5
+"""How often a trial is tried for its time: what else the machine does takes some of it."""
+
+LONGEST_AXIS = 20_000
+"""Nodes in one trial."""
+
+
+def check_policy(file: PolicyFile) -> None:
+    """Check the model without running it, then have it reproduce its trials within bounds of time and memory.
+
+    Raises
+    ------
+    RejectedError
+        With the reason, when the policy may not be used.
+    """
+    check_manifest(file.manifest)
+    shapes = shapes_of(file.manifest)
+    signer(file)
+    check_model(file.model, shapes)
+    for trial in file.trials:
+        _check_trial(trial, shapes)
+    for optimised in (False, True):  # the plain form first: it does nothing before a trial, which has a limit
+        session = Session(file, optimised=optimised)
+        for number, trial in enumerate(file.trials):
+            if not trial.reproduced_by(session.run_within(trial.inputs, LONGEST_TRIAL_S)):
+                raise RejectedError(
+                    f"the model does not answer trial {number} as it did where it was trained: "
+                    "the file was changed, or this processor computes otherwise; train or export it again"
+                )
+
+
+def check_speed(file: PolicyFile, seconds: float) -> None:
+    """Refuse a checked policy that would be stopped at its own trials every time.
+
+    Parameters
+    ----------
+    seconds
+        After how many it is stopped; 0 for never.
+
+    Raises
+    ------
+    RejectedError
+        When it answers a trial in less at none of several tries.
+    """
+    if not seconds:
+        return
+    session = Session(file)
+    for number, trial in enumerate(file.trials):
+        if not any(_answers(session, trial, seconds) for _ in range(TRIES)):
+            raise RejectedError(
+                f"the model does not answer trial {number} within {seconds * 1e3:g} ms, after which it is stopped "
+                "here: export a smaller one, or raise policies.budget_ms"
+            )
+
+
+def _answers(session: Session, trial: Trial, seconds: float) -> bool:
+    try:
+        session.run_within(trial.inputs, seconds)
+    except StoppedError:
+        return False
+    return True
+
+
+def _check_trial(trial: Trial, shapes: Shapes) -> None:
+    lengths: dict[str, int] = {}
+    for what, tensors, wanted in (("inputs", trial.inputs, shapes.inputs), ("outputs", trial.outputs, shapes.outputs)):
+        if tensors.keys() != {each.name for each in wanted} or not all(
+            _fits(tensors, each, lengths) for each in wanted
+        ):
+            raise RejectedError(f"a trial has {what} that a policy of this level does not have")
+
+
+def _fits(tensors: Tensors, wanted: Tensor, lengths: dict[str, int]) -> bool:
+    """Whether a recorded tensor has the wanted shape; letters mean the same length wherever they stand."""
+    shape = tensors[wanted.name].shape
+    return len(shape) == len(wanted.shape) and all(
+        found == (lengths.setdefault(axis, found) if isinstance(axis, str) else axis) <= LONGEST_AXIS
+        for found, axis in zip(shape, wanted.shape, strict=True)
+    )

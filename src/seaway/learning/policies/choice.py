@@ -1,0 +1,162 @@
+"""What trained policies of both levels have in common as plugins of the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from seaway.learning.policies.budget import Guard, NoAnswerError
+from seaway.learning.policies.fall_back import FallBack
+from seaway.learning.policies.session import StoppedError
+from seaway.learning.policies.trial import Tensors
+from seaway.learning.policies.watch import Reason
+from seaway.scheduling.framework import PASS, Cycle, Decider, Scores, Status, Verdict
+
+
+class Model(Protocol):
+    """What answers: a loaded model."""
+
+    def run(self, inputs: Tensors) -> Tensors:
+        """Return outputs by name."""
+
+
+class Stoppable(Model, Protocol):
+    """One that can be stopped."""
+
+    def run_within(self, inputs: Tensors, seconds: float) -> Tensors:
+        """Return them, or raise `StoppedError` about when so many seconds have passed."""
+
+
+class Stopped:
+    """A model that is stopped when it takes far too long, so that nobody waits for it.
+
+    Parameters
+    ----------
+    model
+        Which.
+    seconds
+        What it gets for an answer.
+    """
+
+    def __init__(self, model: Stoppable, seconds: float) -> None:
+        self._model = model
+        self._seconds = seconds
+
+    def run(self, inputs: Tensors) -> Tensors:
+        """Return outputs by name.
+
+        Raises
+        ------
+        NoAnswerError
+            When it was stopped.
+        """
+        try:
+            return self._model.run_within(inputs, self._seconds)
+        except StoppedError:
+            raise NoAnswerError(Reason.SLOW, f"stopped after {self._seconds * 1e3:g} ms") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a trained policy says of a decision.
+
+    Attributes
+    ----------
+    scores
+        Of nodes, shape (N,).
+    waits
+        Whether it would rather have the job wait.
+    """
+
+    scores: Scores
+    waits: bool = False
+
+
+class Policy(Protocol):
+    """A trained policy of one level."""
+
+    def answer(self, cycle: Cycle) -> Answer:
+        """Score the nodes of a decision, some of which fit.
+
+        Raises
+        ------
+        NoAnswerError
+            When nothing that counts can be said.
+        """
+
+    def device_keys(self, cycle: Cycle, node: int) -> Scores:
+        """Rank the devices of a node that it chose."""
+
+
+class Learned:
+    """A trained policy as a plugin: a score, a choice of devices and, of jobs of one replica, whether to wait.
+
+    It is asked once for a decision, with what fits known. Where it has no answer, the heuristic decides.
+
+    Parameters
+    ----------
+    name
+        The policy's.
+    policy
+        What answers.
+    guard
+        Asks it.
+    fall_back
+        What decides otherwise.
+    """
+
+    def __init__(self, name: str, policy: Policy, guard: Guard, fall_back: FallBack) -> None:
+        self.name = name
+        self._policy = policy
+        self._guard = guard
+        self._fall_back = fall_back
+
+    def pre_score(self, cycle: Cycle) -> Status:
+        """Ask the policy; hold the job back where it says so."""
+        found = self._asked(cycle)
+        if isinstance(found, Answer) and found.waits:
+            return Status(Verdict.WAIT, f"{self.name} waits for a better place")
+        return PASS
+
+    def score(self, cycle: Cycle) -> Scores:
+        """Score every node, shape (N,)."""
+        found = self._asked(cycle)
+        return found.scores if isinstance(found, Answer) else self._fall_back.scores(cycle)
+
+    def device_keys(self, cycle: Cycle, node: int) -> Scores:
+        """Rank the node's devices."""
+        decided = isinstance(self._asked(cycle), Answer)
+        return (self._policy if decided else self._fall_back).device_keys(cycle, node)
+
+    def _asked(self, cycle: Cycle) -> Answer | str:
+        """Return what the policy says of a decision, or why nothing; it is asked once."""
+        found: Answer | str | None = cycle.notes.get(self.name)
+        if found is None:
+            found = cycle.notes[self.name] = self._guard.ask(lambda: self._answer(cycle))
+            cycle.decider = Decider(self.name)
+            if isinstance(found, str):
+                cycle.decider = Decider(self._fall_back.name, found)
+                cycle.said = f"{self._fall_back.name} decides in place of {self.name}: {found}"
+        return found
+
+    def _answer(self, cycle: Cycle) -> Answer:
+        return self._policy.answer(cycle)
+
+
+def may_wait(cycle: Cycle) -> bool:
+    """Tell whether a policy may hold a job back: one of several replicas would be torn apart."""
+    return cycle.may_wait and cycle.job.replicas == 1
+
+
+def finite(figures: np.ndarray) -> None:
+    """Refuse figures that are none.
+
+    Raises
+    ------
+    NoAnswerError
+        When one is not finite.
+    """
+    if not np.isfinite(figures).all():
+        raise NoAnswerError(Reason.NOT_FINITE, "an answer that is no number")

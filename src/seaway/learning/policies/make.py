@@ -1,0 +1,112 @@
+"""Trained policies as profiles: the rules of fit, and a trained score with a heuristic behind it."""
+
+from __future__ import annotations
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.observing import clusters as clusters_shown
+from seaway.learning.observing import nodes as nodes_shown
+from seaway.learning.policies.budget import Guard, Limits, NoAnswerError
+from seaway.learning.policies.choice import Answer, Learned, Model, Policy, Stoppable, Stopped
+from seaway.learning.policies.cluster_choice import ClusterChoice
+from seaway.learning.policies.fall_back import FallBack
+from seaway.learning.policies.file import PolicyFile
+from seaway.learning.policies.manifest import Level, Manifest
+from seaway.learning.policies.node_choice import NodeChoice
+from seaway.learning.policies.session import Session
+from seaway.learning.policies.watch import Reason, Watch
+from seaway.scheduling.framework import Cycle, Scores
+from seaway.scheduling.plugins.seaway import Seaway
+from seaway.scheduling.policies import PolicyOptions, make_profile, profile_of
+from seaway.scheduling.profile import Profile
+
+EDITION_DIGITS = 12
+"""Digits of a model's digest by which people tell it from others."""
+
+
+def make_learned(
+    file: PolicyFile, options: PolicyOptions, limits: Limits, watch: Watch, *, model: Stoppable | None = None
+) -> Profile:
+    """Make a trained policy that the engine can decide by.
+
+    The rules of fit come first, so that what it chooses fits; see `Learned` for the rest.
+
+    Parameters
+    ----------
+    file
+        The policy, read and checked.
+    options
+        What policies are told; the level is the file's own.
+    limits, watch
+        What it may take, and who is told when it takes more.
+    model
+        Its model, where that is loaded already.
+
+    Raises
+    ------
+    RejectedError
+        When it was trained on other figures than this version shows, onnxruntime is missing, or there is no such
+        heuristic to fall back to.
+    """
+    manifest = file.manifest
+    _check_figures(manifest)
+    loaded = model or Session(file)
+    asked = Stopped(loaded, limits.stop_s) if limits.budget_ms else loaded
+    chooser = _chooser(manifest, asked, options)
+    behind = make_profile(limits.fall_back, PolicyOptions(seed=options.seed, mix=options.mix))
+    plugin = Learned(manifest.name, chooser, Guard(manifest.name, limits, watch), FallBack(behind))
+    profile = profile_of(manifest.name, options, plugin)
+    return profile.of_edition(edition_of(file))
+
+
+class Unusable:
+    """Stands in the place of a policy that cannot be used.
+
+    Parameters
+    ----------
+    why
+        One clause.
+    """
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def answer(self, cycle: Cycle) -> Answer:
+        """Say that there is none.
+
+        Raises
+        ------
+        NoAnswerError
+            Always.
+        """
+        raise NoAnswerError(Reason.UNUSABLE, self._why)
+
+    def device_keys(self, cycle: Cycle, node: int) -> Scores:
+        """Rank the devices of a node; raises as `answer`."""
+        raise NoAnswerError(Reason.UNUSABLE, self._why)
+
+
+def make_unusable(name: str, why: str, options: PolicyOptions, limits: Limits, watch: Watch) -> Profile:
+    """Make what decides in place of a policy that cannot be used, and says so of each decision."""
+    behind = make_profile(limits.fall_back, PolicyOptions(seed=options.seed, mix=options.mix))
+    plugin = Learned(name, Unusable(why), Guard(name, limits, watch), FallBack(behind))
+    return profile_of(name, options, plugin)
+
+
+def edition_of(file: PolicyFile) -> str:
+    """Return what tells a policy from others of its name."""
+    return file.manifest.model_sha256[:EDITION_DIGITS]
+
+
+def _chooser(manifest: Manifest, model: Model, options: PolicyOptions) -> Policy:
+    if manifest.level is Level.CLUSTER:
+        return ClusterChoice(model, manifest.clusters or 0, network=manifest.network)
+    return NodeChoice(model, nodes_shown.NodeObserver(options.mix), Seaway(options.mix))
+
+
+def _check_figures(manifest: Manifest) -> None:
+    shown = clusters_shown.VERSION if manifest.level is Level.CLUSTER else nodes_shown.VERSION
+    if manifest.features != shown:
+        raise RejectedError(
+            f"policy {manifest.name!r} was trained on version {manifest.features} of the figures that policies for "
+            f"{manifest.level.value}s are shown, and this Seaway shows version {shown}: train it again"
+        )

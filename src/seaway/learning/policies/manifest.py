@@ -1,0 +1,63 @@
+"""What a policy file says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Level(StrEnum):
+    """What a trained policy chooses among."""
+
+    CLUSTER = "cluster"
+    """It is shown free shares of a fixed number of clusters and answers with one number (the published form)."""
+    NODE = "node"
+    """It is shown any number of nodes and scores each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a policy file says of its model.
+
+    Attributes
+    ----------
+    name
+        What users call the policy: a name as in Kubernetes.
+    algo
+        What trained it: ``eade-ddpg``, ``ddpg``, ``td3``, ``sac``, ``ppo`` or ``pilot``.
+    level
+        What it chooses among.
+    features
+        Version of the figures that the model is shown, see `seaway.learning.observing`; others are refused.
+    clusters
+        How many clusters it was trained for; None for a model that takes any number.
+    network
+        Whether link figures and network demands are among what it is shown.
+    model_sha256
+        Digest of the ONNX model, 64 hexadecimal digits.
+    says
+        What it does, one clause.
+    made_by
+        The command that made it.
+    created
+        When, ISO 8601 with a zone.
+    config
+        Settings of the training.
+    figures
+        What it achieved where it was measured, by name.
+    """
+
+    name: str
+    algo: str
+    level: Level
+    features: int
+    model_sha256: str
+    clusters: int | None = None
+    network: bool = False
+    says: str = ""
+    made_by: str = ""
+    created: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)

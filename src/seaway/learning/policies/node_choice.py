@@ -1,0 +1,62 @@
+"""Trained policies that choose among nodes, of which there may be any number."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seaway.learning.observing.nodes import NodeObserver
+from seaway.learning.policies.budget import NoAnswerError
+from seaway.learning.policies.choice import Answer, Model, finite, may_wait
+from seaway.learning.policies.watch import Reason
+from seaway.scheduling.framework import Cycle, DeviceScore, Scores
+
+STEPS = 1_000_000
+"""Steps of a score in one of the model's."""
+
+FARTHEST = 1_000.0
+"""Scores so far below the best one count as one."""
+
+
+class NodeChoice:
+    """Scores nodes that fit as the model does.
+
+    Parameters
+    ----------
+    model
+        Takes ``nodes``, shape (M, F), and ``job``, shape (G,); gives ``scores``, shape (M,), and ``wait``, shape (1,).
+        It would rather wait where that is above all scores.
+    observer
+        Shows it some nodes that fit, the job and the fleet.
+    devices
+        Ranks devices of the node that was chosen.
+    """
+
+    def __init__(self, model: Model, observer: NodeObserver, devices: DeviceScore) -> None:
+        self._model = model
+        self._observer = observer
+        self._devices = devices
+
+    def answer(self, cycle: Cycle) -> Answer:
+        """Score every node; those that the model is not shown come after those that it is.
+
+        Raises
+        ------
+        NoAnswerError
+            When it is shown none, or answers of other nodes.
+        """
+        shown = self._observer.observe(cycle.snapshot, cycle.line, cycle.feasible)
+        if not len(shown.nodes):
+            raise NoAnswerError(Reason.UNSUITABLE, "it is shown no node that fits")
+        answers = self._model.run({"nodes": shown.figures, "job": shown.job})
+        given, wait = answers["scores"].astype(np.float64), float(answers["wait"].item())
+        if given.shape != shown.nodes.shape:
+            raise NoAnswerError(Reason.FAILED, f"{given.size} scores for {len(shown.nodes)} nodes")
+        finite(np.append(given, wait))
+        best = given.max()
+        scores = np.zeros(len(cycle.feasible), np.int64)
+        scores[shown.nodes] = 1 + np.rint(np.maximum(given - best, -FARTHEST) * STEPS + FARTHEST * STEPS)
+        return Answer(scores, waits=wait > best and may_wait(cycle))
+
+    def device_keys(self, cycle: Cycle, node: int) -> Scores:
+        """Rank the node's devices."""
+        return self._devices.device_keys(cycle, node)

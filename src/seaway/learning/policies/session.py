@@ -1,0 +1,125 @@
+"""Running a model: onnxruntime on one thread, with bounded memory."""
+
+from __future__ import annotations
+
+import threading
+from functools import lru_cache
+from typing import Any
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.policies.file import PolicyFile
+from seaway.learning.policies.onnx_message import MISSING
+from seaway.learning.policies.trial import Tensors
+
+LARGEST_MEMORY = 256 << 20
+"""Bytes that all models of this process may hold together."""
+
+
+class StoppedError(RejectedError):
+    """A model took longer than it was given."""
+
+
+class Session:
+    """A model, loaded.
+
+    Calls from several threads are fine; each computes on the thread that asks.
+
+    Parameters
+    ----------
+    file
+        Whose model; one that `read_policy` gave, which has looked at all of it.
+    optimised
+        Whether to simplify the graph first. That runs what is constant in it, without a limit of time.
+
+    Raises
+    ------
+    RejectedError
+        When onnxruntime is not installed, or does not take the model.
+    """
+
+    def __init__(self, file: PolicyFile, *, optimised: bool = True) -> None:
+        runtime = _runtime()
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.execution_mode = runtime.ExecutionMode.ORT_SEQUENTIAL
+        options.log_severity_level = 4
+        levels = runtime.GraphOptimizationLevel
+        options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimised else levels.ORT_DISABLE_ALL
+        for key in ("session.intra_op.allow_spinning", "session.inter_op.allow_spinning"):
+            options.add_session_config_entry(key, "0")
+        options.add_session_config_entry("session.use_env_allocators", "1")
+        try:
+            self._session = runtime.InferenceSession(file.model, options, providers=["CPUExecutionProvider"])
+        except failures() as error:
+            raise RejectedError(f"the model cannot be loaded: {_first_line(error)}") from None
+        self._names = [each.name for each in self._session.get_outputs()]
+
+    def run(self, inputs: Tensors) -> Tensors:
+        """Return what the model answers, by name.
+
+        Parameters
+        ----------
+        inputs
+            All inputs by name, as 32-bit floats.
+
+        Raises
+        ------
+        RejectedError
+            When the inputs are not what the model takes, or it fails at them.
+        """
+        return self._run(inputs, None)
+
+    def run_within(self, inputs: Tensors, seconds: float) -> Tensors:
+        """Do as `run` does, and stop between two operators once that many seconds have passed.
+
+        Raises
+        ------
+        StoppedError
+            When it was stopped.
+        """
+        options = _runtime().RunOptions()
+        alarm = threading.Timer(seconds, setattr, (options, "terminate", True))
+        alarm.daemon = True
+        alarm.start()
+        try:
+            return self._run(inputs, options)
+        except RejectedError as error:
+            if options.terminate:
+                raise StoppedError(f"the model fails: stopped after {seconds:g} s") from error
+            raise
+        finally:
+            alarm.cancel()
+
+    def _run(self, inputs: Tensors, options: Any) -> Tensors:  # noqa: ANN401
+        try:
+            return dict(zip(self._names, self._session.run(self._names, inputs, options), strict=True))
+        except failures() as error:
+            raise RejectedError(f"the model fails: {_first_line(error)}") from None
+
+
+@lru_cache(1)
+def failures() -> tuple[type[Exception], ...]:
+    """Return all that onnxruntime raises: classes of its own without a common one."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    own = (each for each in vars(state).values() if isinstance(each, type) and issubclass(each, Exception))
+    return (*own, RuntimeError, TypeError, ValueError)
+
+
+@lru_cache(1)
+def _runtime() -> Any:  # noqa: ANN401
+    """Import onnxruntime and bound the memory that its sessions share."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise RejectedError(MISSING) from None
+    where = onnxruntime.OrtMemoryInfo(
+        "Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
+    )
+    bounds = onnxruntime.OrtArenaCfg({"max_mem": LARGEST_MEMORY, "arena_extend_strategy": 1})
+    onnxruntime.create_and_register_allocator(where, bounds)
+    return onnxruntime
+
+
+def _first_line(error: Exception) -> str:
+    return ascii(str(error).partition("\n")[0][:200])[1:-1]

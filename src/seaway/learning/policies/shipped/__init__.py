@@ -1,0 +1,1 @@
+"""Policy files that come with the package, and nothing else."""

@@ -1,0 +1,65 @@
+"""No policy file, however it was changed, does anything but pass or be refused."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.policies.file import PolicyFile, pack, read_policy
+from seaway.testing.policies import cluster_policy, node_policy, policy_file
+
+FILES = (cluster_policy(), node_policy())
+PACKED = tuple(map(pack, FILES))
+
+
+@st.composite
+def changed(draw: st.DrawFn, whole: bytes) -> bytes:
+    """Draw some bytes with a few changes: others, more, fewer."""
+    data = bytearray(whole)
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(data)))
+        length = draw(st.sampled_from((0, 1, 1, 2, 8, 64)))
+        data[start : start + length] = draw(st.binary(max_size=16))
+    return bytes(data)
+
+
+def read_or_refuse(data: bytes) -> None:
+    """Read a file; being refused is fine."""
+    said = ""
+    try:
+        read_policy(data)
+    except RejectedError as error:
+        said = str(error)
+    assert said.isprintable()
+    assert len(said) < 600
+
+
+@given(st.sampled_from(PACKED).flatmap(changed))
+@settings(max_examples=300, deadline=None)
+def test_changed_files_are_refused_or_sound(data: bytes) -> None:
+    """Whatever was changed in a file is found, or changes nothing that matters."""
+    read_or_refuse(data)
+
+
+@given(st.sampled_from(FILES), st.data())
+@settings(max_examples=300, deadline=None, derandomize=True)  # what breaks onnxruntime would end the tests
+def test_changed_models_are_refused_or_sound(file: PolicyFile, data: st.DataObject) -> None:
+    """The same for a model that was changed by somebody who put the right digest beside it."""
+    model = data.draw(changed(file.model))
+    read_or_refuse(pack(policy_file(file.manifest, model, file.trials)))
+
+
+@given(st.sampled_from(FILES), st.data())
+@settings(max_examples=200, deadline=None)
+def test_changed_heads_are_refused_or_sound(file: PolicyFile, data: st.DataObject) -> None:
+    """The same for what a file says of itself."""
+    head = data.draw(changed(file.head))
+    read_or_refuse(pack(PolicyFile(file.manifest, file.model, file.trials, b"", head)))
+
+
+@given(st.binary(max_size=400))
+@settings(deadline=None)
+def test_anything_else_is_refused_or_sound(data: bytes) -> None:
+    """The same for bytes that never were a policy file."""
+    read_or_refuse(data)

@@ -1,0 +1,43 @@
+"""Files that are tried in a process of their own."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.policies import apart
+from seaway.learning.policies.apart import try_apart
+from seaway.learning.policies.file import pack
+from seaway.learning.policies.onnx_message import parse_model
+from seaway.testing.policies import cluster_policy, node_policy, policy_file
+
+
+def test_sound_policies_pass() -> None:
+    """What may be used here passes, and nothing is said."""
+    try_apart(pack(cluster_policy()))
+
+
+def test_the_reason_comes_back() -> None:
+    """What is refused there is refused here, with the same words."""
+    with pytest.raises(RejectedError, match="not a policy file, or a truncated one"):
+        try_apart(pack(cluster_policy())[:-1])
+
+
+def test_a_model_that_ends_its_process_ends_no_other() -> None:
+    """An axis that is not there fails an assertion within onnxruntime 1.31; versions that say so do as well."""
+    file = node_policy()
+    model = parse_model(file.model)
+    model.graph.initializer.add(name="axes", data_type=7, dims=[3], raw_data=struct.pack("<3q", 1000, 3, 2**62))
+    model.graph.node.add(op_type="Identity", input=["nodes"], output=["same"])
+    model.graph.node.add(op_type="Squeeze", input=["same", "axes"], output=["none"])
+    with pytest.raises(RejectedError, match=r"did not live through it|cannot be loaded"):
+        try_apart(pack(policy_file(file.manifest, model.SerializeToString(), file.trials)))
+
+
+def test_trying_does_not_take_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that does not come to an end is ended."""
+    monkeypatch.setattr(apart, "LONGEST_S", 0.01)
+    with pytest.raises(RejectedError, match=r"longer than 0\.01 s"):
+        try_apart(pack(cluster_policy()))

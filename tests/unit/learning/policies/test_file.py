@@ -1,0 +1,164 @@
+"""Policy files: what is written comes back, and what was changed does not."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.policies.file import HEAD, LARGEST_FILE, MODEL, PolicyFile, pack, read_policy, unpack, write_policy
+from seaway.learning.policies.manifest import Level
+from seaway.learning.policies.session import Session
+from seaway.testing.policies import cluster_policy, node_policy
+
+Members = dict[str, bytes]
+
+
+def zipped(members: Members, *, compression: int = zipfile.ZIP_STORED) -> bytes:
+    """Make an archive of anything."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def members_of(file: PolicyFile) -> Members:
+    """Return what a policy file consists of."""
+    return {HEAD: file.head, MODEL: file.model}
+
+
+@pytest.mark.parametrize("file", [cluster_policy(network=True), node_policy()], ids=["cluster", "node"])
+def test_what_is_written_comes_back(file: PolicyFile, tmp_path: Path) -> None:
+    """A file says and decides what the policy does that was written, and is the same bytes each time."""
+    path = tmp_path / "new" / "tiny.policy"
+    write_policy(path, file)
+    read = read_policy(path)
+    assert (read.manifest, read.model, read.digest) == (file.manifest, file.model, file.digest)
+    assert pack(read) == pack(file) == path.read_bytes()
+    for trial in file.trials:
+        for name, values in Session(read).run(trial.inputs).items():
+            np.testing.assert_allclose(values, trial.outputs[name], rtol=1e-5, atol=1e-6)
+
+
+def test_other_weights_have_another_digest() -> None:
+    """Two policies that say the same of themselves and decide differently are told apart."""
+    assert cluster_policy(seed=1).digest != cluster_policy(seed=2).digest
+
+
+@pytest.mark.parametrize("kept", [0, 1, 30, 0.5, 0.99])
+def test_truncated_files_are_refused(kept: float) -> None:
+    """A file that ends too early is told apart from a whole one."""
+    whole = pack(cluster_policy())
+    with pytest.raises(RejectedError, match="not a policy file, or a truncated one"):
+        read_policy(whole[: int(kept * len(whole)) if kept < 1 else int(kept)])
+
+
+@pytest.mark.parametrize(
+    ("members", "says"),
+    [
+        ({}, "holds nothing"),
+        ({HEAD: b"{}"}, "this one holds 'policy.json'"),
+        ({**members_of(cluster_policy()), "../../evil": b""}, "'../../evil'"),
+        ({**members_of(cluster_policy()), MODEL: node_policy().model}, "not the one that policy.json tells of"),
+        ({**members_of(cluster_policy()), HEAD: b"[]"}, "policy.json cannot be read"),
+        ({**members_of(cluster_policy()), HEAD: b"[" * 100_000}, "policy.json cannot be read"),
+        ({**members_of(cluster_policy()), HEAD: b"\xff\xfe"}, "policy.json cannot be read"),
+        ({**members_of(cluster_policy()), HEAD: b" " * (2 << 20)}, "more bytes than"),
+    ],
+)
+def test_archives_of_something_else_are_refused(members: Members, says: str) -> None:
+    """An archive holds the parts of a policy file and nothing else, each of the size that it may have."""
+    with pytest.raises(RejectedError, match=says):
+        read_policy(zipped(members))
+
+
+def test_archives_are_not_unpacked() -> None:
+    """A compressed archive, which could hold more than there is memory, is refused by what it says of itself."""
+    bomb = zipped({**members_of(cluster_policy()), MODEL: b"\0" * (8 << 20)}, compression=zipfile.ZIP_DEFLATED)
+    assert len(bomb) < 100_000
+    with pytest.raises(RejectedError, match="compressed or encrypted"):
+        read_policy(bomb)
+
+
+def test_names_that_stand_twice_are_refused() -> None:
+    """Of two members of one name it is not open which counts."""
+    file = cluster_policy()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in members_of(file).items():
+            archive.writestr(name, content)
+        with pytest.warns(UserWarning, match="Duplicate"):
+            archive.writestr(MODEL, b"")
+    with pytest.raises(RejectedError, match="a policy file holds"):
+        read_policy(buffer.getvalue())
+
+
+def test_huge_files_are_not_read(tmp_path: Path) -> None:
+    """What is larger than a policy file can be is refused by its size."""
+    path = tmp_path / "huge.policy"
+    with path.open("wb") as huge:
+        huge.truncate(LARGEST_FILE + 1)
+    with pytest.raises(RejectedError, match=r"huge.policy: larger than"):
+        read_policy(path)
+    with pytest.raises(RejectedError, match="cannot be read: No such file"):
+        read_policy(tmp_path / "none.policy")
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"name": "Not A Name"}, "no name of a policy"),
+        ({"name": "a" * 64}, "no name of a policy"),
+        ({"says": "\x1b[2J"}, "control characters"),
+        ({"config": {"a": {"b": ["\x07"]}}}, "control characters"),
+        ({"config": {"a": [[[[[[[[[[1]]]]]]]]]]}}, "nested too deep"),
+        ({"features": 2}, "train it again"),
+        ({"clusters": None}, "for how many clusters"),
+        ({"clusters": 10**9}, "for how many clusters"),
+        ({"clusters": 3}, r"this level has observation\(1, 16\)"),
+        ({"network": True}, r"this level has observation\(1, 24\)"),
+        ({"level": Level.NODE}, "takes any number of clusters"),
+        ({"level": Level.NODE, "clusters": None}, r"this level has nodes\(N, 20\), job\(16\)"),
+    ],
+)
+def test_manifests_that_do_not_hold_are_refused(changes: dict[str, Any], says: str) -> None:
+    """What a file says of itself has to make sense, and to be so."""
+    file = cluster_policy()
+    told = PolicyFile(replace(file.manifest, **changes), file.model, file.trials)
+    with pytest.raises(RejectedError, match=says):
+        read_policy(pack(told))
+
+
+def test_models_that_answer_otherwise_are_refused() -> None:
+    """A model has to reproduce its trials: other weights under its name do not pass."""
+    file, other = cluster_policy(seed=1), cluster_policy(seed=2)
+    with pytest.raises(RejectedError, match="does not answer trial 0"):
+        read_policy(pack(PolicyFile(file.manifest, file.model, other.trials)))
+
+
+def test_trials_have_to_be_of_the_level() -> None:
+    """Trials are there, and are given what the model is."""
+    file = cluster_policy()
+    with pytest.raises(RejectedError, match="1 to 16 trials, this one 0"):
+        read_policy(pack(PolicyFile(file.manifest, file.model, ())))
+    with pytest.raises(RejectedError, match="a trial has inputs that"):
+        read_policy(pack(PolicyFile(file.manifest, file.model, node_policy().trials)))
+
+
+@pytest.mark.parametrize("values", ["[1.0]", "[1e39]", "[NaN]"])
+def test_trials_that_are_no_tensors_are_refused(values: str) -> None:
+    """A trial has as many numbers as its shape says, and each is one that 32 bits hold."""
+    file = cluster_policy()
+    head = file.head.replace(b'"values": ', b'"values":')
+    start = head.index(b'"values":')
+    end = head.index(b"]", start) + 1
+    broken = head[:start] + b'"values":' + values.encode() + head[end:]
+    with pytest.raises(RejectedError, match=r"trial|policy\.json cannot be read"):
+        unpack(zipped({HEAD: broken, MODEL: file.model}))

@@ -1,0 +1,104 @@
+"""Signatures of policies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.policies.file import pack, read_policy
+from seaway.learning.policies.signature import public_key, read_trusted, require_trusted, sign, signer
+from seaway.testing.policies import cluster_policy
+
+PLAIN = NoEncryption()
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+OTHER = Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
+
+
+def pem(
+    key: Ed25519PrivateKey,
+    form: PrivateFormat = PrivateFormat.OpenSSH,
+    encryption: KeySerializationEncryption = PLAIN,
+) -> bytes:
+    """Write a private key."""
+    return key.private_bytes(Encoding.PEM, form, encryption)
+
+
+def line(key: Ed25519PrivateKey, name: str = "") -> str:
+    """Write a public key as OpenSSH does."""
+    return f"{key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()} {name}".rstrip()
+
+
+@pytest.mark.parametrize("form", [PrivateFormat.OpenSSH, PrivateFormat.PKCS8])
+def test_signed_policies_are_taken_from_who_is_trusted(form: PrivateFormat) -> None:
+    """A signature by a trusted key passes, whichever way the key is kept; no other does, and none at all neither."""
+    plain = cluster_policy()
+    signed = read_policy(pack(sign(plain, pem(KEY, form))))
+    assert signed.digest == plain.digest
+    trusted = read_trusted(f"# keys of the team\n\n{line(OTHER)}\n{line(KEY, 'ada at work')}\n")
+    require_trusted(signed, trusted)
+    require_trusted(plain, ())
+    assert [each.name for each in trusted] == ["", "ada at work"]
+    assert signer(signed) == public_key(pem(KEY)) == replace(trusted[1], name="")
+    assert [each.line for each in trusted] == [line(OTHER), line(KEY, "ada at work")]
+    with pytest.raises(RejectedError, match="nobody signed"):
+        require_trusted(plain, trusted)
+    with pytest.raises(RejectedError, match=r"signed by SHA256:.* not among the keys"):
+        require_trusted(signed, trusted[:1])
+
+
+def test_signatures_that_do_not_hold_are_refused() -> None:
+    """A policy with somebody else's signature is refused even where nobody asks for signatures."""
+    signed, other = sign(cluster_policy(seed=1), pem(KEY)), cluster_policy(seed=2)
+    with pytest.raises(RejectedError, match="was changed after it was signed"):
+        read_policy(pack(replace(other, signature=signed.signature)))
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        b"{}",
+        b"\xff",
+        b"[" * 3000,
+        b'{"algorithm":"none","public_key":"","signature":""}',
+        b'{"algorithm":"ed25519","public_key":"AAAA","signature":"AAAA"}',
+        b'{"algorithm":"ed25519","public_key":"!","signature":"AAAA"}',
+    ],
+)
+def test_signatures_that_are_none_are_refused(signature: bytes) -> None:
+    """What stands where a signature stands has to be one."""
+    with pytest.raises(RejectedError, match=r"signature\.json"):
+        read_policy(pack(replace(cluster_policy(), signature=signature)))
+
+
+def test_keys_that_cannot_sign_are_refused() -> None:
+    """A key with a passphrase, of another kind, or none is told apart from one that signs."""
+    curve = generate_private_key(SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    for key, says in (
+        (pem(KEY, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")), "passphrase"),
+        (curve, "no Ed25519 key"),
+        (b"no key", "no private key"),
+        (line(KEY).encode(), "no private key"),
+    ):
+        with pytest.raises(RejectedError, match=says):
+            sign(cluster_policy(), key)
+
+
+@pytest.mark.parametrize("text", ["ssh-rsa AAAA", "ssh-ed25519", "ssh-ed25519 AAAA", "ssh-ed25519 !!!", "nonsense"])
+def test_lines_that_are_no_keys_are_refused(text: str) -> None:
+    """A line that is no key is told with its number, as it would let policies in or keep them out by mistake."""
+    with pytest.raises(RejectedError, match="line 2: is no key"):
+        read_trusted(f"{line(KEY)}\n{text}\n")
+    with pytest.raises(RejectedError, match="has no key in it"):
+        read_trusted("# none\n")
