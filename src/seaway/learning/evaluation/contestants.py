@@ -1,0 +1,132 @@
+"""Who takes part in a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from seaway.learning.instances.instance import Instance
+from seaway.scheduling.engine import Policy
+from seaway.scheduling.policies import BUILT_IN, Level, PolicyFactory, PolicyOptions, make_policy, policy_names
+from seaway.scheduling.profile import Profile
+from seaway.simulation.outcome import Outcome
+from seaway.simulation.replay import replay
+
+PUBLISHED_HEURISTICS = ("utilization", "random", "bestfit", "greedy")
+"""Heuristics of the published comparison; there they choose among clusters."""
+
+BLIND = ("volcano-divided", "volcano-duplicated")
+"""Reference modes: they have one form, which chooses among clusters."""
+
+DRAWN = ("random",)
+"""Built-in policies that a seed changes. Of those from elsewhere it is not known, so every seed is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came out, and what has to be said beside it; nothing as a rule."""
+
+    outcome: Outcome
+    note: str = ""
+
+
+class Player(Protocol):
+    """What decides. It can be sent to another process."""
+
+    def play(self, instance: Instance, seed: int) -> Played:
+        """Decide all jobs of an instance on its empty fleet.
+
+        Raises
+        ------
+        RejectedError
+            When it does not suit the instance; says why.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """A policy that is measured.
+
+    Attributes
+    ----------
+    name
+        What tables call it.
+    level
+        What it chooses among: ``node`` or ``cluster``.
+    player
+        What decides.
+    seeded
+        Whether what it does hangs on a seed.
+    seed
+        Which seed its rows bear, where that is settled: the one that it was trained with.
+    trained_on
+        Digests of the instances that it was trained on; None for what was not trained.
+    own_only
+        Whether it is measured on those alone.
+    episodes
+        The file that tells of each episode of its training; None where there is none.
+    """
+
+    name: str
+    level: str
+    player: Player
+    seeded: bool = False
+    seed: int | None = None
+    trained_on: frozenset[str] | None = None
+    own_only: bool = False
+    episodes: Path | None = None
+
+    def seeds(self, seeds: Sequence[int]) -> Sequence[int]:
+        """Return the seeds to measure it with."""
+        if self.seed is not None:
+            return (self.seed,)
+        return seeds if self.seeded else seeds[:1]
+
+
+@dataclass(frozen=True, slots=True)
+class EnginePlayer:
+    """A policy in the engine: rules of fit come first, so that it never chooses what does not fit.
+
+    Attributes
+    ----------
+    make
+        Makes the policy, given its options.
+    level
+        What it is to choose among.
+    """
+
+    make: Callable[[PolicyOptions], Profile | Policy]
+    level: Level = "node"
+
+    def play(self, instance: Instance, seed: int) -> Played:
+        """Replay the instance; policies that learn what is likely to come learn it from its mix alone."""
+        options = PolicyOptions(self.level, seed, instance.mix)
+        return Played(replay(instance.fleet, instance.jobs, partial(self.make, options)))
+
+
+def heuristic(name: str, level: Level, make: PolicyFactory | None = None) -> Contestant:
+    """Return a policy of the engine as a contestant.
+
+    Parameters
+    ----------
+    make
+        Makes it; by its name without this.
+
+    Raises
+    ------
+    RejectedError
+        When no policy has that name, or it does not have the level.
+    """
+    make = make or partial(make_policy, name)
+    make(PolicyOptions(level))
+    seeded = name in DRAWN or name not in BUILT_IN
+    return Contestant(name, "cluster" if name in BLIND else level, EnginePlayer(make, level), seeded)
+
+
+def heuristics() -> list[Contestant]:
+    """Return the published heuristics as published, and every policy of the engine at node level."""
+    published = [heuristic(name, "cluster") for name in PUBLISHED_HEURISTICS]
+    return published + [heuristic(name, "node") for name in policy_names()]

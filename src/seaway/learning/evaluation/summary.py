@@ -1,0 +1,137 @@
+"""What many rows say together: a line a policy, in the order of jobs placed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from seaway.learning.evaluation.intervals import Estimate, estimate
+from seaway.learning.evaluation.row import FIGURES, Cell, Row
+
+METHOD = (
+    "±: 95 % confidence interval of the mean, by Student's t. Seeds of one instance are averaged first, so that the "
+    "sample is the instances; with a single instance it is the seeds."
+)
+
+Name = tuple[str, str]
+"""Policy and level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """How a policy did on all instances.
+
+    Attributes
+    ----------
+    policy, level
+        Which.
+    instances, runs
+        How many instances there are figures of, and rows.
+    without_figures
+        How many rows have none.
+    trained
+        How many of the rows with figures are of a policy trained on the very instance; None for what was not trained.
+    figures
+        Estimates by the names of a row's figures; one that no row has is absent.
+    behind
+        Jobs placed by the first policy minus those by this one, instance by instance where both have figures; None
+        for the first. Its interval is narrower than those of the two, as both had the same instances.
+    """
+
+    policy: str
+    level: str
+    instances: int
+    runs: int
+    without_figures: int
+    trained: int | None
+    figures: Mapping[str, Estimate]
+    behind: Estimate | None = None
+
+    def record(self) -> dict[str, Cell]:
+        """Return everything under flat names: ``placed``, ``placed.std``, ``placed.ci95`` and so on."""
+        cells: dict[str, Cell] = {
+            "policy": self.policy,
+            "level": self.level,
+            "instances": self.instances,
+            "runs": self.runs,
+            "without_figures": self.without_figures,
+            "trained_on_it": self.trained,
+        }
+        for name in FIGURES:
+            cells |= _flat(name, self.figures.get(name))
+        return cells | _flat("behind", self.behind)
+
+
+def summarise(rows: Sequence[Row]) -> list[Summary]:
+    """Sum rows up by policy and level.
+
+    Most jobs placed first, then the lowest variance of GPU load. Policies that have figures of fewer instances than
+    others come after those: means over other instances do not compare.
+    """
+    by_name: dict[Name, list[Row]] = {}
+    for row in rows:
+        by_name.setdefault((row.policy, row.level), []).append(row)
+    samples = {name: _by_instance(each) for name, each in by_name.items()}
+    lines = sorted((_summary(name, by_name[name], samples[name]) for name in by_name), key=_order)
+    if not lines:
+        return []
+    first = samples[lines[0].policy, lines[0].level]
+    behind = [_behind(first, samples[line.policy, line.level]) for line in lines[1:]]
+    return [lines[0], *(replace(line, behind=each) for line, each in zip(lines[1:], behind, strict=True))]
+
+
+def by_instance(rows: Sequence[Row], policy: str, level: str) -> dict[str, float]:
+    """Return the jobs that a policy placed on each instance, mean over seeds; those with figures alone."""
+    own = _by_instance([row for row in rows if (row.policy, row.level) == (policy, level)])
+    return {name: _placed(each) for name, each in own.items()}
+
+
+def _by_instance(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    grouped: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.placed is not None:
+            grouped.setdefault(row.instance, []).append(row)
+    return grouped
+
+
+def _summary(name: Name, rows: Sequence[Row], samples: Mapping[str, Sequence[Row]]) -> Summary:
+    having = [row for each in samples.values() for row in each]
+    estimates = {figure: estimate(_samples(figure, samples)) for figure in FIGURES}
+    return Summary(
+        policy=name[0],
+        level=name[1],
+        instances=len(samples),
+        runs=len(having),
+        without_figures=len(rows) - len(having),
+        trained=sum(known)
+        if (known := [row.trained_on_it for row in having if row.trained_on_it is not None])
+        else None,
+        figures={figure: each for figure, each in estimates.items() if each is not None},
+    )
+
+
+def _samples(figure: str, samples: Mapping[str, Sequence[Row]]) -> list[float]:
+    """Return a figure's mean of each instance, or where there is one instance its values."""
+    values = [[value for row in rows if (value := getattr(row, figure)) is not None] for rows in samples.values()]
+    known = [each for each in values if each]
+    return known[0] if len(known) == 1 else [fmean(each) for each in known]
+
+
+def _order(line: Summary) -> tuple[int, float, float]:
+    placed, variance = line.figures.get("placed"), line.figures.get("gpu_load_variance")
+    return -line.instances, -placed.mean if placed else 0.0, variance.mean if variance else 0.0
+
+
+def _behind(first: Mapping[str, Sequence[Row]], own: Mapping[str, Sequence[Row]]) -> Estimate | None:
+    return estimate([_placed(first[each]) - _placed(own[each]) for each in first if each in own])
+
+
+def _placed(rows: Sequence[Row]) -> float:
+    return fmean(row.placed or 0 for row in rows)
+
+
+def _flat(name: str, figure: Estimate | None) -> dict[str, Cell]:
+    if figure is None:
+        return {name: None, f"{name}.std": None, f"{name}.ci95": None}
+    return {name: figure.mean, f"{name}.std": figure.std, f"{name}.ci95": figure.ci95}

@@ -1,0 +1,76 @@
+"""Measuring contestants on instances, one after the other or in several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.evaluation.contestants import Contestant
+from seaway.learning.evaluation.row import Row
+from seaway.learning.instances.instance import Instance
+from seaway.learning.spreading.spread import Spread
+from seaway.learning.training.digest import digest_of
+from seaway.simulation.measures import Float64
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A contestant on an instance.
+
+    Attributes
+    ----------
+    row
+        Its figures.
+    used
+        Share of each resource in use at the end, shape (4, C), see `used_shares`; None without figures.
+    """
+
+    row: Row
+    used: Float64 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What one trial is about; the fields are those of its row."""
+
+    contestant: Contestant
+    instance: Instance
+    seed: int
+    trained_on_it: bool | None = None
+
+
+def tasks(contestants: Sequence[Contestant], instances: Sequence[Instance], seeds: Sequence[int]) -> list[Task]:
+    """List all trials, instance after instance, so that what ends early compares all policies on some."""
+    digests = [digest_of(instance) for instance in instances]
+    return [
+        Task(each, instance, seed, None if each.trained_on is None else digest in each.trained_on)
+        for instance, digest in zip(instances, digests, strict=True)
+        for each in contestants
+        if not each.own_only or digest in (each.trained_on or ())
+        for seed in each.seeds(seeds)
+    ]
+
+
+def measure(work: Sequence[Task], spread: Spread) -> Iterator[tuple[int, Trial]]:
+    """Run trials, and return each with the number of its task as it ends."""
+    return spread.map(run, work)
+
+
+def run(task: Task) -> Trial:
+    """Measure; a contestant that does not suit the instance gets a row that says why."""
+    who, instance = task.contestant, task.instance
+    row = Row(
+        policy=who.name,
+        level=who.level,
+        instance=instance.name,
+        seed=task.seed,
+        trained_on_it=task.trained_on_it,
+        jobs=len(instance.jobs),
+        best_known=instance.best_known,
+    )
+    try:
+        played = who.player.play(instance, task.seed)
+    except RejectedError as error:
+        return Trial(replace(row, note=str(error)))
+    return Trial(replace(row.with_outcome(played.outcome), note=played.note), played.outcome.used)

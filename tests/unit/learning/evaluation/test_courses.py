@@ -1,0 +1,42 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seaway.learning.evaluation.courses import SMOOTHED, course_of, smoothed
+from seaway.learning.training.listener import Plan, Play, Row
+from seaway.learning.training.table import EpisodeTable
+
+
+def episodes(path: Path, rewards: list[float]) -> Path:
+    """Write the episodes of a run, as a run does."""
+    table = EpisodeTable(path)
+    table.begins(Plan(path.parent, "ddpg", len(rewards)))
+    for at, reward in enumerate(rewards, 1):
+        table.played(Row(at, Play("a", reward, 10, at, 0, 10 - at, None, None)))
+    return path
+
+
+def test_curves_of_an_algorithm_are_the_mean_of_its_runs(tmp_path: Path) -> None:
+    """Mean, least and most of each episode; a run that is shorter counts as far as it goes."""
+    long, short = episodes(tmp_path / "a.csv", [-10, -20, -30]), episodes(tmp_path / "b.csv", [-20, -40])
+    course = course_of([long, short, tmp_path / "absent.csv"])
+    assert course is not None
+    assert course.episode.tolist() == [1, 2, 3]
+    assert course.reward.mean.tolist() == [-15, -30, -30]
+    assert (course.reward.least.tolist(), course.reward.most.tolist()) == ([-20, -40, -30], [-10, -20, -30])
+    assert course.placed.mean.tolist() == [1, 2, 3]
+
+
+def test_without_episodes_there_is_no_curve(tmp_path: Path) -> None:
+    """A run that has not begun has nothing to show."""
+    assert course_of([tmp_path / "absent.csv"]) is None
+
+
+def test_a_curve_is_smoothed_by_what_came_before() -> None:
+    """Each value is the mean of itself and those before it, of 20 in all at most."""
+    values = np.arange(300, dtype=np.float64)
+    found = smoothed(values)
+    assert found[0] == 0
+    assert found[10] == values[:11].mean()
+    assert found[-1] == pytest.approx(values[-SMOOTHED:].mean())

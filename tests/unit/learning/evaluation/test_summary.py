@@ -1,0 +1,84 @@
+import pytest
+
+from seaway.learning.evaluation.row import COLUMNS, Row
+from seaway.learning.evaluation.summary import by_instance, summarise
+
+
+def row(policy: str, instance: str, placed: int | None, **figures: object) -> Row:
+    """Return a row with jobs placed, and little else."""
+    return Row(policy, "node", instance, **{"seed": 0, "placed": placed, **figures})  # type: ignore[arg-type]
+
+
+def test_policies_come_in_the_order_of_jobs_placed() -> None:
+    """Most jobs placed first; of equal ones the lower variance of GPU load."""
+    rows = [
+        row("few", "a", 5),
+        row("uneven", "a", 9, gpu_load_variance=0.2),
+        row("even", "a", 9, gpu_load_variance=0.1),
+    ]
+    assert [line.policy for line in summarise(rows)] == ["even", "uneven", "few"]
+
+
+def test_seeds_of_an_instance_are_one_sample() -> None:
+    """The interval is over instances: trying more seeds of the same ones makes nobody surer of others."""
+    rows = [row("drawn", name, placed, seed=seed) for name in "ab" for seed, placed in enumerate((10, 20))]
+    (line,) = summarise(rows)
+    assert (line.instances, line.runs) == (2, 4)
+    assert (line.figures["placed"].samples, line.figures["placed"].mean, line.figures["placed"].std) == (2, 15, 0)
+
+
+def test_seeds_are_the_samples_of_a_single_instance() -> None:
+    """With one instance the interval is over its seeds."""
+    (line,) = summarise([row("drawn", "a", placed, seed=seed) for seed, placed in enumerate((10, 20, 30))])
+    assert (line.figures["placed"].samples, line.figures["placed"].std) == (3, 10)
+
+
+def test_how_far_a_policy_is_behind_is_taken_instance_by_instance() -> None:
+    """Instances differ more than policies do: two jobs less on each is two jobs behind, for sure."""
+    rows = [row("first", "a", 10), row("first", "b", 100), row("second", "a", 8), row("second", "b", 98)]
+    first, second = summarise(rows)
+    assert first.behind is None
+    assert second.behind is not None
+    assert (second.behind.mean, second.behind.ci95) == (2, 0)
+
+
+def test_a_policy_without_figures_of_some_instance_comes_last() -> None:
+    """A mean over fewer instances does not compare, and a row without figures counts for nothing."""
+    rows = [row("all", "a", 5), row("all", "b", 5), row("some", "a", 9), row("some", "b", None, note="other size")]
+    assert [(line.policy, line.instances, line.without_figures) for line in summarise(rows)] == [
+        ("all", 2, 0),
+        ("some", 1, 1),
+    ]
+
+
+def test_levels_are_told_apart() -> None:
+    """One policy at two levels is two lines."""
+    rows = [Row("bestfit", level, "a", 0, placed=placed) for level, placed in (("node", 3), ("cluster", 4))]
+    assert [(line.policy, line.level) for line in summarise(rows)] == [("bestfit", "cluster"), ("bestfit", "node")]
+    assert by_instance(rows, "bestfit", "node") == {"a": 3}
+
+
+def test_what_was_trained_on_what_it_is_measured_on_is_counted() -> None:
+    """A run measured on its own instance and on another counts one of two; a heuristic has no such figure."""
+    rows = [
+        row("run", "a", 5, trained_on_it=True),
+        row("run", "b", 5, trained_on_it=False),
+        row("heuristic", "a", 4),
+        row("heuristic", "b", 4),
+    ]
+    assert [line.trained for line in summarise(rows)] == [1, None]
+
+
+def test_a_line_for_a_file_has_every_figure_under_one_name() -> None:
+    """A deviation over clusters is one figure, the deviation of a mean over instances another."""
+    record = summarise([row("a", "x", 1, gpu_memory_pct_std=7.0), row("a", "y", 3, gpu_memory_pct_std=9.0)])[0].record()
+    assert record["placed"] == 2
+    assert record["placed.std"] == pytest.approx(2**0.5)
+    assert record["gpu_memory_pct_std"] == 8
+    assert record["gpu_memory_pct_std.std"] == pytest.approx(2**0.5)
+    assert set(COLUMNS) - {"instance", "seed", "note"} <= set(record)
+
+
+def test_nothing_sums_up_to_nothing() -> None:
+    """Without rows there are no lines."""
+    assert summarise([]) == []
