@@ -11,6 +11,8 @@ import yaml
 from seaway.api import log_stream
 from seaway.cli.commands import COMMANDS
 from seaway.client.where import profiles_file
+from seaway.learning.policies.file import write_policy
+from seaway.testing.policies import cluster_policy
 from tests.integration.cli_runs import Cli, command_line
 
 pytestmark = pytest.mark.slow  # each has a server of its own
@@ -50,6 +52,7 @@ LISTS = (
     ("token", "list"),
     ("audit",),
     ("policies", "--remote"),
+    ("policies", "show", "bestfit", "--remote"),
     ("cordon",),
     ("strays",),
     ("config", "show"),
@@ -362,3 +365,20 @@ def test_every_command_teaches(cli: Cli) -> None:
         text = ran.out.replace("Usage: seaway", "")
         if command.module not in {"db", "simulate"}:
             assert f"seaway {command.name}" in text or f"{command.name} --" in text, command.name
+
+
+def test_a_trained_policy_goes_to_the_server_and_back(cli: Cli, tmp_path: Path) -> None:
+    """It is imported there, shown with who did it, exported byte by byte, and removed; a heuristic can be activated."""
+    file, back = tmp_path / "best.policy", tmp_path / "back.policy"
+    write_policy(file, cluster_policy("mine"))
+    assert cli("policies", "import", str(file), "--remote").code == 0
+    assert "mine" in cli("policies", "--remote", "-o", "name").out.split()
+    shown = cli("policies", "show", "mine", "--remote", "-o", "json").body
+    assert shown["trained"]["brought_by"]
+    assert cli("policies", "export", "mine", str(back), "--remote").code == 0
+    assert back.read_bytes() == file.read_bytes()
+    assert cli("policies", "activate", "greedy", "--queue", "default").out == (
+        "policy greedy decides for queue default now\n"
+    )
+    assert cli("policies", "rm", "mine", "--remote").code == 0
+    assert cli("policies", "rm", "mine", "--remote").code == 1

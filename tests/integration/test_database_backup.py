@@ -20,8 +20,10 @@ from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.application.changes import Change, Outcome
 from seaway.domain.errors import InvariantError, RejectedError
 from seaway.domain.lifecycle import AttemptState, JobState
+from seaway.learning.policies.file import pack
 from seaway.testing import records as make
 from seaway.testing.databases import SERVERS, MissingError, Server, servers
+from seaway.testing.policies import cluster_policy
 from seaway.testing.records import NOW_NS
 from seaway.testing.store_steps import store_all
 from tests.missing import skip_or_fail
@@ -46,7 +48,9 @@ def url(tmp_path: Path) -> str:
     store_all(store, Change(insert=[make.outgoing_of(jobs[0]), make.event_of(jobs[0]), make.key_of(jobs[0])]))
     store_all(store, Change(insert=[make.token(), make.audit_entry(), make.cordon(), make.shadow_result()]))
     store_all(store, Change(insert=[make.cluster_sample(), make.cluster_name(), make.link_sample()]))
-    store_all(store, Change(insert=[make.network_record(), make.agent_record(), make.path_record()]))
+    tiny = cluster_policy()
+    policy = make.policy_record(digest=tiny.digest, content=pack(tiny))
+    store_all(store, Change(insert=[make.network_record(), make.agent_record(), make.path_record(), policy]))
     store.close()
     return url
 
@@ -300,7 +304,7 @@ def test_a_backup_that_fails_leaves_the_last_one(url: str, tmp_path: Path) -> No
 
 
 def test_check_finds_what_does_not_make_sense(tmp_path: Path) -> None:
-    """Live attempts without a live job of that number, two of them, and messages about no attempt are told."""
+    """Live attempts without a live job of that number, two, messages about none, and damaged policies are told."""
     url = f"sqlite:///{tmp_path}/store.sqlite3"
     store = database.open_store(url)
     store.lead("test")
@@ -311,6 +315,8 @@ def test_check_finds_what_does_not_make_sense(tmp_path: Path) -> None:
     rows = [make.attempt_of(job, state=AttemptState.RUNNING) for job in (good, ended, twice, orphan)]
     store_all(store, Change(insert=[good, ended, twice, *rows, make.outgoing_of(good)]))
     store_all(store, Change(insert=[replace(rows[2], number=2), make.outgoing_of(good, 7)]))
+    other = make.policy_record(name="other", content=pack(cluster_policy()))
+    store_all(store, Change(insert=[other, make.policy_record(name="broken")]))
     store.close()
     told: list[tuple[int, int]] = []
     found = database.check(url, lambda done, of: told.append((done, of)))
@@ -320,5 +326,7 @@ def test_check_finds_what_does_not_make_sense(tmp_path: Path) -> None:
         f"attempt 1 of job {orphan.id} is running, but there is no such job",
         f"job {twice.id} has 2 live attempts, but may have one at the most",
         f"cluster c1 is to be told about attempt 7 of job {good.id}, which does not exist",
+        "policy broken is damaged: not a policy file, or a truncated one: File is not a zip file; import it again",
+        "policy other is damaged: it is another by its digest; import it again",
     ]
-    assert told[-1] == (5, 5)
+    assert told[-1] == (6, 6)

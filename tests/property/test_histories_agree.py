@@ -26,7 +26,7 @@ def history(random: Random) -> list[Job]:
     return drawn
 
 
-@pytest.mark.parametrize("policy", ["seaway", "fgd", "bestfit"])
+@pytest.mark.parametrize("policy", ["seaway", "fgd", "bestfit", "nearest"])
 @pytest.mark.parametrize("seed", range(6))
 def test_the_same_history_gives_the_same_decisions_on_every_path(policy: str, seed: int) -> None:
     """Plugins, machine code, and machine code that forgot all it knew decide alike after any history."""

@@ -150,7 +150,7 @@ def test_nothing_that_did_not_shrink_is_given_twice(fleet: Fleet, past: list[Cha
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
-@pytest.mark.parametrize("name", ["fgd", "seaway", "bestfit"])
+@pytest.mark.parametrize("name", ["fgd", "seaway", "bestfit", "nearest"])
 @settings(max_examples=EXAMPLES // 2)
 @given(fleet=fleets(), past=changes())
 def test_what_is_remembered_decides_as_what_is_worked_out_anew(

@@ -243,7 +243,6 @@ ANSWERS: dict[str, Any] = {
     "LinkHistory": {"samples": [{**_LINK, "at": _AT, "path": "direct"}], "next": None},
     "CordonOut": _CORDON,
     "CordonList": {"cordons": [_CORDON]},
-    "PolicyList": {"policies": [{"name": "bestfit", "description": "where least is left", "queues": ["default"]}]},
     "ShadowList": {
         "shadows": [
             {
@@ -258,6 +257,8 @@ ANSWERS: dict[str, Any] = {
                 "same_node": 6,
                 "live_fragmentation_milli": 2_500,
                 "shadow_fragmentation_milli": 2_310,
+                "answered": 12,
+                "fallbacks": 0,
             }
         ],
         "next": None,

@@ -49,6 +49,43 @@ _POOL = {"clusters": ["berlin", "paris"], "description": "What is near"}
 _TENANT = {"description": "Those who look at pictures"}
 _CORDON = {"cluster": "berlin", "node": "node-1", "drain": True, "reason": "a new power supply"}
 
+_POLICY = {"name": "bestfit", "description": "where least is left", "queues": ["default"], "source": "seaway"}
+
+_POLICIES: dict[str, Any] = {
+    "PolicyList": {"policies": [_POLICY]},
+    "PolicyDetail": {
+        **_POLICY,
+        "name": "pilot-7",
+        "description": "scores nodes by attention over them",
+        "source": "trained",
+        "version": "5f2c6b0e1d3a4897",
+        "trained": {
+            "level": "node",
+            "algo": "pilot",
+            "clusters": None,
+            "network": True,
+            "features": 1,
+            "digest": "5f2c6b0e1d3a4897" * 4,
+            "model_sha256": "91bd0c4e7fa25836" * 4,
+            "size_bytes": 182_044,
+            "signed_by": "SHA256:lq8mJw0d3Xh1x1rWn2m3yQyTz6m1kV0r9r1l8y1a2bc",
+            "brought_by": "ada",
+            "at": "2026-11-21T10:00:00.000000Z",
+            "made_by": "seaway train --algo pilot --draw any --seed 7",
+            "created": "2026-11-21T10:00:00.000000Z",
+            "config": {"seed": 7},
+            "figures": {"placed_share": 0.98},
+        },
+    },
+    "ActivateIn": {"queue": "batch", "shadow": True},
+    "ActivatedOut": {
+        "queue": {"name": "batch", **_QUEUE, "shadow": "pilot-7", "version": "7d20c1f6a95be384"},
+        "left": "policy pilot-7@91bd0c4e7fa2 decided 38 of 100 jobs in the shadow of queue 'batch' so far, and decides "
+        "for it after that: seaway queues set batch --shadow pilot-7, and look how it does: seaway queues shadows "
+        "batch (setting policies.shadow_jobs)",
+    },
+}
+
 EXAMPLES: dict[str, Any] = {
     "CordonIn": _CORDON,
     "PoolIn": _POOL,
@@ -65,5 +102,6 @@ EXAMPLES: dict[str, Any] = {
     "TenantOut": {"name": "vision", **_TENANT, "version": "b35c70d1e9842fa6"},
     **ANSWERS,
     **NETWORK,
+    **_POLICIES,
     "WhoOut": {"name": "ada", "role": "user", "tenant": "vision"},
 }

@@ -11,7 +11,7 @@ from seaway.application.records import Event
 MOST_BYTES = 1 << 20
 """What waits for one listener; beyond that it is left behind."""
 
-ADMINISTRATIVE = frozenset({"tenant", "queue", "pool", "strays"})
+ADMINISTRATIVE = frozenset({"tenant", "queue", "pool", "policy", "strays"})
 """Kinds of the fleet's own events that tell of other tenants; names of strays hold ids of their jobs."""
 
 

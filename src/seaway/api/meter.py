@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from seaway.application.audit import AuditLog
 from seaway.application.network.bandwidth import Interface
 from seaway.application.overview import Overview
 from seaway.application.views import Figures
+from seaway.learning.policies.watch import BOUNDS_S, PolicyCount
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -63,6 +65,8 @@ class Meter:
         registry = CollectorRegistry()
         registry.register(_Loop(overview.figures(), audit, listeners, by_queue=by_queue))
         registry.register(_Network(overview))
+        if by_queue:
+            registry.register(_Trained(overview.policy_counts()))
         return (generate_latest(self._registry) if by_queue else b"") + generate_latest(registry)
 
 
@@ -115,6 +119,33 @@ class _Loop(Collector):
             for outcome, count in each.scrapes.items():
                 scrapes.add_metric([name, outcome], count)
         yield scrapes
+
+
+class _Trained(Collector):
+    """How trained policies do, for one answer; nothing before one was asked."""
+
+    def __init__(self, counts: Mapping[str, PolicyCount]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[Metric]:
+        """Return every figure."""
+        seconds = HistogramMetricFamily(
+            "seaway_policy_decision_seconds", "Seconds that trained policies took to decide.", labels=["policy"]
+        )
+        fallbacks = CounterMetricFamily(
+            "seaway_policy_fallbacks",
+            "Decisions that something else made in a trained policy's place.",
+            labels=["policy", "reason"],
+        )
+        for name, each in self._counts.items():
+            upto = list(accumulate(each.decided))
+            bounds = [*(f"{bound_s:g}" for bound_s in BOUNDS_S), "+Inf"]
+            seconds.add_metric([name], list(zip(bounds, upto, strict=True)), each.took_ns / 1e9)
+            for reason, count in each.fallbacks.items():
+                fallbacks.add_metric([name, reason.value], count)
+        if self._counts:
+            yield seconds
+            yield fallbacks
 
 
 class _Network(Collector):

@@ -21,7 +21,6 @@ from seaway.domain.errors import UnknownError
 from seaway.domain.tenancy import Pool, Queue, Tenant
 from seaway.wire.fleet import CordonIn, CordonList, CordonOut, cordon_fields
 from seaway.wire.tenancy import (
-    PolicyList,
     PoolIn,
     PoolList,
     PoolOut,
@@ -32,7 +31,6 @@ from seaway.wire.tenancy import (
     TenantIn,
     TenantList,
     TenantOut,
-    policy_fields,
     pool_fields,
     queue_fields,
     shadow_fields,
@@ -42,7 +40,7 @@ from seaway.wire.tenancy import (
 Made = TypeVar("Made")
 Thing = TypeVar("Thing", Queue, Pool, Tenant)
 
-cordons, queues, pools, tenants, policies = map(router, ("cordons", "queues", "pools", "tenants", "policies"))
+cordons, queues, pools, tenants, shadows = map(router, ("cordons", "queues", "pools", "tenants", "policies"))
 
 
 @operation(cordons, "GET", "/cordons", Role.VIEWER, {200: CordonList})
@@ -182,15 +180,7 @@ async def delete_tenant(request: Request, name: str) -> Response:
     return nothing()
 
 
-@operation(policies, "GET", "/policies", Role.VIEWER, {200: PolicyList})
-async def list_policies(request: Request) -> Response:
-    """List the policies that queues may have. Try one on a job with a dry run in a queue that has it."""
-    desk, who = desk_of(request), who_of(request)
-    seen = {row.name for row in await desk.threads.read(desk.plane.store.queues) if who.may_see(row.tenant)}
-    return json_reply({"policies": [policy_fields(each, seen) for each in desk.plane.overview.policies()]})
-
-
-@operation(policies, "GET", "/shadows", Role.OPERATOR, {200: ShadowList})
+@operation(shadows, "GET", "/shadows", Role.OPERATOR, {200: ShadowList})
 async def list_shadows(
     request: Request, queue: Word = "", after: After = "", limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 100
 ) -> Response:

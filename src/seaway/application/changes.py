@@ -19,6 +19,7 @@ from seaway.application.records import (
     NetworkRecord,
     Outgoing,
     PathRecord,
+    PolicyRecord,
     ShadowResult,
     Token,
 )
@@ -39,6 +40,7 @@ Record = (
     | NetworkRecord
     | AgentRecord
     | PathRecord
+    | PolicyRecord
     | ShadowResult
     | Tenant
     | Pool

@@ -9,6 +9,10 @@ from typing import TypeVar
 
 from seaway.application.changes import Change, Record
 from seaway.application.control.loop import Controller
+from seaway.application.control.schedule import Scheduler
+from seaway.application.gate import Gate
+from seaway.application.policies import Meant as MeantPolicy
+from seaway.application.policies import Policies
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import MOST_ROWS, JobFilter, Store
 from seaway.application.records import Cordon, Event, JobRecord
@@ -17,7 +21,8 @@ from seaway.domain.deployment import Copy
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
 from seaway.domain.lifecycle import FINAL
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
-from seaway.scheduling.policies import make_profile
+from seaway.scheduling.policies import policy_names
+from seaway.scheduling.profile import Profile
 
 Thing = TypeVar("Thing", Queue, Pool, Tenant)
 Meant = Callable[[Queue | Pool | Tenant | None], bool]
@@ -34,9 +39,17 @@ class Operations:
     ----------
     controller
         Knows which clusters and nodes there are.
+    policies
+        The trained policies there are.
+    gate
+        Says which of them may decide.
     """
 
-    def __init__(self, store: Store, writer: Writer, controller: Controller, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, writer: Writer, controller: Controller, clock: Clock, policies: Policies, gate: Gate
+    ) -> None:
+        self.policies = policies
+        self._gate = gate
         self._store = store
         self._writer = writer
         self._controller = controller
@@ -129,13 +142,15 @@ class Operations:
         ------
         RejectedError
             When its policy, pool or tenant is not there.
+        ConflictError
+            When its policy may not decide yet.
         StaleError
             When the change is not `meant` for what there is.
         """
         for field in ("policy", "shadow"):
             name = getattr(queue, field)
             if name or field == "policy":
-                require_policy(name, field)
+                require_policy(self._controller.scheduler, name, field)
         if queue.pool not in {pool.name for pool in self._store.pools()}:
             raise RejectedError(f"unknown pool {queue.pool!r}", where="pool")
         if queue.tenant and queue.tenant not in {tenant.name for tenant in self._store.tenants()}:
@@ -145,6 +160,8 @@ class Operations:
         text = f"queue {queue.name}: policy {queue.policy}{shadow}, pool {queue.pool}"
         with self._setting_up:
             _require_meant(meant, self._store.queues(), queue.name, "queue")
+            self._require_policies(queue)
+            self._require_seen(queue)
             self._store_told(Change(put=[queue]), "queue", text, actor)
         return queue
 
@@ -156,6 +173,72 @@ class Operations:
             self._require_unused(JobFilter(queue=name), f"queue {name!r}")
             _require_not_default(name, "queue")
             self._store_told(Change(delete=[queue]), "queue", f"queue {name} removed", actor)
+
+    def activate_policy(self, name: str, queue: str, actor: str, *, shadow: bool = False) -> tuple[Queue, str]:
+        """Let a policy decide for a queue, or be its shadow.
+
+        Parameters
+        ----------
+        shadow
+            Whether it becomes the shadow, and what decides stays.
+
+        Returns
+        -------
+        tuple
+            The queue, and what is left until the policy may decide; empty where it may.
+
+        Raises
+        ------
+        UnknownError
+            When there is no such policy or queue.
+        ConflictError
+            When it may not decide yet.
+        StaleError
+            When somebody else changed the queue meanwhile.
+        """
+        if not self._is_there(name):
+            raise UnknownError(f"there is no policy {name[:63]!r}; bring it first")
+        there = _named(self._store.queues(), queue, "queue")
+        if there.policy == name:
+            return there, ""
+        if not shadow:
+            live = replace(there, policy=name, shadow="" if there.shadow == name else there.shadow)
+            return self.put_queue(live, actor, lambda now: now == there), ""
+        if there.shadow != name:
+            there = self.put_queue(replace(there, shadow=name), actor, lambda now: now == there)
+        return there, self._left(there, name)
+
+    def delete_policy(self, name: str, actor: str, meant: MeantPolicy | None = None) -> None:
+        """Remove a trained policy that no queue has, live or as its shadow; raises as `Policies.remove`."""
+        with self._setting_up:
+            users = [queue.name for queue in self._store.queues() if name in (queue.policy, queue.shadow)]
+            if users:
+                raise ConflictError(f"policy {name!r} is used by queue {users[0]!r}")
+            self.policies.remove(name, actor, meant)
+
+    def _require_seen(self, queue: Queue) -> None:
+        """Check that a policy that is to decide from now on may."""
+        before = next((each for each in self._store.queues() if each.name == queue.name), None)
+        if before is None or before.policy != queue.policy:
+            self._gate.require(queue, require_policy(self._controller.scheduler, queue.policy, "policy"))
+
+    def _left(self, queue: Queue, policy: str) -> str:
+        """Return what is left until a policy may decide for a queue, in a sentence; empty where it may."""
+        try:
+            self._gate.require(queue, require_policy(self._controller.scheduler, policy, "policy"))
+        except ConflictError as error:
+            return str(error)
+        return ""
+
+    def _is_there(self, policy: str) -> bool:
+        return policy in policy_names() or policy in self.policies.names()
+
+    def _require_policies(self, queue: Queue) -> None:
+        """Check that nobody removed a policy of a queue since it was looked up."""
+        for field in ("policy", "shadow"):
+            name = getattr(queue, field)
+            if name and not self._is_there(name):
+                raise RejectedError(f"there is no policy {name!r} any more", where=field)
 
     def put_pool(self, pool: Pool, actor: str, meant: Meant | None = None) -> Pool:
         """Make or change a pool; its clusters need not have joined yet. Raises as `put_queue` where it is another."""
@@ -250,8 +333,8 @@ class Operations:
         self._writer.require(change)
 
 
-def require_policy(name: str, field: str) -> None:
-    """Make sure that there is a policy that queues can have.
+def require_policy(scheduler: Scheduler, name: str, field: str) -> Profile:
+    """Return a policy that queues can have.
 
     Raises
     ------
@@ -259,7 +342,7 @@ def require_policy(name: str, field: str) -> None:
         When there is none of that name; `field` says where it was given.
     """
     try:
-        make_profile(name)
+        return scheduler.made(name)
     except RejectedError as error:
         raise RejectedError(error.message, where=field) from None
 

@@ -14,17 +14,30 @@ from seaway.application.fleet_views import FleetViews
 from seaway.application.gpu_metrics import GpuMetrics
 from seaway.application.network.bandwidth import Interface
 from seaway.application.network.views import LinkState, LinkView, Side, told
+from seaway.application.policies import Policies
 from seaway.application.ports.backend import Backend, Backends, Collecting
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.tries import Tries
-from seaway.application.views import ClusterView, DeviceUse, Figures, NodeView, PolicyView, Reason, Trial
+from seaway.application.views import (
+    HEURISTIC,
+    PACKAGE,
+    TRAINED,
+    ClusterView,
+    DeviceUse,
+    Figures,
+    NodeView,
+    PolicyView,
+    Reason,
+    Trial,
+)
 from seaway.application.writer import Writer
 from seaway.domain import ids
 from seaway.domain.deployment import Copy, Deployment
 from seaway.domain.errors import ConflictError, UnavailableError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import Gateway
+from seaway.learning.policies.watch import PolicyCount
 from seaway.scheduling.policies import BUILT_IN, policy_names
 
 DOUBLED = "doubled"
@@ -65,9 +78,14 @@ class Overview:
         For manifests and logs.
     writer
         For what it counted.
+    policies
+        The trained policies there are.
     """
 
-    def __init__(self, controller: Controller, store: Store, backends: Backends, writer: Writer) -> None:
+    def __init__(
+        self, controller: Controller, store: Store, backends: Backends, writer: Writer, policies: Policies
+    ) -> None:
+        self._policies = policies
         self._controller = controller
         self._store = store
         self._backends = backends
@@ -182,16 +200,20 @@ class Overview:
         return self._live.clusters_of(job.spec.queue)
 
     def policies(self) -> list[PolicyView]:
-        """Return the policies that a queue may have."""
-        queues = list(self._live.queues.values())
-        return [
-            PolicyView(
-                name,
-                BUILT_IN[name].says if name in BUILT_IN else "from another package",
-                tuple(queue.name for queue in queues if queue.policy == name),
-            )
+        """Return the policies that a queue may have: heuristics, those of other packages, and trained ones."""
+        users: dict[str, list[str]] = {}
+        for queue in list(self._live.queues.values()):
+            users.setdefault(queue.policy, []).append(queue.name)
+        rules = [
+            (name, BUILT_IN[name].says, HEURISTIC) if name in BUILT_IN else (name, "from another package", PACKAGE)
             for name in policy_names()
         ]
+        trained = [(name, self._policies.says(name), TRAINED) for name in self._policies.names()]
+        return [PolicyView(name, says, tuple(users.get(name, ())), source) for name, says, source in (*rules, *trained)]
+
+    def policy_counts(self) -> dict[str, PolicyCount]:
+        """Return how trained policies did since the start, of those that were asked."""
+        return self._policies.counts.counted()
 
     # What was carried out.
 

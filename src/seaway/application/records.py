@@ -405,13 +405,36 @@ class PathRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyRecord:
+    """A trained policy that somebody brought.
+
+    Attributes
+    ----------
+    name
+        As queues name it, and as its file does.
+    digest
+        SHA-256 of what it says of itself, which has the digest of its model; hexadecimal.
+    content
+        The policy file.
+    actor, at_ns
+        Who brought it, and when.
+    """
+
+    name: str
+    digest: str
+    content: bytes
+    actor: str
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class ShadowResult:
     """How a challenger decided where the live policy decided.
 
     Attributes
     ----------
     queue, live, shadow
-        Which queue, its policy, and the challenger.
+        Which queue, its policy, and the challenger; trained ones with ``@`` and the beginning of their model's digest.
     jobs
         How many jobs were decided.
     live_placed, shadow_placed
@@ -420,6 +443,10 @@ class ShadowResult:
         How many both put on the same nodes.
     live_fragmentation_milli, shadow_fragmentation_milli
         Fragmentation of the fleet after each, thousandths.
+    answered
+        How many of the jobs the challenger decided itself, also to have them wait; it is not asked where nothing fits.
+    fallbacks
+        How many something else decided in the challenger's place, wholly or in part.
     """
 
     at_ns: int
@@ -432,4 +459,6 @@ class ShadowResult:
     same_node: int
     live_fragmentation_milli: int
     shadow_fragmentation_milli: int
+    answered: int = 0
+    fallbacks: int = 0
     id: int = 0

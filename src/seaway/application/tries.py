@@ -91,7 +91,7 @@ class Tries:
             choices = tuple(self._choice(snapshot, job, each, chosen) for each in explanation.candidates)
             short = "" if placements else shortage(snapshot, job, profile)
         said = sentence(explanation)
-        if explanation.fits and not placements:
+        if explanation.fits and not placements and not explanation.held:
             said += f"; but {short}" if short else KEPT
         return Trial(profile.name, bool(placements), said, choices, placements, explanation)
 
@@ -147,7 +147,7 @@ class Tries:
             soon = f", free in {max(0, kept.starts_ns - now_ns) // 1_000_000_000} s" if kept.starts_ns else ""
             return f"waits first in its queue, and {where} is kept for it{soon}: {said}"
         said += f"; it {away}" if (away := refusals.told()) else ""
-        return f"waits: {said}{KEPT if explanation and explanation.fits and not short else ''}"
+        return f"waits: {said}{KEPT if explanation and explanation.fits and not short and not explanation.held else ''}"
 
     def _explained(self, job: JobRecord) -> Explanation | None:
         """Explain a job on the fleet as it is, without what it holds itself."""

@@ -265,6 +265,10 @@ class Reason:
     explanation: Explanation | None
 
 
+HEURISTIC, PACKAGE, TRAINED = "seaway", "package", "trained"
+"""Where policies are from: rules of ours, another package, or training."""
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyView:
     """A policy that a queue may have.
@@ -273,11 +277,14 @@ class PolicyView:
     ----------
     queues
         The queues that are placed by it.
+    source
+        `HEURISTIC`, `PACKAGE` or `TRAINED`.
     """
 
     name: str
     says: str
     queues: tuple[str, ...] = ()
+    source: str = HEURISTIC
 
 
 @dataclass(frozen=True, slots=True)

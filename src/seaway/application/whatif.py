@@ -209,7 +209,7 @@ class WhatIf:
     def _check(self, question: Question) -> None:
         """Turn away what could not be done either, and have policies made ready while nobody waits for that."""
         if question.policy:
-            require_policy(question.policy, "policy")
+            require_policy(self._controller.scheduler, question.policy, "policy")
         for at, spec in enumerate(question.jobs):
             self._check_job(at, spec, grows=bool(question.add_nodes))
         scheduler = self._controller.scheduler

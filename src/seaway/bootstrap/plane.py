@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from random import Random, SystemRandom
 
 from seaway.application.access import Access, Bearer
@@ -14,11 +14,13 @@ from seaway.application.control.warmth import Warmth
 from seaway.application.door import Door
 from seaway.application.feed import Feed
 from seaway.application.forgetting import Forgetting
+from seaway.application.gate import Gate
 from seaway.application.jobs import Jobs
 from seaway.application.network.book import LinkBook
 from seaway.application.network.watching import TrafficWatch
 from seaway.application.operations import Operations
 from seaway.application.overview import Overview
+from seaway.application.policies import Policies
 from seaway.application.ports.backend import Backends
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
@@ -27,11 +29,13 @@ from seaway.application.whatif import WhatIf
 from seaway.application.writer import Writer
 from seaway.bootstrap.bandwidth import make_bandwidths
 from seaway.bootstrap.network import Network, make_network
-from seaway.bootstrap.settings import IdentitySettings, Settings
+from seaway.bootstrap.settings import IdentitySettings, PolicySettings, Settings
+from seaway.bootstrap.trained import Trained
 from seaway.bootstrap.warming import POLICIES, warm
-from seaway.domain.job import Job
-from seaway.scheduling.policies import PolicyOptions, make_profile
-from seaway.scheduling.profile import Profile
+from seaway.domain.errors import RejectedError
+from seaway.learning.policies.budget import Limits
+from seaway.learning.policies.signature import PublicKey, read_trusted
+from seaway.scheduling.policies import make_profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,7 @@ class Plane:
     access: Access
     whatif: WhatIf
     network: Network
+    policies: Policies
     traffic: TrafficWatch
 
     def start(self) -> None:
@@ -103,13 +108,23 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
     writer, feed = Writer(store), Feed()
     writer.listen(feed.publish, feed.forget)
     talker: Dispatcher = dispatcher or Threads(clock, random, settings.control.stale_s)
-    controller = Controller(store, writer, backends, talker, _profile, clock, settings.control)
+    bounds = limits(settings.policies, clock)
+    policies = Policies(store, writer, clock, trusted_keys(settings.policies.trusted_keys), stop_s=bounds.stop_s)
+    trained = Trained(policies, bounds, policies.counts)
+    controller = Controller(store, writer, backends, talker, trained.profile, clock, settings.control)
     if isinstance(talker, Threads):
         talker.on_report = controller.wake
     bandwidths = make_bandwidths(settings.network, clock)
     book = controller.live.book = LinkBook(settings.network.links, settings.control.sample_s, bandwidths)
-    controller.scheduler.warmth = Warmth(warm, ready=POLICIES)
+    controller.scheduler.warmth = Warmth(lambda name: warm(name, trained.unwatched), ready=POLICIES)
     controller.scheduler.warmth.on_ready = controller.wake
+    controller.scheduler.stand_in = trained.stand_in
+
+    def renewed(name: str) -> None:
+        trained.forget(name)
+        controller.renew_policy(name)
+
+    policies.on_change = renewed
     door = Door(controller, templates or PlainTemplates())
     return Plane(
         settings=settings,
@@ -121,12 +136,13 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
         dispatcher=talker,
         jobs=Jobs(store, writer, clock, random),
         door=door,
-        overview=Overview(controller, store, backends, writer),
-        operations=Operations(store, writer, controller, clock),
+        overview=Overview(controller, store, backends, writer, policies),
+        operations=Operations(store, writer, controller, clock, policies, Gate(store, settings.policies.shadow_jobs)),
         forgetting=Forgetting(store, writer, controller, clock),
         access=Access(store, writer, clock, everybody=settings.server.no_auth, bearer=bearer),
         whatif=WhatIf(controller, door),
         network=make_network(store, writer, clock, book, controller.steering),
+        policies=policies,
         traffic=TrafficWatch(bandwidths, book.gateways, settings.network.bandwidth.every_s, clock, random),
     )
 
@@ -147,5 +163,37 @@ def make_bearer(settings: IdentitySettings, clock: Clock) -> Bearer | None:
     return OidcBearer(OidcSettings(**asdict(settings)), clock)
 
 
-def _profile(name: str, mix: Sequence[Job]) -> Profile:
-    return make_profile(name, PolicyOptions(mix=mix))
+def trusted_keys(path: str) -> tuple[PublicKey, ...]:
+    """Read the keys by which policies have to be signed; none where no file is named.
+
+    Raises
+    ------
+    RejectedError
+        When the file cannot be read, or has no key in it.
+    """
+    if not path:
+        return ()
+    where = f"[policies] trusted_keys: {path}"
+    try:
+        return read_trusted(Path(path).read_text(encoding="utf-8"))
+    except RejectedError as error:
+        raise RejectedError(str(error), where=where) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RejectedError(f"cannot be read: {getattr(error, 'strerror', None) or error}", where=where) from None
+
+
+def limits(settings: PolicySettings, clock: Clock) -> Limits:
+    """Return what trained policies may take.
+
+    Raises
+    ------
+    RejectedError
+        When what decides in their place is no policy that consists of plugins.
+    """
+    try:
+        make_profile(settings.fall_back)
+    except RejectedError as error:
+        raise RejectedError(error.message, where="[policies] fall_back") from None
+    return Limits(
+        settings.fall_back, settings.budget_ms, settings.strikes, settings.set_aside_s, now_ns=clock.monotonic_ns
+    )

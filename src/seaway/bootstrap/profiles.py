@@ -1,4 +1,4 @@
-"""Policies as users name them: one of the list, or a file that puts plugins together.
+"""Policies as users name them: one of the list, a trained one, or a file that puts plugins together.
 
 A profile file is TOML::
 
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from seaway.domain.errors import RejectedError
 from seaway.scheduling.engine import Policy
-from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.scheduling.policies import BUILT_IN, PolicyOptions, make_policy
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.registry import Wanted, profile_from
 
@@ -30,15 +30,19 @@ KNOWN_ABOVE = {"name", "plugin"}
 
 
 def policy_of(text: str, options: PolicyOptions) -> Profile | Policy:
-    """Make the policy that a user named: by its name, or by the path of a profile file.
+    """Make the policy that a user named: by its name, or by the path of a policy file or a profile file.
+
+    However long a trained policy takes, it decides: what comes out hangs on no clock.
 
     Raises
     ------
     RejectedError
         When there is no such policy, or the file is not as described above; says where.
     """
-    if not text.endswith(SUFFIX):
+    if text in BUILT_IN:
         return make_policy(text, options)
+    if not text.endswith(SUFFIX):
+        return _trained(text, options)
     path = Path(text)
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -53,6 +57,18 @@ def policy_of(text: str, options: PolicyOptions) -> Profile | Policy:
         return profile_from(str(content.get("name", path.stem)), wanted, options)
     except RejectedError as error:
         raise RejectedError(error.message, where=text) from error
+
+
+def _trained(text: str, options: PolicyOptions) -> Profile | Policy:
+    """Make a policy that may be a trained one, by its name or from its file."""
+    from seaway.bootstrap.trained import own_folder, own_policies
+    from seaway.learning.policies.file import SUFFIX as TRAINED
+    from seaway.learning.policies.file import read_policy
+
+    trained = own_policies(own_folder())
+    if text.endswith(TRAINED):
+        return trained.learned(read_policy(Path(text)), options)
+    return trained.make(text, options)
 
 
 def _wanted(entry: object, where: str) -> Wanted:

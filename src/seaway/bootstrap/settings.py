@@ -226,6 +226,32 @@ class IdentitySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicySettings:
+    """Trained policies.
+
+    Attributes
+    ----------
+    trusted_keys
+        A file of public keys, one a line, by which brought policies have to be signed; empty takes every policy.
+    shadow_jobs
+        So many jobs a trained policy decides in a queue's shadow before it may decide for the queue; 0 for none.
+    fall_back
+        The policy that decides where a trained one does not.
+    budget_ms
+        How long a trained policy may take for a decision; 0 for any time.
+    strikes, set_aside_s
+        After how many slow or failed decisions in a row it is not asked any more, and for how long.
+    """
+
+    trusted_keys: str = ""
+    shadow_jobs: int = 100
+    fall_back: str = "seaway"
+    budget_ms: float = 5
+    strikes: int = 5
+    set_aside_s: float = 30
+
+
+@dataclass(frozen=True, slots=True)
 class LeaderSettings:
     """Which of several processes on one database runs the control plane; off without a lease.
 
@@ -265,6 +291,7 @@ class Settings:
     clusters: ClusterSettings = field(default_factory=ClusterSettings)
     network: NetworkSettings = field(default_factory=NetworkSettings)
     control: ControlSettings = field(default_factory=ControlSettings)
+    policies: PolicySettings = field(default_factory=PolicySettings)
     oidc: IdentitySettings = field(default_factory=IdentitySettings)
     leader: LeaderSettings = field(default_factory=LeaderSettings)
     agent: AgentSettings = field(default_factory=AgentSettings)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from seaway.scheduling.booking import book, bookings
 from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain
 from seaway.scheduling.policies import PolicyOptions, make_profile
+from seaway.scheduling.profile import Profile
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
 from seaway.simulation.demo import demo_fleet, demo_jobs
@@ -21,8 +24,13 @@ def warm_up() -> None:
         warm(name)
 
 
-def warm(name: str) -> None:
+def warm(name: str, make: Callable[[str, PolicyOptions], Profile] = make_profile) -> None:
     """Do once what placing jobs by a policy takes, with and without jobs of the past to learn from.
+
+    Parameters
+    ----------
+    make
+        Makes the policy.
 
     Raises
     ------
@@ -31,8 +39,8 @@ def warm(name: str) -> None:
     """
     fleet, jobs = demo_fleet(), demo_jobs(JOBS)
     for mix in ((), jobs):
-        snapshot, profile = Snapshot(fleet), make_profile(name, PolicyOptions(mix=mix))
-        plan = decide(snapshot, JobQueue(snapshot, jobs), profile)
+        snapshot, profile = Snapshot(fleet), make(name, PolicyOptions(mix=mix))
+        plan = decide(snapshot, JobQueue(snapshot, jobs), profile, overdue=range(len(jobs)))
         placements = list(plan.placements())
         for held in bookings(plan):
             held.release(snapshot)

@@ -14,6 +14,7 @@ from seaway.client.calls import access as access_calls
 from seaway.client.calls import fleet as fleet_calls
 from seaway.client.calls import jobs as job_calls
 from seaway.client.calls import network as network_calls
+from seaway.client.calls import policies as policy_calls
 from seaway.client.calls import service as service_calls
 from seaway.client.calls import strays as stray_calls
 from seaway.client.calls import tenancy as tenancy_calls
@@ -161,7 +162,12 @@ class AsyncClient:
     tenant = verb(tenancy_calls.tenant)
     put_tenant = verb(tenancy_calls.put_tenant)
     delete_tenant = verb(tenancy_calls.delete_tenant)
-    policies = verb(tenancy_calls.policies)
+    policies = verb(policy_calls.policies)
+    policy = verb(policy_calls.policy)
+    import_policy = verb(policy_calls.import_policy)
+    export_policy = verb(policy_calls.export_policy)
+    delete_policy = verb(policy_calls.delete_policy)
+    activate_policy = verb(policy_calls.activate_policy)
     shadows = pages(tenancy_calls.shadows)
 
     # Access.

@@ -70,6 +70,14 @@ class Text:
         return content.decode(errors="replace")
 
 
+class Bytes:
+    """An answer that is a file."""
+
+    def read(self, content: bytes) -> bytes:
+        """Return what came."""
+        return content
+
+
 class Nothing:
     """An answer that says no more than that it is done."""
 

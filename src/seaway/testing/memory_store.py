@@ -35,6 +35,7 @@ from seaway.application.records import (
     NetworkRecord,
     Outgoing,
     PathRecord,
+    PolicyRecord,
     ShadowResult,
     Token,
 )
@@ -61,6 +62,7 @@ KEYS: dict[type[Any], Callable[[Any], Key]] = {
     NetworkRecord: lambda row: (row.id,),
     AgentRecord: lambda row: (row.gateway,),
     PathRecord: lambda row: (row.source, row.target),
+    PolicyRecord: lambda row: (row.name,),
     ShadowResult: lambda row: (row.id,),
     Tenant: lambda row: (row.name,),
     Pool: lambda row: (row.name,),
@@ -248,6 +250,10 @@ class MemoryStore:
     def paths(self) -> list[PathRecord]:
         """Return which paths were chosen or confirmed."""
         return _by_key(self._rows(PathRecord))
+
+    def policies(self) -> list[PolicyRecord]:
+        """Return all trained policies that were brought."""
+        return _by_key(self._rows(PolicyRecord))
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
         """Return audit entries, new to old."""

@@ -14,12 +14,15 @@ from random import Random
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.dispatch import Dispatcher, InPlace
 from seaway.application.control.loop import Controller
+from seaway.application.control.schedule import ProfileFactory
 from seaway.application.control.settings import ControlSettings
 from seaway.application.door import Door
 from seaway.application.feed import Feed
+from seaway.application.gate import Gate
 from seaway.application.jobs import Jobs
 from seaway.application.operations import Operations
 from seaway.application.overview import Overview
+from seaway.application.policies import Policies
 from seaway.application.ports.backend import Backends
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, JobRecord
@@ -69,6 +72,10 @@ class SmallPlane:
         Who talks to clusters; None for one that does it in place.
     seed
         For ids.
+    make
+        Makes policies.
+    shadow_jobs
+        How many jobs trained policies decide in a shadow first.
     """
 
     backends: Backends
@@ -77,11 +84,14 @@ class SmallPlane:
     settings: ControlSettings = field(default_factory=ControlSettings)
     dispatcher: Dispatcher | None = None
     seed: int = 0
+    make: ProfileFactory = field(default_factory=lambda: make_policy)
+    shadow_jobs: int = 100
     writer: InterruptedWriter = field(init=False)
     feed: Feed = field(init=False)
     controller: Controller = field(init=False)
     jobs: Jobs = field(init=False)
     door: Door = field(init=False)
+    policies: Policies = field(init=False)
     operations: Operations = field(init=False)
     overview: Overview = field(init=False)
     _ids: JobIds = field(init=False)
@@ -98,12 +108,16 @@ class SmallPlane:
         self.writer.listen(self.feed.publish, self.feed.forget)
         talker = self.dispatcher or InPlace(self.clock)
         self.controller = Controller(
-            self.store, self.writer, self.backends, talker, make_policy, self.clock, self.settings
+            self.store, self.writer, self.backends, talker, self.make, self.clock, self.settings
         )
         self.jobs = Jobs(self.store, self.writer, self.clock, Random(self.seed))
         self.door = Door(self.controller)
-        self.operations = Operations(self.store, self.writer, self.controller, self.clock)
-        self.overview = Overview(self.controller, self.store, self.backends, self.writer)
+        self.policies = Policies(self.store, self.writer, self.clock)
+        self.policies.on_change = self.controller.renew_policy
+        self.operations = Operations(
+            self.store, self.writer, self.controller, self.clock, self.policies, Gate(self.store, self.shadow_jobs)
+        )
+        self.overview = Overview(self.controller, self.store, self.backends, self.writer, self.policies)
 
     def submit(self, *specs: JobSpec, actor: str = "ada") -> list[str]:
         """Take jobs in together, past the door; return their ids."""

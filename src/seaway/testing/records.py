@@ -21,6 +21,7 @@ from seaway.application.records import (
     NetworkRecord,
     Outgoing,
     PathRecord,
+    PolicyRecord,
     Role,
     ShadowResult,
     Token,
@@ -179,8 +180,14 @@ def path_record(**fields: Any) -> PathRecord:
     return PathRecord(**{"source": "gw-1", "target": "gw-2", **given, **fields})
 
 
+def policy_record(**fields: Any) -> PolicyRecord:
+    """Make a trained policy, with a file that is none."""
+    given = {"name": "tiny", "digest": "0f" * 32, "content": b"\x00PK\xff", "actor": "ada", "at_ns": NOW_NS}
+    return PolicyRecord(**{**given, **fields})
+
+
 def shadow_result(**fields: Any) -> ShadowResult:
     """Make a comparison."""
-    figures = {"jobs": 9, "live_placed": 8, "shadow_placed": 7, "same_node": 6}
+    figures = {"jobs": 9, "live_placed": 8, "shadow_placed": 7, "same_node": 6, "answered": 9}
     figures |= {"live_fragmentation_milli": 5, "shadow_fragmentation_milli": 4}
     return ShadowResult(**{"at_ns": NOW_NS, "queue": DEFAULT, "live": "bestfit", "shadow": "fgd", **figures, **fields})

@@ -84,6 +84,7 @@ def records_come_back_as_they_were(opening: Opening) -> None:
     cluster, name = make.cluster_sample(), make.cluster_name()
     links = [make.link_sample(path="via-2"), make.link_sample(target="c", latency_ns=None)]
     network, agent, path = make.network_record(), make.agent_record(), make.path_record()
+    policy = make.policy_record(content=bytes(range(256)) * 400)
     pool = Pool("gold", frozenset({"c2", "c1"}), "the good ones")
     queue = Queue("fast", "team-a", "gold", "fgd", "bestfit", False, "for the hasty")
     tenant = Tenant("team-a", "the a team")
@@ -104,6 +105,7 @@ def records_come_back_as_they_were(opening: Opening) -> None:
         network,
         agent,
         path,
+        policy,
         pool,
         queue,
         tenant,
@@ -123,6 +125,7 @@ def records_come_back_as_they_were(opening: Opening) -> None:
     assert other.cluster_samples("", 0, 10) == [cluster]
     assert other.link_samples("", "", 0, 10) == links
     assert (other.network(), other.agents(), other.paths()) == (network, [agent], [path])
+    assert other.policies() == [policy]
     assert (other.pools()[1], other.queues()[1], other.tenants()[1]) == (pool, queue, tenant)
 
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Container
 from typing import Any
 
-import orjson
-
 from seaway.application.records import ShadowResult
-from seaway.application.views import PolicyView
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
 from seaway.wire.fields import Line, Name, NameOrNone, References, no_entries
 from seaway.wire.message import Incoming, Shown
 from seaway.wire.times import moment
+from seaway.wire.version import versioned
 
 
 class TenantIn(Incoming):
@@ -110,21 +106,6 @@ class QueueList(Shown):
     queues: list[QueueOut]
 
 
-class PolicyOut(Shown):
-    """A policy that queues may have."""
-
-    name: str
-    description: str
-    queues: list[str]
-    """The queues that are placed by it."""
-
-
-class PolicyList(Shown):
-    """Policies, our own first."""
-
-    policies: list[PolicyOut]
-
-
 class ShadowOut(Shown):
     """How a challenger decided where the live policy decided."""
 
@@ -139,6 +120,10 @@ class ShadowOut(Shown):
     same_node: int
     live_fragmentation_milli: int
     shadow_fragmentation_milli: int
+    answered: int
+    """How many of the jobs the challenger decided itself; a trained one is not asked where nothing fits."""
+    fallbacks: int
+    """How many something else decided in the challenger's place."""
 
 
 class ShadowList(Shown):
@@ -151,12 +136,12 @@ class ShadowList(Shown):
 
 def tenant_fields(tenant: Tenant) -> dict[str, Any]:
     """Show a tenant as the fields of `TenantOut`."""
-    return _versioned({"name": tenant.name, "description": tenant.description})
+    return versioned({"name": tenant.name, "description": tenant.description})
 
 
 def pool_fields(pool: Pool) -> dict[str, Any]:
     """Show a pool as the fields of `PoolOut`."""
-    return _versioned({"name": pool.name, "clusters": sorted(pool.clusters), "description": pool.description})
+    return versioned({"name": pool.name, "clusters": sorted(pool.clusters), "description": pool.description})
 
 
 def queue_fields(queue: Queue) -> dict[str, Any]:
@@ -170,13 +155,7 @@ def queue_fields(queue: Queue) -> dict[str, Any]:
         "open": queue.open,
         "description": queue.description,
     }
-    return _versioned(fields)
-
-
-def policy_fields(policy: PolicyView, seen: Container[str]) -> dict[str, Any]:
-    """Show a policy as the fields of `PolicyOut`, with those of its queues that are to be seen."""
-    queues = [name for name in policy.queues if name in seen]
-    return {"name": policy.name, "description": policy.says, "queues": queues}
+    return versioned(fields)
 
 
 def shadow_fields(result: ShadowResult) -> dict[str, Any]:
@@ -193,9 +172,6 @@ def shadow_fields(result: ShadowResult) -> dict[str, Any]:
         "same_node": result.same_node,
         "live_fragmentation_milli": result.live_fragmentation_milli,
         "shadow_fragmentation_milli": result.shadow_fragmentation_milli,
+        "answered": result.answered,
+        "fallbacks": result.fallbacks,
     }
-
-
-def _versioned(fields: dict[str, Any]) -> dict[str, Any]:
-    """Add what stands for just these fields."""
-    return {**fields, "version": hashlib.sha256(orjson.dumps(fields)).hexdigest()[:16]}

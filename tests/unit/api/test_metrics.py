@@ -7,10 +7,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from seaway.domain.deployment import Occupant
 from seaway.domain.placement import DeviceSlice
+from seaway.learning.policies.watch import Reason
 from seaway.wire.metrics import METRICS
 from tests.unit.api.rig import Rig
 
 pytestmark = pytest.mark.anyio
+
+BUCKETS = ("0.00025", "0.001", "1", "+Inf")
+"""Some bounds of times of decisions."""
 
 
 async def test_metrics_are_there_as_text_and_as_json(rig: Rig) -> None:
@@ -81,3 +85,23 @@ async def test_names_of_others_stay_hidden_from_tenants(rig: Rig) -> None:
         async with rig.client("operator") as client:
             everything = (await client.get(path, params={"metric": "vGPUMemoryAllocated"})).text
         assert "hidden-pod" in everything
+
+
+async def test_fallbacks_of_trained_policies_are_counted_by_policy_and_reason(rig: Rig) -> None:
+    """What something else decided in a trained policy's place is a counter, how long decisions took a histogram."""
+    counts = rig.plane.policies.counts
+    for took_ns in (200_000, 700_000, 2_000_000_000):
+        counts.decided("pilot", took_ns)
+    counts.fell_back("pilot", Reason.SLOW, "slower than 5 ms")
+    async with rig.client("admin") as client:
+        text = (await client.get("/metrics")).text
+    found = {
+        (one.name, *sorted(one.labels.items())): one.value
+        for each in text_string_to_metric_families(text)
+        for one in each.samples
+    }
+    assert found["seaway_policy_fallbacks_total", ("policy", "pilot"), ("reason", "slow")] == 1
+    buckets = [found["seaway_policy_decision_seconds_bucket", ("le", le), ("policy", "pilot")] for le in BUCKETS]
+    assert buckets == [1, 2, 2, 3]
+    assert found["seaway_policy_decision_seconds_count", ("policy", "pilot")] == 3
+    assert found["seaway_policy_decision_seconds_sum", ("policy", "pilot")] == pytest.approx(2.0009)

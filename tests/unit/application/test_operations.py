@@ -1,17 +1,21 @@
 from __future__ import annotations
 
 import asyncio
+from typing import NoReturn
 
 import pytest
 
 from seaway.application import operations as module
 from seaway.application.changes import Change
+from seaway.application.gate import Gate
 from seaway.application.jobs import SubmitKey
 from seaway.application.ports.store import JobFilter
 from seaway.application.records import AuditEntry
-from seaway.domain.errors import ConflictError, RejectedError, UnknownError
+from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
 from seaway.domain.lifecycle import JobState
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
+from seaway.learning.policies.file import pack
+from seaway.testing.policies import cluster_policy
 from seaway.testing.records import token
 from tests.unit.application.scene import scene, spec
 
@@ -170,3 +174,67 @@ def test_a_key_of_a_tenant_that_went_leads_to_no_job() -> None:
     with pytest.raises(ConflictError, match="a job that is gone"):
         asyncio.run(made.plane.jobs.submit(spec(tenant="t"), "bob", key))
     writer.stop()
+
+
+def test_a_policy_that_a_queue_has_stays() -> None:
+    """A trained policy can be removed when no queue decides by it or compares it, and then no queue can have it."""
+    made = scene()
+    operations, store = made.plane.operations, made.plane.store
+    operations.policies.bring(pack(cluster_policy("mine")), "ada")
+    for queue in (Queue("q", policy="mine"), Queue("q", shadow="mine")):
+        store.commit([Change(put=[queue])])
+        with pytest.raises(ConflictError, match="used by queue 'q'"):
+            operations.delete_policy("mine", "ada")
+        store.commit([Change(delete=[queue])])
+    operations.delete_policy("mine", "ada")
+    with pytest.raises(RejectedError):
+        operations.put_queue(Queue("q", policy="mine"), "ada")
+
+
+def test_a_policy_becomes_a_queues_own() -> None:
+    """It stops being the queue's shadow by it; what the queue has besides stays."""
+    operations = scene().plane.operations
+    operations.put_queue(Queue("q", policy="bestfit", shadow="greedy", description="mine"), "ada")
+    queue, left = operations.activate_policy("greedy", "q", "ada")
+    assert (queue, left) == (Queue("q", policy="greedy", description="mine"), "")
+    assert operations.activate_policy("greedy", "q", "ada") == (queue, "")
+    for name, where in (("nothing", "q"), ("greedy", "nowhere")):
+        with pytest.raises(UnknownError):
+            operations.activate_policy(name, where, "ada")
+
+
+def test_a_policy_that_may_not_decide_yet_becomes_a_shadow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked to, it is compared, and what is left is said; else it is refused."""
+    operations = scene().plane.operations
+    operations.put_queue(Queue("q", policy="bestfit"), "ada")
+
+    def closed(*_: object) -> NoReturn:
+        raise ConflictError("100 jobs are left")
+
+    monkeypatch.setattr(Gate, "require", closed)
+    with pytest.raises(ConflictError, match="100 jobs are left"):
+        operations.activate_policy("greedy", "q", "ada")
+    for _ in range(2):
+        queue, left = operations.activate_policy("greedy", "q", "ada", shadow=True)
+        assert (queue, left) == (Queue("q", policy="bestfit", shadow="greedy"), "100 jobs are left")
+
+
+def test_a_policy_that_may_decide_is_put_in_the_shadow_alone_where_that_is_asked() -> None:
+    """What decides for the queue stays, also when nothing is left until the policy may."""
+    operations = scene().plane.operations
+    operations.put_queue(Queue("q", policy="bestfit"), "ada")
+    queue, left = operations.activate_policy("greedy", "q", "ada", shadow=True)
+    assert (queue, left) == (Queue("q", policy="bestfit", shadow="greedy"), "")
+
+
+def test_a_queue_that_was_changed_meanwhile_is_not_activated() -> None:
+    """Somebody else's change of the queue is not undone by an activation that did not see it."""
+    made = scene()
+    operations = made.plane.operations
+    operations.put_queue(Queue("q", policy="bestfit"), "ada")
+    other = Queue("q", policy="bestfit", description="changed")
+    queues = made.plane.store.queues
+    answers = [queues(), [other]]
+    made.plane.store.queues = lambda: answers.pop(0) if len(answers) > 1 else answers[0]  # type: ignore[method-assign]
+    with pytest.raises(StaleError):
+        operations.activate_policy("greedy", "q", "ada", shadow=True)

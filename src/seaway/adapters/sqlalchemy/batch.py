@@ -28,6 +28,7 @@ from seaway.application.records import (
     NetworkRecord,
     Outgoing,
     PathRecord,
+    PolicyRecord,
     ShadowResult,
     Token,
 )
@@ -65,6 +66,7 @@ SCRIBES: dict[type[Any], tuple[Table, Callable[[Any], Row]]] = {
     NetworkRecord: _plain(tables.NETWORK),
     AgentRecord: _plain(tables.AGENTS),
     PathRecord: _plain(tables.PATHS),
+    PolicyRecord: (tables.POLICIES, codec.policy_row),
     ShadowResult: _plain(tables.SHADOWS),
     Tenant: _plain(tables.TENANTS),
     Pool: (tables.POOLS, codec.pool_row),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
+from binascii import Error
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,9 +13,11 @@ from seaway.adapters.sqlalchemy.backup_file import Progress
 from seaway.adapters.sqlalchemy.engines import open_engines, snapshot
 from seaway.adapters.sqlalchemy.failures import answering
 from seaway.adapters.sqlalchemy.schema import NEWEST, revision
-from seaway.adapters.sqlalchemy.tables import ATTEMPTS, JOB_SPECS, JOBS, METADATA, OUTGOING
+from seaway.adapters.sqlalchemy.tables import ATTEMPTS, JOB_SPECS, JOBS, METADATA, OUTGOING, POLICIES
 from seaway.domain import ids
+from seaway.domain.errors import RejectedError
 from seaway.domain.lifecycle import FINAL, LIVE
+from seaway.learning.policies.file import unpack
 
 SHOWN = 20
 """Findings of one kind that are told."""
@@ -46,7 +50,14 @@ def check(url: str, progress: Progress | None = None) -> list[str]:
     """
     engines = open_engines(url)
     found: list[str] = []
-    checks: tuple[Callable[[Connection], Iterator[str]], ...] = (_sound, _live_attempts, _one_live, _outgoing, _specs)
+    checks: tuple[Callable[[Connection], Iterator[str]], ...] = (
+        _sound,
+        _live_attempts,
+        _one_live,
+        _outgoing,
+        _specs,
+        _policies,
+    )
     try:
         with answering(), snapshot(engines) as connection:
             found += _state(connection)
@@ -123,3 +134,17 @@ def _specs(connection: Connection) -> Iterator[str]:
     question = select(JOBS.c.id).where(~select(1).where(JOB_SPECS.c.job_id == JOBS.c.id).exists()).limit(SHOWN)
     for (job_id,) in connection.execute(question):
         yield f"job {ids.encode(job_id)} has no spec"
+
+
+def _policies(connection: Connection) -> Iterator[str]:
+    """Find trained policies whose files are not what they were."""
+    question = select(POLICIES.c.name, POLICIES.c.digest, POLICIES.c.content).order_by(POLICIES.c.name)
+    found = 0
+    for name, digest, content in connection.execute(question):
+        try:
+            why = "" if unpack(b64decode(content, validate=True)).digest == digest else "it is another by its digest"
+        except (Error, RejectedError) as error:
+            why = str(error)
+        if why and found < SHOWN:
+            found += 1
+            yield f"policy {name} is damaged: {why}; import it again"

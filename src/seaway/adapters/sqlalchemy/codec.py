@@ -5,6 +5,7 @@ A row is a tuple in the order of its table's columns.
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -20,6 +21,7 @@ from seaway.application.records import (
     IdempotencyKey,
     JobRecord,
     Outgoing,
+    PolicyRecord,
     Role,
     Token,
     Verb,
@@ -219,6 +221,17 @@ def read_cordon(row: Sequence[Any]) -> Cordon:
     """Read a cordon."""
     cluster, node, drain, *more = row
     return Cordon(cluster, node, bool(drain), *more)
+
+
+def policy_row(row: PolicyRecord) -> Row:
+    """Write a trained policy."""
+    return (row.name, row.digest, b64encode(row.content).decode("ascii"), row.actor, row.at_ns)
+
+
+def read_policy(row: Sequence[Any]) -> PolicyRecord:
+    """Read a trained policy."""
+    name, digest, content, *more = row
+    return PolicyRecord(name, digest, b64decode(content), *more)
 
 
 def pool_row(row: Pool) -> Row:

@@ -25,6 +25,7 @@ from seaway.adapters.sqlalchemy.tables import (
     NETWORK,
     OUTGOING,
     PATHS,
+    POLICIES,
     POOLS,
     QUEUES,
     SHADOWS,
@@ -48,6 +49,7 @@ from seaway.application.records import (
     NetworkRecord,
     Outgoing,
     PathRecord,
+    PolicyRecord,
     ShadowResult,
     Token,
 )
@@ -183,6 +185,10 @@ class SqlStore:
     def paths(self) -> list[PathRecord]:
         """Return which paths were chosen or confirmed."""
         return self._read(_plain(PathRecord), select(PATHS).order_by(PATHS.c.source, PATHS.c.target))
+
+    def policies(self) -> list[PolicyRecord]:
+        """Return all trained policies that were brought."""
+        return self._read(codec.read_policy, select(POLICIES).order_by(POLICIES.c.name))
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
         """Return audit entries, new to old."""

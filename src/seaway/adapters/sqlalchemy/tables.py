@@ -69,6 +69,11 @@ def _later(name: str) -> Column[str]:
     return Column(name, short(), nullable=False, server_default="")
 
 
+def _later_count(name: str) -> Column[int]:
+    """Return a count's column that came later; rows from before have 0."""
+    return Column(name, Integer, nullable=False, server_default="0")
+
+
 def _key(*names: str) -> PrimaryKeyConstraint:
     return PrimaryKeyConstraint(*names)
 
@@ -296,6 +301,11 @@ PATHS = _table(
     _key("source", "target"),
 )
 
+POLICIES = _table(
+    "policies", _name("name"), _name("digest"), _text("content"), _name("actor"), _number("at_ns"), _key("name")
+)
+"""Trained policies; their files as base64."""
+
 SHADOWS = _table(
     "shadows",
     _number("at_ns"),
@@ -308,6 +318,8 @@ SHADOWS = _table(
     _count("same_node"),
     _count("live_fragmentation_milli"),
     _count("shadow_fragmentation_milli"),
+    _later_count("answered"),
+    _later_count("fallbacks"),
     _id(),
     _key("id"),
     Index("ix_shadows_queue", "queue", "id"),

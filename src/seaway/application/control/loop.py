@@ -288,6 +288,11 @@ class Controller:
         if self._thread:
             self._thread.join()
 
+    def renew_policy(self, name: str) -> None:
+        """Decide by what bears a policy's name from now on; told by any thread, one at a time."""
+        self.scheduler.renew(name)
+        self.wake()
+
     def wake(self) -> None:
         """Go round now rather than at the next look around."""
         self._wake.set()

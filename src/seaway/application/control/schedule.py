@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.deadlines import Due
+from seaway.application.control.held_back import HeldBack
 from seaway.application.control.live import Live
 from seaway.application.control.notes import Notebook, Notes
 from seaway.application.control.reserve import Reservations
@@ -20,12 +22,17 @@ from seaway.domain.amounts import rate_text
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.lifecycle import AttemptState, JobState
+from seaway.learning.policies.budget import Limits
+from seaway.learning.policies.make import make_unusable
+from seaway.learning.policies.watch import Unwatched
 from seaway.scheduling.booking import Booking, bookings
 from seaway.scheduling.data import data_told
 from seaway.scheduling.engine import decide
+from seaway.scheduling.framework import Decider
 from seaway.scheduling.least import Least
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.plugins import RULES_OF_FIT
+from seaway.scheduling.policies import PolicyOptions
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queue import JobQueue
 
@@ -35,6 +42,9 @@ ACTOR = "scheduler"
 
 ProfileFactory = Callable[[str, Sequence[Job]], Profile]
 """Makes a policy by its name, for a mix of jobs of the past."""
+
+StandInFactory = Callable[[str, str, Sequence[Job]], Profile]
+"""Makes what decides in place of a policy, by its name and why it cannot be used, for a mix of jobs of the past."""
 
 STAND_IN = "bestfit"
 """Policy of a queue that has none."""
@@ -76,9 +86,13 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class _Learnt:
-    """A policy, the lesson it learnt last, and whether nothing but the rules of fit decides what fits."""
+    """A policy, the lesson it learnt last, how often what bears its name had changed, and whether rules are all.
+
+    With `by_rules` nothing but the rules of fit decides what fits.
+    """
 
     lesson: int
+    renewals: int
     profile: Profile
     by_rules: bool
 
@@ -98,19 +112,35 @@ class Scheduler:
     warmth
         Knows which policies are ready. Jobs of queues whose policy is not are not tried, and nothing is compared
         with one that is not: compiling it would hold up everybody.
+    stand_in
+        Makes what decides in place of policies that cannot be used.
     """
 
     def __init__(self, live: Live, make: ProfileFactory) -> None:
         self._live = live
         self.warmth = Warmth()
-        self._warmed = 0
+        self._warmed = (0, 0)
         self._make = make
+        self.stand_in: StandInFactory = in_place_of
         self._profiles: dict[str, _Learnt] = {}
+        self._renewals: Counter[str] = Counter()
+        self._renewed = 0
         self._refused = Refused(live)
         self._notebook = Notebook(live.clock)
         self.reservations = Reservations(live, self.profile)
         self.shadows = Shadows(live)
+        self.held_back = HeldBack(live.clock.monotonic_ns, live.settings.longest_wait_s)
         self.tally = Tally()
+
+    def made(self, name: str) -> Profile:
+        """Make a policy by name, which has learnt nothing; asked by any thread.
+
+        Raises
+        ------
+        RejectedError
+            When there is none of that name, or it cannot decide here.
+        """
+        return self._make(name, ())
 
     def profile(self, queue: str) -> Profile:
         """Return the policy by which a queue's jobs are placed."""
@@ -123,6 +153,12 @@ class Scheduler:
     def policy(self, name: str) -> Profile:
         """Return a policy by name, which has learnt from what was asked for lately."""
         return self._learnt(name).profile
+
+    def renew(self, name: str) -> None:
+        """Make a policy anew, as what bears its name is another by now; told by any thread, one at a time."""
+        self._renewals[name] += 1
+        self._renewed += 1
+        self.warmth.forget(name)
 
     def unready(self, queue: str) -> str:
         """Say why jobs of a queue are not tried yet; empty when they are."""
@@ -140,19 +176,20 @@ class Scheduler:
     def _learnt(self, name: str) -> _Learnt:
         lesson = self._live.taken_in // FEWEST_TO_LEARN
         lesson = 0 if not lesson else lesson.bit_length()
-        known = self._profiles.get(name)
-        if known is None or known.lesson != lesson:
-            profile = self._made(name)
-            known = self._profiles[name] = _Learnt(lesson, profile, profile.compiled(RULES_OF_FIT) is not None)
+        known, renewals = self._profiles.get(name), self._renewals[name]
+        if known is None or (known.lesson, known.renewals) != (lesson, renewals):
+            profile = self._made_or_stood_in_for(name)
+            known = self._profiles[name] = _Learnt(
+                lesson, renewals, profile, profile.compiled(RULES_OF_FIT) is not None
+            )
         return known
 
-    def _made(self, name: str) -> Profile:
-        """Make a policy; one whose package is gone is stood in for, so that its queue does not stop the loop."""
+    def _made_or_stood_in_for(self, name: str) -> Profile:
+        """Make a policy; one that cannot be used is stood in for, so that its queue does not stop the loop."""
         try:
             return self._make(name, tuple(self._live.recent))
         except RejectedError as error:
-            log.error("%s; %s decides in its place", error, STAND_IN)
-            return self._make(STAND_IN, tuple(self._live.recent))
+            return self.stand_in(name, error.message, tuple(self._live.recent))
 
     def begin(self) -> None:
         """Begin a round."""
@@ -176,6 +213,8 @@ class Scheduler:
         self._live.fleet.forget_demands([*self._live.bookings.values(), *self.reservations.bookings()])
         if self._live.seen_version != self._live.fleet.version and waiting.idle:
             self._live.seen_version = self._live.fleet.version
+            waiting.try_all()
+        if self.held_back.due(waiting.entries()):
             waiting.try_all()
         while tried < settings.most_tried and len(decisions) < settings.batch:
             batch = waiting.take(settings.batch - len(decisions), self._alike, self._hopeless)
@@ -209,8 +248,9 @@ class Scheduler:
         for queue in self._live.queues.values():
             self.warmth.want(queue.policy)
             self.warmth.want(queue.shadow)
-        if self._warmed != self.warmth.count:
-            self._warmed = self.warmth.count
+        news = (self.warmth.count, self._renewed)
+        if self._warmed != news:
+            self._warmed = news
             self._live.waiting.try_all()
 
     def settle(self, decisions: Sequence[Decision], outcomes: Sequence[Outcome]) -> None:
@@ -235,7 +275,12 @@ class Scheduler:
         now_ns = self._live.clock.now_ns()
         changes = []
         for each in self._live.waiting.fresh(2 * self._live.settings.batch):
-            reason = self._live.adrift(each.record) or self.unready(each.queue) or "no place is free for it now"
+            reason = (
+                self._live.adrift(each.record)
+                or self.unready(each.queue)
+                or self.held_back.why(each.kind)
+                or "no place is free for it now"
+            )
             if each.record.state is JobState.QUEUED:
                 changes.append(hindered(each.record, reason, ACTOR, now_ns))
             else:
@@ -267,7 +312,8 @@ class Scheduler:
         profile = self.profile(batch[0].queue)
         with self.reservations.seen_by(batch[0]):
             before = self.shadows.before(batch) if self.warmth.has(self.shadows.challenger(batch[0])) else None
-            plan = decide(snapshot, queue, profile)
+            overdue = self.held_back.overdue(batch)
+            plan = decide(snapshot, queue, profile, overdue=overdue)
             if before is not None:
                 self.shadows.compare(before, batch, plan, profile, self.policy(self.shadows.challenger(batch[0])))
             booked = list(bookings(plan))
@@ -275,7 +321,8 @@ class Scheduler:
         self.tally.decided += len(batch)
         fits = plan.jobs_placed.tolist()
         sure = _sure(fits, booked)
-        head = self.reservations.head_of(batch[:sure], fits)
+        self.held_back.note(batch, plan.held, overdue)
+        head = self.reservations.head_of(batch[:sure], [fit or at in plan.held for at, fit in enumerate(fits)])
         end = len(batch) if head is None else head + 1
         for at in range(len(batch) - 1, -1, -1):
             if at >= end or not fits[at]:
@@ -324,23 +371,27 @@ class Scheduler:
         clusters = tuple(dict.fromkeys(placement.cluster for placement in placements))
         nodes = tuple(dict.fromkeys(placement.node for placement in placements))
         where = f"{clusters[0]}/{nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes of {', '.join(clusters)}"
+        decider = plan.deciders.get(at) or Decider(policy)
+        instead = f" in place of {policy}" if decider.why else ""
+        chose = f"{decider.name} chose {where}{instead}"
+        chose = f"{chose}: {decider.why}" if decider.why else "; ".join(filter(None, (chose, plan.said.get(at))))
         number = record.attempt + 1
         attempt = Attempt(
             job_id=record.id,
             number=number,
             state=AttemptState.ASSUMED,
             spec=record.spec,
-            policy=policy,
+            policy=decider.name,
             placements=placements,
             created_ns=now_ns,
             expires_ns=now_ns + int(self._live.settings.confirm_s(len(placements)) * 1e9),
-            why="; ".join(filter(None, (f"{policy} chose {where}", *self._network(plan, at, clusters)))),
+            why="; ".join(filter(None, (chose, *self._network(plan, at, clusters)))),
         )
         queued = record if record.state is JobState.QUEUED else replace(record, state=JobState.QUEUED)
         job = moved(
             queued,
             JobState.SCHEDULED,
-            f"placed on {where} by {policy}",
+            f"placed on {where} by {decider.name}{instead}",
             now_ns,
             attempt=number,
             clusters=clusters,
@@ -363,6 +414,11 @@ class Scheduler:
         doors = {each.name: each.gateway for each in self._live.fleet.snapshot.clusters}
         ends = sorted({doors[cluster] for cluster in clusters} - {""})
         return f"{rate_text(mbps)} each way between {', '.join(ends)}" if len(ends) > 1 else ""
+
+
+def in_place_of(name: str, why: str, mix: Sequence[Job]) -> Profile:
+    """Make what decides in place of a policy that cannot be used, of which nobody is told."""
+    return make_unusable(name, why, PolicyOptions(mix=mix), Limits(), Unwatched())
 
 
 class Refused:

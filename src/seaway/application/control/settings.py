@@ -39,6 +39,8 @@ class ControlSettings:
         Whether the first job of a queue that does not fit gets a reservation.
     hold_s
         How long a place is kept where nobody knows when it comes free; for as long it is then not kept.
+    longest_wait_s
+        How long a policy may hold a job back that fits, because it waits for a better place; 0 for never.
     poll_s
         How often the loop looks around when nothing happens.
     round_s
@@ -67,6 +69,7 @@ class ControlSettings:
     keep_finished_s: float = 3600
     reserve: bool = True
     hold_s: float = 300
+    longest_wait_s: float = 300
     poll_s: float = 1
     round_s: float = 0.02
     calm_per_s: int = 300

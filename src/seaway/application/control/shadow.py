@@ -55,9 +55,11 @@ class Shadows:
             ShadowResult(
                 at_ns=self._live.clock.now_ns(),
                 queue=batch[0].queue,
-                live=live.name,
-                shadow=challenger.name,
+                live=live.title,
+                shadow=challenger.title,
                 jobs=len(batch),
+                answered=_answered(other, challenger),
+                fallbacks=sum(bool(each.why) for each in other.deciders.values()),
                 live_placed=int(plan.jobs_placed.sum()),
                 shadow_placed=int(other.jobs_placed.sum()),
                 same_node=len(batch) - len(differs),
@@ -71,6 +73,13 @@ class Shadows:
         taken = list(self._results)
         self._results.clear()
         return [Change(insert=list(taken))] if taken else []
+
+
+def _answered(plan: Plan, profile: Profile) -> int:
+    """Count the jobs that a policy decided itself: of those that have somebody behind them, where they answered."""
+    if not profile.edition:
+        return len(plan.queue)
+    return sum(not each.why for each in plan.deciders.values())
 
 
 def _fragmentation_milli(snapshot: Snapshot) -> int:

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 
-from seaway.domain.errors import UnavailableError
+from seaway.domain.errors import RejectedError, UnavailableError
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +38,7 @@ class Warmth:
         self._warm = warm
         self._ready = {"", *ready}
         self._wanted: list[str] = []
+        self._outdated: set[str] = set()
         self._works = False
         self._news = threading.Condition()
         self.count = 0
@@ -58,6 +59,13 @@ class Warmth:
                 return
             self._works = True
         threading.Thread(target=self._work, name="warm up policies", daemon=True).start()
+
+    def forget(self, name: str) -> None:
+        """Have a policy made ready once more when it is wanted: what bears its name is another by now."""
+        with self._news:
+            self._ready.discard(name)
+            if name in self._wanted:
+                self._outdated.add(name)
 
     def wait(self, *names: str, most_s: float | None = None) -> bool:
         """Have policies made ready and wait for that, but not for ever; tell whether they are.
@@ -96,9 +104,14 @@ class Warmth:
         assert self._warm is not None  # else all are ready
         try:
             self._warm(name)
+        except RejectedError as error:
+            log.warning("policy %s could not be made ready: %s", name, error)
         except Exception:  # it may be another package's; whoever decides by it says what is wrong
             log.exception("policy %s could not be made ready", name)
         with self._news:
+            if name in self._outdated:
+                self._outdated.remove(name)
+                return  # it is still wanted
             self._ready.add(name)
             self._wanted.remove(name)
             self.count += 1

@@ -21,6 +21,7 @@ from seaway.application.records import (
     NetworkRecord,
     Outgoing,
     PathRecord,
+    PolicyRecord,
     ShadowResult,
     Token,
 )
@@ -168,6 +169,9 @@ class Store(Protocol):
 
     def paths(self) -> list[PathRecord]:
         """Return which paths were chosen or confirmed, by source and target."""
+
+    def policies(self) -> list[PolicyRecord]:
+        """Return all trained policies that were brought, by name."""
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
         """Return audit entries with an id below `before` (0 for the latest), new to old."""

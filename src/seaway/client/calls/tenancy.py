@@ -1,4 +1,4 @@
-"""Calls about queues, pools, tenants, policies and their shadows."""
+"""Calls about queues, pools, tenants, and policies in the shadow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from seaway.client.call import Answer, Call, Model, Nothing, Paged, get, part, s
 
 if TYPE_CHECKING:
     from seaway.wire.tenancy import (
-        PolicyList,
         PoolList,
         PoolOut,
         QueueList,
@@ -29,7 +28,6 @@ POOL: Answer[PoolOut] = Model(_WIRE, "PoolOut")
 POOLS: Answer[PoolList] = Model(_WIRE, "PoolList")
 TENANT: Answer[TenantOut] = Model(_WIRE, "TenantOut")
 TENANTS: Answer[TenantList] = Model(_WIRE, "TenantList")
-POLICIES: Answer[PolicyList] = Model(_WIRE, "PolicyList")
 SHADOWS: Answer[ShadowList] = Model(_WIRE, "ShadowList")
 
 PAGE = 500
@@ -123,11 +121,6 @@ def put_tenant(name: str, description: str = "", *, seen: Seen | None = None) ->
 def delete_tenant(name: str) -> Call[None]:
     """Remove a tenant without queues and without jobs that are not over."""
     return send("DELETE", f"/tenants/{part(name)}", Nothing(), repeatable=False)
-
-
-def policies() -> Call[PolicyList]:
-    """List the policies that queues may have."""
-    return get("/policies", POLICIES)
 
 
 def shadows(queue: str = "", *, limit: int | None = 100) -> Paged[ShadowOut]:

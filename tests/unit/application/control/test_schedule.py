@@ -213,6 +213,10 @@ def test_a_policy_that_is_gone_is_stood_in_for() -> None:
     made.plane.settle()
     jobs = [made.submit(queue="old"), made.submit()]
     assert [made.state(each) for each in jobs] == ["deploying", "deploying"]
+    first = made.plane.attempt(jobs[0])
+    assert first.policy == "seaway"
+    assert first.why.startswith("seaway chose ")
+    assert " in place of of-another-package: unknown policy 'of-another-package'" in first.why
 
 
 def test_a_request_that_the_engine_cannot_take_holds_up_nobody() -> None:

@@ -55,7 +55,24 @@ def test_each_policy_is_made_ready_once() -> None:
     assert (warmth.count, len(news)) == (2, 2)
 
 
-def test_one_that_cannot_be_made_ready_holds_up_nobody() -> None:
+def test_what_is_another_by_now_is_made_ready_again() -> None:
+    """A new file under an old name is made ready before it decides, also where the old one was just being so."""
+    cold = Cold()
+    warmth = Warmth(cold)
+    warmth.want("mine")
+    while not cold.begun:
+        pass
+    warmth.forget("mine")
+    cold.may.set()
+    assert warmth.wait("mine", most_s=30)
+    assert cold.begun == ["mine", "mine"]
+    warmth.forget("mine")
+    assert not warmth.has("mine")
+    assert warmth.wait("mine", most_s=30)
+    assert cold.begun == ["mine"] * 3
+
+
+def test_one_that_cannot_be_made_ready_holds_up_nobody(caplog: pytest.LogCaptureFixture) -> None:
     """A policy of another package that fails is left to whoever decides by it."""
 
     def fail(name: str) -> None:
@@ -64,6 +81,8 @@ def test_one_that_cannot_be_made_ready_holds_up_nobody() -> None:
     warmth = Warmth(fail)
     warmth.require("theirs")
     assert warmth.has("theirs")
+    (told,) = caplog.records
+    assert told.exc_info is None
 
 
 def test_a_queue_whose_policy_is_not_ready_keeps_its_jobs_waiting(monkeypatch: pytest.MonkeyPatch) -> None:

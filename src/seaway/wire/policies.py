@@ -1,0 +1,137 @@
+"""Policies as they are shown: what there is to choose from, and what is known of trained ones."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ConfigDict, RootModel
+
+from seaway.wire.fields import Name
+from seaway.wire.message import Incoming, Shown
+from seaway.wire.tenancy import QueueOut
+from seaway.wire.times import moment
+from seaway.wire.version import versioned
+
+if TYPE_CHECKING:
+    from seaway.application.policies import Brought
+    from seaway.application.views import PolicyView
+
+FILE = "application/octet-stream"
+"""The kind of body that a policy file is."""
+
+
+class PolicyFileIn(RootModel[bytes]):
+    """A policy file, as `seaway train` and `seaway policies export` write it."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": ["PK..."]})
+
+
+class ActivateIn(Incoming):
+    """For which queue a policy is to decide; the policy stands in the path."""
+
+    queue: Name
+    shadow: bool = False
+    """Whether it becomes the queue's shadow, and what decides stays."""
+
+
+class PolicyOut(Shown):
+    """A policy that queues may have."""
+
+    name: str
+    description: str
+    queues: list[str]
+    """The queues that are placed by it."""
+    source: str
+    """`seaway` for a heuristic of ours, `package` for one of another package, `trained` for a trained one."""
+
+
+class PolicyList(Shown):
+    """Policies, our own first."""
+
+    policies: list[PolicyOut]
+
+
+class TrainedOut(Shown):
+    """What is known of a trained policy."""
+
+    level: str
+    """`cluster` for one that chooses among a fixed number of clusters, `node` for one that scores any nodes."""
+    algo: str
+    """What trained it."""
+    clusters: int | None
+    """For how many clusters it was trained; null for any number."""
+    network: bool
+    """Whether it goes by links and what jobs need of them."""
+    features: int
+    """Version of the figures that it is shown."""
+    digest: str
+    """SHA-256 of what it says of itself, which has the digest of its model; what signatures are of."""
+    model_sha256: str
+    size_bytes: int
+    """Of its file."""
+    signed_by: str
+    """Fingerprint of the key that it is signed by; empty where nobody signed."""
+    brought_by: str
+    """Who imported it; empty for one that comes with Seaway."""
+    at: str | None
+    """When; null for one that comes with Seaway."""
+    made_by: str
+    """The command that made it."""
+    created: str
+    """When that was."""
+    config: dict[str, Any]
+    """Settings of its training."""
+    figures: dict[str, float]
+    """What it achieved where it was measured."""
+
+
+class PolicyDetail(PolicyOut):
+    """A policy, and what is known of it."""
+
+    version: str
+    """Another when anything of this is another; its ETag."""
+    trained: TrainedOut | None
+    """Null for heuristics."""
+
+
+class ActivatedOut(Shown):
+    """What came of activating a policy."""
+
+    queue: QueueOut
+    left: str
+    """What is left until the policy may decide, in a sentence; empty where it may."""
+
+
+def policy_fields(policy: PolicyView, seen: Container[str]) -> dict[str, Any]:
+    """Show a policy as the fields of `PolicyOut`, with those of its queues that are to be seen."""
+    queues = [name for name in policy.queues if name in seen]
+    return {"name": policy.name, "description": policy.says, "queues": queues, "source": policy.source}
+
+
+def detail_fields(policy: PolicyView, seen: Container[str], brought: Brought | None) -> dict[str, Any]:
+    """Show a policy as the fields of `PolicyDetail`."""
+    trained = trained_fields(brought) if brought else None
+    return versioned({**policy_fields(policy, seen), "trained": trained})
+
+
+def trained_fields(brought: Brought) -> dict[str, Any]:
+    """Show what is known of a trained policy as the fields of `TrainedOut`."""
+    file, said = brought.file, brought.file.manifest
+    return {
+        "level": said.level.value,
+        "algo": said.algo,
+        "clusters": said.clusters,
+        "network": said.network,
+        "features": said.features,
+        "digest": file.digest,
+        "model_sha256": said.model_sha256,
+        "size_bytes": file.size_bytes,
+        "signed_by": brought.signed_by.fingerprint if brought.signed_by else "",
+        "brought_by": brought.actor,
+        "at": moment(brought.at_ns) if brought.at_ns else None,
+        "made_by": said.made_by,
+        "created": said.created,
+        "config": dict(said.config),
+        "figures": dict(said.figures),
+    }

@@ -1,0 +1,94 @@
+"""A trained policy from its file to the jobs that it places."""
+
+from __future__ import annotations
+
+import pytest
+
+from seaway.application.changes import Change
+from seaway.domain.tenancy import DEFAULT, Queue
+from seaway.learning.policies.file import pack
+from seaway.testing.policies import cluster_policy, node_policy
+from seaway.testing.records import shadow_result
+from tests.unit.api.rig import Rig
+
+pytestmark = pytest.mark.anyio
+
+LONGEST_WAIT_S = 300
+
+
+async def test_a_trained_policy_is_watched_and_then_decides(rig: Rig) -> None:
+    """It is refused with what to do, decides in the shadow, and after enough jobs for the queue; all of it is told."""
+    file = node_policy()
+    rig.plane.policies.bring(pack(file), "ada")
+    title = f"tiny@{file.manifest.model_sha256[:12]}"
+    async with rig.client("admin") as client:
+        early = await client.put(f"/api/v1/queues/{DEFAULT}", json={"policy": "tiny"})
+        assert early.status_code == 409
+        assert f"policy {title} decided 0 of 100 jobs" in early.json()["detail"]
+        assert (await client.put(f"/api/v1/queues/{DEFAULT}", json={"shadow": "tiny"})).status_code == 200
+        await rig.submit(name="watched")
+        rig.step(3)
+        (seen,) = (await client.get("/api/v1/shadows")).json()["shadows"]
+        assert (seen["shadow"], seen["jobs"], seen["answered"], seen["fallbacks"]) == (title, 1, 1, 0)
+        rig.plane.writer.require(Change(insert=[shadow_result(queue=DEFAULT, shadow=title, jobs=99, answered=99)]))
+        assert (await client.put(f"/api/v1/queues/{DEFAULT}", json={"policy": "tiny"})).status_code == 200
+        job = await rig.submit(name="decided")
+        rig.step(3)
+        rig.clock.advance_s(LONGEST_WAIT_S)
+        rig.step(3)
+        (attempt,) = rig.store.attempts(job["id"])
+        assert attempt.policy == "tiny"
+        assert attempt.why.startswith("tiny chose ")
+        assert 'seaway_policy_decision_seconds_count{policy="tiny"}' in (await client.get("/metrics")).text
+
+
+async def test_another_file_under_an_old_name_decides(rig: Rig) -> None:
+    """Where a policy is removed and another brought by its name, that is asked, and starts in the shadow anew."""
+    titles = []
+    async with rig.client("admin") as client:
+        for seed in range(2):
+            file = node_policy(seed=seed)
+            titles.append(f"tiny@{file.manifest.model_sha256[:12]}")
+            rig.plane.policies.bring(pack(file), "ada")
+            assert (await client.put(f"/api/v1/queues/{DEFAULT}", json={"shadow": "tiny"})).status_code == 200
+            await rig.submit(name=f"watched-{seed}")
+            rig.step(3)
+            assert (await client.put(f"/api/v1/queues/{DEFAULT}", json={})).status_code == 200
+            rig.step()
+            assert (await client.delete("/api/v1/policies/tiny")).status_code == 204
+        seen = (await client.get("/api/v1/shadows")).json()["shadows"]
+    assert [each["shadow"] for each in seen] == titles[::-1]
+
+
+async def test_jobs_that_something_else_decided_do_not_count(rig: Rig) -> None:
+    """A policy for another number of clusters never answers: it may not decide, however long it was a shadow."""
+    file = cluster_policy(clusters=9)
+    rig.plane.policies.bring(pack(file), "ada")
+    async with rig.client("admin") as client:
+        assert (await client.put(f"/api/v1/queues/{DEFAULT}", json={"shadow": "tiny"})).status_code == 200
+        await rig.submit(name="watched")
+        rig.step(3)
+        (seen,) = (await client.get("/api/v1/shadows")).json()["shadows"]
+        assert (seen["jobs"], seen["answered"], seen["fallbacks"]) == (1, 0, 1)
+        early = await client.put(f"/api/v1/queues/{DEFAULT}", json={"policy": "tiny"})
+        assert early.status_code == 409
+        assert "decided 0 of 100 jobs" in early.json()["detail"]
+        assert "(1 more had something else decide" in early.json()["detail"]
+
+
+async def test_a_policy_that_cannot_be_used_is_stood_in_for_until_it_can(rig: Rig) -> None:
+    """What `policies.fall_back` says decides in its place, told and counted; once it is there it decides itself."""
+    rig.plane.writer.require(Change(put=[Queue(DEFAULT, policy="tiny")]))
+    rig.step(3)
+    assert rig.plane.controller.scheduler.warmth.wait("tiny", most_s=60)
+    job = await rig.submit(name="early")
+    rig.step(3)
+    (attempt,) = rig.store.attempts(job["id"])
+    assert attempt.policy == "seaway"
+    assert " in place of tiny: unknown policy 'tiny'" in attempt.why
+    async with rig.client("admin") as client:
+        metrics = (await client.get("/metrics")).text
+    assert 'seaway_policy_fallbacks_total{policy="tiny",reason="unusable"}' in metrics
+    rig.plane.policies.bring(pack(node_policy()), "ada")
+    assert rig.plane.controller.scheduler.warmth.wait("tiny", most_s=60)
+    assert rig.plane.controller.scheduler.policy("tiny").title.startswith("tiny@")

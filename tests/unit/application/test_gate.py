@@ -1,0 +1,132 @@
+"""A trained policy decides for a queue only after it was that queue's shadow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from seaway.domain.errors import ConflictError
+from seaway.domain.job import Job
+from seaway.domain.tenancy import DEFAULT, Queue
+from seaway.scheduling.framework import PASS, Cycle, Decider, Status
+from seaway.scheduling.policies import PolicyOptions, make_profile
+from seaway.scheduling.profile import Profile
+from tests.unit.application.scene import Scene, scene
+
+NAME = "fgd"
+"""Stands for a trained policy: it decides as `fgd` does, and has a model."""
+
+ASKED = 3
+
+
+class Maker:
+    """Makes policies, of which one has a model that can be exchanged."""
+
+    def __init__(self, digest: str) -> None:
+        self.digest = digest
+        self.answers = True
+
+    def __call__(self, name: str, mix: Sequence[Job]) -> Profile:
+        """Make a policy."""
+        profile = make_profile(name, PolicyOptions(mix=mix))
+        return profile.joined_by(Deciding(self)).of_edition(self.digest) if name == NAME else profile
+
+
+class Deciding:
+    """Says who decided, as trained policies do."""
+
+    name = "Deciding"
+
+    def __init__(self, maker: Maker) -> None:
+        self._maker = maker
+
+    def pre_score(self, cycle: Cycle) -> Status:
+        """Say it."""
+        cycle.decider = Decider(NAME) if self._maker.answers else Decider("seaway", "it is too slow")
+        return PASS
+
+
+def with_model(digest: str) -> Scene:
+    """Make a control plane where a model of that digest may decide after three jobs."""
+    stage = scene()
+    stage.plane.make, stage.plane.shadow_jobs = Maker(digest), ASKED
+    stage.plane.restart()
+    stage.plane.settle()
+    return stage
+
+
+def set_queue(stage: Scene, **fields: Any) -> None:  # noqa: ANN401  # as `Queue` has them
+    """Change the queue that is always there."""
+    stage.plane.operations.put_queue(Queue(DEFAULT, **fields), "ada")
+    stage.plane.settle()
+
+
+def exchange(stage: Scene, digest: str) -> None:
+    """Put another model in the place of the one that there was, while the control plane goes on."""
+    assert isinstance(stage.plane.make, Maker)
+    stage.plane.make.digest = digest
+    stage.plane.policies.on_change(NAME)
+
+
+def test_a_policy_decides_after_enough_jobs_in_the_shadow_of_its_queue() -> None:
+    """Until then it is refused, with what to do; its comparisons name the model."""
+    stage = with_model("aaa")
+    with pytest.raises(ConflictError, match=r"fgd@aaa decided 0 of 3 jobs .* --shadow fgd"):
+        set_queue(stage, policy=NAME)
+    set_queue(stage, shadow=NAME)
+    stage.submit()
+    stage.submit()
+    with pytest.raises(ConflictError, match="decided 2 of 3 jobs"):
+        set_queue(stage, policy=NAME)
+    stage.submit()
+    set_queue(stage, policy=NAME)
+    assert stage.plane.controller.live.queues[DEFAULT].policy == NAME
+    assert {row.shadow for row in stage.plane.store.shadows(DEFAULT, 9)} == {"fgd@aaa"}
+
+
+def test_fall_backs_do_not_count() -> None:
+    """What something else decided says nothing of a policy; how often that was is told with what is left to do."""
+    stage = with_model("aaa")
+    set_queue(stage, shadow=NAME)
+    assert isinstance(stage.plane.make, Maker)
+    stage.plane.make.answers = False
+    for _ in range(ASKED):
+        stage.submit()
+    with pytest.raises(ConflictError, match=r"decided 0 of 3 jobs .* \(3 more had something else decide"):
+        set_queue(stage, policy=NAME)
+
+
+def test_another_model_under_the_same_name_begins_anew() -> None:
+    """What one model showed says nothing of another that bears its name."""
+    stage = with_model("aaa")
+    set_queue(stage, shadow=NAME)
+    for _ in range(ASKED):
+        stage.submit()
+    exchange(stage, "bbb")
+    with pytest.raises(ConflictError, match="fgd@bbb decided 0 of 3"):
+        set_queue(stage, policy=NAME)
+    stage.submit()
+    assert stage.plane.store.shadows(DEFAULT, 1)[0].shadow == "fgd@bbb"
+
+
+def test_what_decides_already_is_not_asked_again() -> None:
+    """A queue may be changed otherwise while its policy stays."""
+    stage = with_model("aaa")
+    set_queue(stage, shadow=NAME)
+    for _ in range(ASKED):
+        stage.submit()
+    set_queue(stage, policy=NAME)
+    stage.plane.shadow_jobs = 99
+    stage.plane.restart()
+    stage.plane.settle()
+    set_queue(stage, policy=NAME, description="for the hasty")
+    assert stage.plane.controller.live.queues[DEFAULT].description == "for the hasty"
+
+
+def test_heuristics_decide_at_once() -> None:
+    """What was not trained needs no shadow."""
+    stage = with_model("aaa")
+    set_queue(stage, policy="seaway")
+    assert stage.plane.controller.live.queues[DEFAULT].policy == "seaway"
