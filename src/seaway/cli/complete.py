@@ -86,7 +86,7 @@ def _queues(client: Client) -> Iterator[tuple[str, str]]:
 
 
 def _policies(client: Client) -> Iterator[tuple[str, str]]:
-    from seaway.client.calls.tenancy import policies as listed
+    from seaway.client.calls.policies import policies as listed
 
     for policy in _body(client, listed())["policies"]:
         yield policy["name"], policy["description"]

@@ -137,6 +137,7 @@ def shadows(
         Column("JOBS", lambda each: str(each["jobs"]), right=True),
         Column("LIVE", lambda each: f"{each['live']} placed {each['live_placed']}"),
         Column("SHADOW", lambda each: f"{each['shadow']} placed {each['shadow_placed']}"),
+        Column("FELL BACK", lambda each: str(each["fallbacks"]), right=True),
         Column("SAME NODES", lambda each: str(each["same_node"]), right=True, drop=1),
         Column(
             "FRAGMENTATION",

@@ -61,7 +61,8 @@ def replay(
         str,
         typer.Option(
             metavar="NAME,...",
-            help="Which policies, see [bold]seaway policies[/bold], or profile files (.toml) that join plugins.",
+            help="Which policies, see [bold]seaway policies[/bold], files of trained ones (.policy), or profile files "
+            "(.toml) that join plugins.",
             rich_help_panel=POLICIES,
         ),
     ] = "seaway",

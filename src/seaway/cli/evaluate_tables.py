@@ -1,0 +1,108 @@
+"""An evaluation as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from seaway.cli.columns import Column, Rows
+from seaway.cli.output import console
+from seaway.learning.evaluation.intervals import Estimate
+from seaway.learning.evaluation.row import Row
+from seaway.learning.evaluation.summary import METHOD, Summary, by_instance, summarise
+
+UNKNOWN = "–"
+
+BEST = "best packing known"
+
+
+def show_tables(rows: Sequence[Row]) -> None:
+    """Print how policies compare, the jobs placed on each instance, and what has no figures."""
+    if not rows:
+        return
+    out, lines = console(), summarise(rows)
+    out.print(Rows(COMPARISON, ({"at": at, "line": line} for at, line in enumerate(lines, 1))))
+    names = list(dict.fromkeys(row.instance for row in rows))
+    if len(names) > 1:
+        out.print("\n[bold]Jobs placed[/bold] (mean of the seeds)")
+        out.print(_placed(lines, rows, names))
+    out.print("\n" + "\n".join(_notes(rows)), markup=False, style="dim")
+
+
+def with_ci(written: Callable[[float], str], figure: Estimate | None) -> str:
+    """Write a mean, with its interval where there is one."""
+    if figure is None:
+        return UNKNOWN
+    return written(figure.mean) + ("" if figure.ci95 is None else f" ± {written(figure.ci95)}")
+
+
+def _figure(title: str, name: str, digits: int, *, drop: int = 0, ci: bool = False) -> Column:
+    def cell(body: dict[str, Any]) -> str:
+        figure: Estimate | None = body["line"].figures.get(name)
+        if ci:
+            return with_ci(lambda value: f"{value:,.{digits}f}", figure)
+        return UNKNOWN if figure is None else f"{figure.mean:,.{digits}f}"
+
+    return Column(title, cell, right=True, drop=drop)
+
+
+def _behind(body: dict[str, Any]) -> str:
+    return with_ci(lambda value: f"{value:.1f}", body["line"].behind) if body["at"] > 1 else ""
+
+
+def _trained(body: dict[str, Any]) -> str:
+    line: Summary = body["line"]
+    if line.trained is None:
+        return ""
+    if line.trained in {0, line.runs}:
+        return "on these" if line.trained else "elsewhere"
+    return f"on {line.trained} of {line.runs}"
+
+
+COMPARISON = (
+    Column("", lambda body: str(body["at"]), right=True),
+    Column("POLICY", lambda body: body["line"].policy),
+    Column("LEVEL", lambda body: body["line"].level, drop=1),
+    _figure("PLACED", "placed", 1, ci=True),
+    Column("BEHIND", _behind, right=True, drop=6),
+    _figure("RATIO", "ratio", 3, drop=2),
+    _figure("RIGHT", "right", 1, drop=7),
+    _figure("FRAGMENTATION", "fragmentation", 3, drop=3, ci=True),
+    _figure("LOAD VAR.", "gpu_load_variance", 4, drop=4, ci=True),
+    _figure("GPU MEM %", "gpu_memory_pct", 1, drop=5, ci=True),
+    _figure("GPU CORE %", "gpu_core_pct", 1, drop=9),
+    _figure("CPU %", "cpu_pct", 1, drop=11),
+    _figure("MEM %", "memory_pct", 1, drop=11),
+    _figure("P50 µs", "p50_us", 0, drop=10),
+    _figure("P99 µs", "p99_us", 0, drop=8),
+    Column("TRAINED", _trained),
+)
+
+
+def _placed(lines: Sequence[Summary], rows: Sequence[Row], names: Sequence[str]) -> Rows:
+    """Return the table of jobs placed: a line a policy, a column an instance."""
+    body: list[dict[str, Any]] = []
+    for line in lines:
+        placed = by_instance(rows, line.policy, line.level)
+        body.append({"policy": line.policy, "level": line.level} | {name: placed.get(name) for name in names})
+    best = {row.instance: row.best_known for row in rows}
+    if any(best.values()):
+        body.append({"policy": BEST, "level": "", **best})
+    columns = [Column("POLICY", lambda each: each["policy"]), Column("LEVEL", lambda each: each["level"])]
+    return Rows([*columns, *(_instance(name) for name in names)], body)
+
+
+def _instance(name: str) -> Column:
+    return Column(name, lambda each: UNKNOWN if each[name] is None else f"{each[name]:g}", right=True)
+
+
+def _notes(rows: Sequence[Row]) -> list[str]:
+    """Return what a reader has to know of the figures."""
+    said = [METHOD]
+    if len({(row.policy, row.level) for row in rows}) > 1:
+        said.append("behind: jobs placed less than by the first, instance by instance.")
+    if any(row.trained_on_it is not None for row in rows):
+        said.append(
+            "trained: on these very instances, on some of them (of so many trials), or elsewhere, on none of them."
+        )
+    return said + list(dict.fromkeys(f"{row.policy} on {row.instance}: {row.note}" for row in rows if row.note))

@@ -1,0 +1,170 @@
+"""Several runs of `seaway train` at once: of seeds, instances and algorithms."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain, product
+from pathlib import Path
+
+import typer
+
+from seaway.cli.evaluate_show import watched
+from seaway.cli.run_asked import RUNS, Asked, folder_of, go_on
+from seaway.cli.run_watch import ENDING, Ended
+from seaway.cli.telling import note
+from seaway.domain.errors import RejectedError
+from seaway.learning.instances.folder import folders_of
+from seaway.learning.spreading.spread import Spread
+from seaway.learning.training.folder import RunFolder
+from seaway.learning.training.listener import Nobody, Reached
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """One of the runs.
+
+    Attributes
+    ----------
+    asked
+        What it is.
+    folder
+        Where it is kept, as it is shown.
+    """
+
+    asked: Asked
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """What a run came to: something, or an error that says why not."""
+
+    reached: Reached | None
+    error: str = ""
+
+
+def errands(asked: Asked, seeds: Sequence[int] | None, *, each: bool, resume: bool) -> list[Errand]:
+    """List the runs: of every algorithm, instance and seed.
+
+    Parameters
+    ----------
+    asked
+        What was typed; its algorithm may be several with commas between, its `out` is where all runs are kept.
+    seeds
+        None for the one in `asked`.
+    each
+        Whether there is a run for each instance, rather than one for all.
+
+    Raises
+    ------
+    RejectedError
+        When a run cannot be, or is there already and is not to go on.
+    """
+    if seeds and "seed" in asked.given:
+        raise RejectedError("give --seed or --seeds, not both", where="--seeds")
+    if each and not asked.instances:
+        raise RejectedError("needs folders of instances: --instances", where="--each")
+    paths = [folders_of(Path(name)) for name in asked.instances]  # in full: workers may stand elsewhere
+    places: list[tuple[str, ...]] = [tuple(map(str, chain(*paths)))]
+    if each:
+        places = [(str(path),) for path in chain(*paths)]
+    numbers: Sequence[int | None] = seeds or [None]
+    found = []
+    for algo, instances, seed in product((asked.algo or "").split(","), places, numbers):
+        named = asked.named if seed is None else {**asked.named, "seed": seed}
+        one = replace(asked, algo=algo or None, instances=instances, named=named)
+        folder = (asked.out or RUNS) / folder_of(one.run()).name
+        if RunFolder(folder).has_run and not resume:
+            raise RejectedError("holds a run: go on with it by --resume, or choose another --out", where=str(folder))
+        found.append(Errand(replace(one, out=folder.absolute()), folder))
+    return found
+
+
+def learn(errand: Errand) -> Came:
+    """Do one run, until it is over or the process is told to end."""
+    with _ended_quietly() as watch:
+        try:
+            _, reached = go_on(errand.asked, watch)  # where a worker died it has begun
+        except RejectedError as error:
+            return Came(None, str(error))
+    return Came(reached)
+
+
+def sweep(runs: Sequence[Errand], spread: Spread) -> int:
+    """Do all runs and say of each what it came to, as it ends; return how many are not finished."""
+    unfinished = len(runs)
+    with _interrupted_by_sigterm(), closing(spread.map(learn, runs)) as results:  # type: ignore[type-var]
+        for at, came in watched(results, len(runs), "training"):
+            typer.echo(f"{runs[at].folder}: {said(came)}")
+            unfinished -= came.reached is not None and not came.reached.unfinished
+            if came.reached and came.reached.unfinished:
+                break
+    return unfinished
+
+
+def announce_all(asked: Asked, unfinished: int) -> None:
+    """Say what to type next."""
+    where = asked.out or RUNS
+    if unfinished:
+        note(f"{unfinished} not finished; the same command with --resume goes on")
+    elif asked.instances:
+        typer.echo(f"compare: seaway evaluate --instances {' '.join(asked.instances)} --policy {where}")
+    typer.echo(f"curves:  tensorboard --logdir {where}")
+
+
+def said(came: Came) -> str:
+    """Say what a run came to."""
+    if came.reached is None:
+        return came.error
+    best = came.reached.best
+    placed = (
+        f"best: {best.placed} of {best.jobs} jobs placed, after episode {came.reached.best_episode}" if best else ""
+    )
+    return f"{came.reached.why}: {came.reached.episodes}; {placed}"
+
+
+class _Quiet(Nobody):
+    """Says nothing; ends the run where the process was told to end."""
+
+    def __init__(self, ended: Ended) -> None:
+        self._ended = ended
+
+    @property
+    def stopping(self) -> bool:  # type: ignore[override]
+        """Whether the process was told to end."""
+        return bool(self._ended.signal)
+
+
+@contextmanager
+def _ended_quietly() -> Iterator[_Quiet]:
+    """Have the run end, where it can go on later, when the process is told to end.
+
+    A worker leaves ^C to whoever started it.
+    """
+    ended = Ended()
+
+    def noted(number: int, _: object) -> None:
+        ended.signal = number
+
+    here = threading.current_thread() is threading.main_thread()
+    heeded = [each for each in ENDING if here and signal.getsignal(each) is not signal.SIG_IGN]
+    before = {each: signal.signal(each, noted) for each in heeded}
+    try:
+        yield _Quiet(ended)
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """Have SIGTERM do what ^C does, so that workers end with this process."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,146 @@
+"""What `seaway train` does with what is typed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from seaway.cli.commands import COMMANDS
+from seaway.cli.main import make_app
+from seaway.cli.run_asked import folder_of
+from seaway.cli.run_watch import Ended, RunWatch, announce, ended_by_signals
+from seaway.domain.errors import RejectedError
+from seaway.learning.training.algos import ALGOS
+from seaway.learning.training.assemble import new_run
+from seaway.learning.training.folder import RunFolder
+from seaway.learning.training.listener import Plan, Reached, Row
+from tests.unit.learning.training.small import evaluated, play, write_instance
+
+APP = make_app(each for each in COMMANDS if each.name in ("train", "replay"))
+
+
+def run(*arguments: str) -> Result:
+    """Run the command as typed; raise what it raises."""
+    result = CliRunner().invoke(APP, ["train", *arguments], catch_exceptions=True)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> str:
+    """Write a small instance; return its folder."""
+    return str(write_instance(tmp_path / "toy", 6))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("", "--algo: say what is to learn, of: eade-ddpg"),
+        ("--algo eade", "--algo: there is no 'eade'"),
+        ("--algo td3", "--instances: nothing to learn on"),
+        ("--algo td3 --instances missing", "missing: there is no such folder"),
+        ("--algo td3 --draw cats", "--draw: instances of the kind 'cats' cannot be drawn; there are: placement"),
+        ("--algo td3 --instances TOY --batch 0", "--batch: 0 is not at least 1"),
+        ("--algo td3 --instances TOY --set batsh=1", "--set batsh: td3 has no 'batsh'; did you mean 'batch'"),
+        ("--algo td3 --instances TOY --set batch=1 --batch 2", "--set: batch is given by --batch too"),
+        ("--algo td3 --instances TOY --set batch", "--set: 'batch' is no name=value"),
+        ("--algo ppo --instances TOY --expert-share 0.1", "--expert-share: ppo has no 'expert_share'"),
+        ("--resume", "--resume: say which run is to go on"),
+        ("--resume --out missing", "missing: no run began here"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_written(
+    arguments: str, says: str, toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each mistake is one line with the option that has it, and leaves no folder behind."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RejectedError) as error:
+        run(*arguments.replace("TOY", toy).split())
+    assert str(error.value).startswith(says)
+    assert [path.name for path in tmp_path.iterdir()] == ["toy"]
+
+
+def test_what_is_missing_is_said_with_how_to_get_it(toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation without torch names the extra that has it."""
+
+    def absent(name: str) -> None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name="torch")
+
+    monkeypatch.setattr("seaway.learning.training.algos.import_module", absent)
+    with pytest.raises(RejectedError, match=r"torch is not installed; training needs .*pip install 'seaway\[learn\]'"):
+        run("--algo", "eade-ddpg", "--instances", toy, "--out", str(tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_learns_is_told_of_and_goes_on(toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says what was reached and what to type next; the same command with --resume goes on, or begins."""
+    pytest.importorskip("torch", reason="needs seaway[learn]")
+    monkeypatch.setattr("seaway.learning.training.run.export", lambda *_: None)
+    out = str(tmp_path / "run")
+    words = ["--algo", "ddpg", "--instances", toy, "--hidden", "8", "--batch", "4", "--out", out, "--resume"]
+    first = run(*words, "--episodes", "6")
+    assert first.stdout.startswith("ddpg, all episodes played: 6; best: ")
+    assert f"compare: seaway evaluate --instances {toy} --policy {out}/best.policy,seaway" in first.stdout
+    assert f"curves:  tensorboard --logdir {out}" in first.stdout
+    assert "episode 5 of 6: reward " in first.stderr
+    again = run("--out", out, "--resume", "--episodes", "7")
+    assert "ddpg goes on after episode 6 of 7" in again.stderr
+    with pytest.raises(RejectedError, match="--algo: the run began with ddpg, not td3"):
+        run("--algo", "td3", "--out", out, "--resume")
+    with pytest.raises(RejectedError, match="--batch: the run began with 4, not 8"):
+        run("--out", out, "--resume", "--batch", "8")
+    with pytest.raises(RejectedError, match="holds a run"):
+        run(*words[:-1])
+
+
+def test_the_first_signal_asks_and_the_second_ends() -> None:
+    """After the first, signals do again what they did before."""
+    ended, before = Ended(), signal.getsignal(signal.SIGTERM)
+    with ended_by_signals(ended):
+        assert not RunWatch(ended).stopping
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert (ended.signal, RunWatch(ended).stopping) == (signal.SIGTERM, True)
+        assert signal.getsignal(signal.SIGTERM) == before
+    assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
+
+
+def test_where_nobody_sees_a_bar_each_best_is_a_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A log has the episodes that matter, not all."""
+    with RunWatch(Ended()) as watch:
+        watch.begins(Plan(tmp_path, "ddpg", 9))
+        for episode, placed in enumerate((5, 7, 6), 1):
+            watch.played(Row(episode, play(), evaluated(placed), best=placed != 6))
+    assert capsys.readouterr().err.splitlines() == [
+        "episode 1 of 9: reward -12 · placed 7 of 10 · best 5 of 10 (episode 1)",
+        "episode 2 of 9: reward -12 · placed 7 of 10 · best 7 of 10 (episode 2)",
+    ]
+
+
+def test_a_run_that_was_stopped_says_how_to_go_on(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The line can be copied."""
+    folder = RunFolder(tmp_path)
+    folder.write_config(new_run("ddpg", ["x"], [], {}), {})
+    announce(tmp_path, Reached(37, evaluated(8), 35, "stopped", unfinished=True))
+    assert capsys.readouterr().out.splitlines() == [
+        "ddpg stopped after episode 37 of 1000; best: 8 of 10 jobs placed, after episode 35",
+        f"go on:   seaway train --out {tmp_path} --resume",
+    ]
+
+
+def test_a_run_without_a_place_is_named_after_what_it_is() -> None:
+    """Algorithm, instance and seed: runs of a comparison do not meet."""
+    one = new_run("td3", ["data/first"], [], {"seed": 3})
+    several = new_run("td3", ["data/first", "data/second"], ["any"], {})
+    assert folder_of(one) == Path("runs/td3-first-seed3")
+    assert folder_of(several) == Path("runs/td3-first-and-2-more-seed0")
+
+
+def test_the_help_names_every_algorithm() -> None:
+    """Who reads it can choose."""
+    text = run("--help").output
+    assert all(name in text for name in ALGOS)
