@@ -9,18 +9,20 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks import engine, quality
 from benchmarks.api.cases import api
 from benchmarks.clusters.deploy import deploy
 from benchmarks.clusters.fleet import fleet
+from benchmarks.decide_learned import decide_learned
 from benchmarks.kill.cases import kill
 from benchmarks.lab.cases import lab
+from benchmarks.learn.cases import learn
 from benchmarks.loop import loop
 from benchmarks.network import network
 from benchmarks.probe.cases import agents, probe
 from benchmarks.record import Result, SkippedError, circumstances
+from benchmarks.show import show
 
 CASES: dict[str, Callable[[int], Result]] = {
     "engine": engine.engine,
@@ -30,6 +32,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "unseen": quality.unseen,
     "placement": quality.placement,
     "network": network,
+    "decide-learned": decide_learned,
     "loop": loop,
     "api": api,
     "fleet": fleet,
@@ -38,6 +41,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "probe": probe,
     "agents": agents,
     "lab": lab,
+    "learn": learn,
 }
 
 
@@ -57,7 +61,7 @@ def main() -> int:
             print(f"{case} skipped: {why}", file=sys.stderr)
             continue
         if options.output == "table":
-            _show(results[-1])
+            show(results[-1])
     if options.output == "json":
         print(json.dumps({"circumstances": where, "results": [asdict(result) for result in results]}, indent=1))
     else:
@@ -81,24 +85,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="how to print figures")
     parser.add_argument("--seed", type=int, default=0, help="what random choices hang on (default 0)")
     return parser.parse_args()
-
-
-def _show(result: Result) -> None:
-    table = Table(title=result.case, title_justify="left", caption="\n".join(result.notes), caption_justify="left")
-    columns = list(dict.fromkeys(key for row in result.rows for key in row))
-    for column in columns:
-        table.add_column(
-            column, justify="left" if column in {"policy", "trace", "jobs", "level", "when", "link"} else "right"
-        )
-    for row in result.rows:
-        table.add_row(*(_text(row.get(column, "")) for column in columns))
-    Console().print(table)
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "NO"
-    return f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,9 @@ from seaway.simulation.trace import Trace, TraceFiles, read_trace
 
 SEEDS = range(5)
 
+BEST_KNOWN = ROOT / "benchmarks" / "best.csv"
+"""Most jobs ever placed at once, with all of them known in advance, by instance."""
+
 
 @dataclass(frozen=True, slots=True)
 class Order:

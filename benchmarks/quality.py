@@ -7,9 +7,10 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.data import ORDERS, SEEDS, benchmark, instance, openb
+from benchmarks.data import BEST_KNOWN, ORDERS, SEEDS, benchmark, instance, openb
 from benchmarks.record import Result, SkippedError
 from benchmarks.unseen import VARIANTS, variant
+from seaway.learning.instances.folder import read_best
 from seaway.scheduling.policies import Level, PolicyOptions, make_policy, policy_names
 from seaway.simulation.bound import bound_pct
 from seaway.simulation.outcome import Outcome
@@ -21,9 +22,6 @@ NOTES = [
     "bound: linear programme with CPU pooled by kind of node, memory and CPU-only jobs left out",
     "recovered: how much of the distance from fgd to the bound seaway makes good, %",
 ]
-BEST_PACKING = (207, 199, 202, 197, 204)
-"""Most jobs ever placed at once on placement-16x4, seeds 0-4, with all of them known in advance."""
-
 CLUSTER_LEVEL = ("greedy", "bestfit", "random", "utilization", "spread")
 
 
@@ -53,10 +51,12 @@ def _mean(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def placement(seed: int) -> Result:
     """Jobs placed on placement-16x4 by every policy, against the best packing known."""
-    return _instances("placement-16x4", seed, BEST_PACKING)
+    return _instances("placement-16x4", seed)
 
 
-def _instances(kind: str, seed: int, best: tuple[int, ...]) -> Result:
+def _instances(kind: str, seed: int) -> Result:
+    known = read_best(BEST_KNOWN)
+    best = [known[f"{kind}-seed{number}"] for number in SEEDS]
     rows = []
     for name, level in policies():
         replays = [_replay_instance(kind, number, name, level, seed) for number in SEEDS]

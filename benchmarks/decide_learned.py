@@ -1,0 +1,75 @@
+"""Decision time of trained policies on the openb fleet: whole decisions, one by one, on one core."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from benchmarks.data import ORDERS, openb
+from benchmarks.record import Result, SkippedError
+from seaway.bootstrap.trained import Trained, own_library
+from seaway.learning.policies.budget import Limits
+from seaway.learning.policies.library import Library
+from seaway.learning.policies.manifest import Level
+from seaway.learning.policies.watch import Counts
+from seaway.scheduling.engine import decide
+from seaway.scheduling.policies import PolicyOptions
+from seaway.scheduling.queue import JobQueue
+from seaway.scheduling.snapshot import Snapshot
+from seaway.simulation.trace import Trace
+
+BOUND_US = 1_000.0
+"""What 99 of 100 decisions may take."""
+
+WARM_UP_JOBS = 256
+
+
+def decide_learned(seed: int) -> Result:
+    """Decision time of trained policies on the openb fleet, whole decisions; bound: 1 ms at the 99th percentile."""
+    library = own_library()
+    names = [name for name in library.names() if library.load(name).manifest.level is Level.NODE]
+    if not names:
+        raise SkippedError("no trained policy for nodes is there")
+    trace = openb(ORDERS[0])
+    rows = [_times(trace, name, library, PolicyOptions(seed=seed, mix=trace.mix)) for name in (*names, "seaway")]
+    notes = [
+        f"{len(trace.fleet.clusters[0].nodes):,} nodes, {trace.fleet.device_count:,} GPUs, {len(trace.jobs):,} jobs",
+        "a job a call: what fits, figures, model, booking; wall-clock time of `decide`, and CPU time of the thread",
+        "seaway: the heuristic by machine code, beside it",
+    ]
+    missed = [
+        f"{row['policy']} took {row['p99_us']:,} us at the 99th percentile"
+        for row in rows
+        if row["p99_us"] > BOUND_US and row["policy"] in names
+    ]
+    return Result("decide-learned", rows, notes, missed)
+
+
+def _times(trace: Trace, name: str, library: Library, options: PolicyOptions) -> dict[str, Any]:
+    """Decide all jobs one by one, and take the time of each."""
+    counts = Counts(time.monotonic_ns)
+    policy = Trained(library, Limits(budget_ms=0), counts).make(name, options)
+    snapshot = Snapshot(trace.fleet)
+    queue = JobQueue(snapshot, trace.jobs)
+    decide(snapshot.copy(), queue.part(0, WARM_UP_JOBS), policy)
+    decide(snapshot, JobQueue(snapshot), policy)
+    took_us, cpu_us, placed = [], [], 0
+    for job in range(len(queue)):
+        alone = queue.part(job, job + 1)
+        begun, cpu = time.perf_counter_ns(), time.thread_time_ns()
+        plan = decide(snapshot, alone, policy, overdue={0})
+        cpu_us.append((time.thread_time_ns() - cpu) / 1e3)
+        took_us.append((time.perf_counter_ns() - begun) / 1e3)
+        placed += int(plan.jobs_placed[0])
+    counted = counts.counted().values()
+    return {
+        "policy": name,
+        "p50_us": round(float(np.quantile(took_us, 0.5)), 1),
+        "p99_us": round(float(np.quantile(took_us, 0.99)), 1),
+        "cpu_p50_us": round(float(np.quantile(cpu_us, 0.5)), 1),
+        "cpu_p99_us": round(float(np.quantile(cpu_us, 0.99)), 1),
+        "placed": placed,
+        "fallbacks": sum(sum(each.fallbacks.values()) for each in counted),
+    }

@@ -1,0 +1,157 @@
+"""Training steps a second, beside those of Stable-Baselines3 on the same environment with the same batch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.util import find_spec
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from benchmarks.record import Result, SkippedError
+
+ROUNDS = 5
+WARM_UP = 256
+STEPS = 220
+EPISODES, MOST_MINUTES = 1_000, 30
+LEAST_RATIO = 1.0
+EADE, PLAIN, THEIRS = "eade-ddpg", "ddpg", "Stable-Baselines3 DDPG"
+
+
+def learn(seed: int) -> Result:
+    """Training steps a second of EADE-DDPG, and of Stable-Baselines3's DDPG in turn with it."""
+    if not all(find_spec(name) for name in ("torch", "stable_baselines3")):
+        raise SkippedError("needs seaway[learn]")
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        seconds = _seconds(_contestants(seed))
+    finally:
+        torch.set_num_threads(threads)
+    return _result(seconds)
+
+
+def _contestants(seed: int) -> dict[str, Callable[[int], None]]:
+    """Make what takes a number of steps, by name; each has its own environment, of the same instance."""
+    from seaway.learning.agents.settings import DdpgSettings
+
+    settings = DdpgSettings(warm_up=WARM_UP)
+    return {
+        EADE: _ours(settings, seed),
+        PLAIN: _ours(replace(settings, attention=0, expert_share=0.0), seed),
+        THEIRS: _theirs(settings, seed),
+    }
+
+
+def _ours(settings: Any, seed: int) -> Callable[[int], None]:  # noqa: ANN401  # known where torch is
+    from seaway.learning.agents.eade import EadeDdpg
+
+    env = _env(seed)
+    agent = EadeDdpg(settings, env.observation_space.shape[0], seed)
+    if settings.expert_share:
+        _show(env, agent.teach)
+    observation = env.reset()[0]
+
+    def step(count: int) -> None:
+        nonlocal observation
+        action = np.zeros(1, np.float32)
+        for _ in range(count):
+            action[0] = agent.act(observation, settings.noise)
+            following, reward, ended, _, _ = env.step(action)
+            agent.remember(observation, float(action[0]), reward, following, ended)
+            agent.learn()
+            observation = env.reset()[0] if ended else following
+
+    step(settings.warm_up)
+    return step
+
+
+def _show(env: Any, teach: Callable[..., None]) -> None:  # noqa: ANN401  # known where gymnasium is
+    """Fill the expert's pool with an episode."""
+    observation, ended = env.reset()[0], False
+    while not ended:
+        action = env.expert()
+        following, reward, ended, _, _ = env.step(action)
+        teach(observation, float(action[0]), reward, following, ended)
+        observation = following
+
+
+def _theirs(settings: Any, seed: int) -> Callable[[int], None]:  # noqa: ANN401  # known where torch is
+    from stable_baselines3 import DDPG
+    from stable_baselines3.common.noise import NormalActionNoise
+
+    model = DDPG(
+        "MlpPolicy",
+        _env(seed),
+        seed=seed,
+        learning_rate=settings.critic_rate,
+        buffer_size=settings.live_pool,
+        learning_starts=settings.warm_up,
+        batch_size=settings.batch,
+        tau=settings.soft_update,
+        gamma=settings.discount,
+        train_freq=1,
+        gradient_steps=1,
+        action_noise=NormalActionNoise(np.zeros(1), np.full(1, settings.noise)),
+        policy_kwargs={"net_arch": list(settings.hidden)},
+        device="cpu",
+    )
+    model.learn(settings.warm_up)
+    return lambda count: model.learn(count, reset_num_timesteps=False)
+
+
+def _env(seed: int) -> Any:  # noqa: ANN401  # known where gymnasium is
+    from seaway.learning.environments.cluster_env import ClusterEnv
+    from seaway.learning.instances.drawn.kinds import drawn
+
+    return ClusterEnv(drawn("placement", 1, seed))
+
+
+def _seconds(contestants: dict[str, Callable[[int], None]]) -> dict[str, list[float]]:
+    """Let all take as many steps in turn, and return the processor's seconds of each round."""
+    for step in contestants.values():
+        step(STEPS // 4)  # compiles, and fills the caches
+    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(ROUNDS):
+        for name, step in contestants.items():
+            start_s = time.process_time()
+            step(STEPS)
+            seconds[name].append(time.process_time() - start_s)
+    return seconds
+
+
+def _result(seconds: dict[str, list[float]]) -> Result:
+    """Write rates, ratios and projections down, and which bounds were missed."""
+    rows: list[dict[str, Any]] = []
+    for name, own in seconds.items():
+        ratio = median(theirs / ours for theirs, ours in zip(seconds[THEIRS], own, strict=True))
+        minutes = median(own) * EPISODES / 60  # a round is as long as an episode
+        rows.append(
+            {
+                "policy": name,
+                "steps_per_s": round(STEPS / median(own), 1),
+                "times_theirs": round(ratio, 2),
+                "minutes_per_1000_episodes": round(minutes, 1),
+            }
+        )
+    ours = next(row for row in rows if row["policy"] == EADE)
+    missed = []
+    if ours["times_theirs"] < LEAST_RATIO:
+        missed.append(f"{ours['times_theirs']} times the steps/s of {THEIRS}, not {LEAST_RATIO}")
+    if ours["minutes_per_1000_episodes"] > MOST_MINUTES:
+        missed.append(f"{EPISODES} episodes take {ours['minutes_per_1000_episodes']} minutes, not {MOST_MINUTES}")
+    return Result(
+        "learn",
+        rows,
+        [
+            f"{ROUNDS} rounds of {STEPS} steps each, in turn, on one drawn instance of 16 clusters; one thread;",
+            "medians of the processor's seconds, acting, environment and an update at each step included;",
+            "theirs has layers 128-64 without attention, as ddpg has; all have batches of 256",
+        ],
+        missed,
+    )

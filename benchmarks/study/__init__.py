@@ -1,0 +1,1 @@
+"""The published study of EADE-DDPG, done again: `python -m benchmarks.study --help`."""

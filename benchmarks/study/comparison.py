@@ -1,0 +1,135 @@
+"""The published nine on the instances of placement-16x4, and whether they come in the published order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from benchmarks.study.published import FIRST, LEARNED, TABLE
+from benchmarks.study.training import Training
+from seaway.learning.evaluation.contestants import PUBLISHED_HEURISTICS, heuristic
+from seaway.learning.evaluation.runs import from_runs
+from seaway.learning.evaluation.summary import Summary, summarise
+from seaway.learning.evaluation.trials import Trial, measure, tasks
+from seaway.learning.instances.instance import Instance
+from seaway.learning.spreading.serial import Serial
+
+MEASURES = (
+    ("load variance", "gpu_load_variance", 4),
+    ("GPU memory %", "gpu_memory_pct", 1),
+    ("fragmentation", "fragmentation", 3),
+)
+"""What the published table has besides: title, figure, digits."""
+
+RANDOM_SEEDS = range(5)
+"""Seeds of what draws lots."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What is trained, on what, with which seeds and for how long."""
+
+    folder: Path
+    instances: Sequence[Path]
+    algos: Sequence[str] = LEARNED
+    seeds: Sequence[int] = (0,)
+    episodes: int = 1000
+
+
+def trainings(asked: Comparison) -> list[Training]:
+    """List all trainings, instance after instance, so that what is there early compares all algorithms on some."""
+    return [
+        Training(asked.folder / f"{algo}-{path.name}-seed{seed}", algo, path, seed, asked.episodes)
+        for seed in asked.seeds
+        for path in asked.instances
+        for algo in asked.algos
+    ]
+
+
+def measured(folder: Path, instances: Sequence[Instance]) -> list[Trial]:
+    """Measure the published heuristics, and every finished run on what it was trained on."""
+    learned = from_runs(folder) if folder.is_dir() else []
+    contestants = [*(heuristic(name, "cluster") for name in PUBLISHED_HEURISTICS), *learned]
+    work = tasks(contestants, instances, list(RANDOM_SEEDS))
+    return [trial for _, trial in measure(work, Serial())]
+
+
+def beside_published(lines: Sequence[Summary]) -> list[dict[str, Any]]:
+    """Put jobs placed by ours beside the published ones, in the published order."""
+    ours = {line.policy: (at, line) for at, line in enumerate(lines, 1)}
+    rows = []
+    for at, (name, theirs) in enumerate(TABLE.items(), 1):
+        row: dict[str, Any] = {"policy": name, "published": at, "placed there": theirs.placed}
+        if name in ours:
+            rank, line = ours[name]
+            row |= {"ours": rank, "placed": _mean(line, "placed", 1), "±": _ci(line, "placed")}
+            row |= {"ratio": _mean(line, "ratio", 3), "instances": line.instances}
+        rows.append(row)
+    return rows
+
+
+def other_measures(lines: Sequence[Summary]) -> list[dict[str, Any]]:
+    """Put the other measures beside the published ones."""
+    ours = {line.policy: line for line in lines}
+    rows = []
+    for name, theirs in TABLE.items():
+        row: dict[str, Any] = {"policy": name}
+        for title, figure, digits in MEASURES:
+            row[f"{title} there"] = getattr(theirs, figure)
+            row[title] = _mean(ours[name], figure, digits) if name in ours else None
+        rows.append(row)
+    return rows
+
+
+def findings(lines: Sequence[Summary]) -> list[str]:
+    """Say which of the published statements hold: who is first, and how many pairs are in the published order."""
+    ours = {line.policy: line for line in lines if line.policy in TABLE}
+    missing = [name for name in TABLE if name not in ours]
+    said = [f"not measured yet: {', '.join(missing)}"] if missing else []
+    if FIRST in ours:
+        said += [
+            _first(ours, "placed", "jobs placed", most=True),
+            _first(ours, "gpu_load_variance", "GPU load variance", most=False),
+            _first(ours, "gpu_memory_pct", "mean GPU memory use", most=True),
+        ]
+    pairs = [(a, b) for a, b in combinations([name for name in TABLE if name in ours], 2)]
+    turned = [f"{b} before {a}" for a, b in pairs if _value(ours[b], "placed") > _value(ours[a], "placed")]
+    said.append(f"pairs in the published order of jobs placed: {len(pairs) - len(turned)} of {len(pairs)}")
+    return said + ([f"turned round: {'; '.join(turned)}"] if turned else [])
+
+
+def _first(ours: dict[str, Summary], figure: str, title: str, *, most: bool) -> str:
+    order = sorted(ours, key=lambda name: _value(ours[name], figure), reverse=most)
+    values = ", ".join(f"{name} {_value(ours[name], figure):.4g}" for name in order[:3])
+    verdict = "holds" if order[0] == FIRST else f"does not hold: it is number {order.index(FIRST) + 1}"
+    return f"{FIRST} first in {title}: {verdict} ({values})"
+
+
+def _value(line: Summary, figure: str) -> float:
+    found = line.figures.get(figure)
+    return found.mean if found else 0.0
+
+
+def _mean(line: Summary, figure: str, digits: int) -> float | None:
+    found = line.figures.get(figure)
+    return round(found.mean, digits) if found else None
+
+
+def _ci(line: Summary, figure: str) -> float | None:
+    found = line.figures.get(figure)
+    return round(found.ci95, 1) if found and found.ci95 is not None else None
+
+
+def record(trials: Sequence[Trial]) -> dict[str, Any]:
+    """Return all that was measured, to be kept."""
+    rows = [trial.row for trial in trials]
+    lines = summarise(rows)
+    return {
+        "beside_published": beside_published(lines),
+        "other_measures": other_measures(lines),
+        "findings": findings(lines),
+        "rows": [row.record() for row in rows],
+    }

@@ -1,0 +1,97 @@
+"""What expert share, batch, layers and learning rates do to EADE-DDPG, over the values that the study tried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from benchmarks.study.published import BEST_SCORE_BY_EXPERT_SHARE, DEFAULTS, FIRST, TRIED
+from benchmarks.study.training import Training
+from seaway.learning.training.folder import RunFolder
+from seaway.learning.training.table import read_rows
+
+LAST = 20
+"""Over so many last episodes rewards are averaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What is trained on, with which seeds and for how long."""
+
+    folder: Path
+    instance: Path
+    seeds: Sequence[int] = (0,)
+    episodes: int = 200
+
+
+def trainings(asked: Effects) -> list[Training]:
+    """List a training for each value and seed; the defaults, which every effect has among its values, come once."""
+    found = {
+        training.name: training
+        for seed in asked.seeds
+        for values in TRIED.values()
+        for settings in values
+        for training in [training_of(asked, settings, seed)]
+    }
+    return list(found.values())
+
+
+def training_of(asked: Effects, settings: dict[str, str], seed: int) -> Training:
+    """Return the training of a value."""
+    whole = {**DEFAULTS, **settings}
+    other = "-".join(f"{name}-{value}" for name, value in settings.items() if DEFAULTS[name] != value)
+    name = f"{(other or 'defaults').replace('_', '-')}-{asked.instance.name}-seed{seed}"
+    return Training(asked.folder / name, FIRST, asked.instance, seed, asked.episodes, whole)
+
+
+def table(asked: Effects) -> list[dict[str, Any]]:
+    """Return a line for each value that has finished trainings: means over seeds."""
+    rows = []
+    for effect, values in TRIED.items():
+        for settings in values:
+            each = [training_of(asked, settings, seed) for seed in asked.seeds]
+            found = [figures(training) for training in each if training.finished]
+            if found:
+                rows.append(_row(effect, settings, found))
+    return rows
+
+
+def figures(training: Training) -> dict[str, float]:
+    """Return what a training came to: rewards of its episodes, and jobs placed when it was evaluated."""
+    rows = read_rows(RunFolder(training.folder).episodes)
+    rewards = [float(row["reward"]) for row in rows]
+    evaluated = [int(row["evaluated_placed"]) for row in rows if row["evaluated_placed"]]
+    return {
+        "best score": max(rewards),
+        f"mean score of the last {LAST}": fmean(rewards[-LAST:]),
+        "most placed": max(evaluated),
+        "placed in the end": evaluated[-1],
+        "seconds": sum(float(row["seconds"]) for row in rows),
+    }
+
+
+def _row(effect: str, settings: dict[str, str], found: Sequence[dict[str, float]]) -> dict[str, Any]:
+    row: dict[str, Any] = {"effect": effect, "value": "/".join(settings.values()), "seeds": len(found)}
+    row |= {name: round(fmean(each[name] for each in found), 1) for name in found[0]}
+    if len(found) > 1:
+        row["std of best score"] = round(stdev(each["best score"] for each in found), 1)
+    theirs = BEST_SCORE_BY_EXPERT_SHARE.get(settings.get("expert_share", ""))
+    return row | ({"published best score": theirs} if theirs is not None else {})
+
+
+def files(asked: Effects) -> dict[str, dict[str, list[Path]]]:
+    """Return the files of episodes by effect and value, of finished trainings."""
+    return {
+        effect: {
+            "/".join(settings.values()): [
+                RunFolder(training.folder).episodes
+                for seed in asked.seeds
+                if (training := training_of(asked, settings, seed)).finished
+            ]
+            for settings in values
+        }
+        for effect, values in TRIED.items()
+    }

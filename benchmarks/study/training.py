@@ -1,0 +1,199 @@
+"""Trainings, each a process of its own, that go on where they were when they are started again."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from seaway.learning.training.assemble import new_run
+from seaway.learning.training.folder import RunFolder
+from seaway.learning.training.table import read_rows
+
+LOOK_EVERY_S = 1.0
+SAY_EVERY_S = 600.0
+"""After how long it is said again how far all are."""
+
+TRIES = 2
+"""How often a training that fails is started in all."""
+
+END_WITHIN_S = 120.0
+"""How long trainings may take to keep what they have, once they are told to end."""
+
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """A run of `seaway train`.
+
+    Attributes
+    ----------
+    folder
+        Where it is kept.
+    algo, instance, seed, episodes
+        What is trained, on which folder, with which seed, for how long.
+    settings
+        Others than the defaults, by name.
+    """
+
+    folder: Path
+    algo: str
+    instance: Path
+    seed: int
+    episodes: int
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What it is called in what is printed."""
+        return self.folder.name
+
+    @property
+    def played(self) -> int:
+        """How many episodes are in the books."""
+        return len(read_rows(RunFolder(self.folder).episodes))
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to train."""
+        return RunFolder(self.folder).policy.is_file() and self.played >= self.episodes
+
+    @property
+    def stale(self) -> bool:
+        """Whether a run began here with other settings of its algorithm, as where defaults have changed since."""
+        folder = RunFolder(self.folder)
+        return (
+            folder.has_run
+            and folder.read_config()[0].learner != new_run(self.algo, [str(self.instance)], [], self.settings).learner
+        )
+
+    def command(self) -> list[str]:
+        """Return the command that begins it, or goes on with it."""
+        given = [part for name, value in self.settings.items() for part in ("--set", f"{name}={value}")]
+        which = ["--algo", self.algo, "--instances", str(self.instance), "--seed", str(self.seed)]
+        return [
+            "seaway",
+            "train",
+            *which,
+            "--episodes",
+            str(self.episodes),
+            "--out",
+            str(self.folder),
+            "--resume",
+            *given,
+        ]
+
+
+class Runner:
+    """Runs trainings, so many at a time, one thread each.
+
+    Ctrl-C or SIGTERM ends them where they can go on. Where one fails, the others go on.
+
+    Parameters
+    ----------
+    jobs
+        How many at a time.
+    say
+        Takes lines of text.
+    """
+
+    def __init__(self, jobs: int, say: Callable[[str], None] = print) -> None:
+        self._jobs = jobs
+        self._say = say
+        self._running: dict[str, tuple[Training, subprocess.Popen[bytes], float]] = {}
+        self._tries: dict[str, int] = {}
+
+    def run(self, trainings: Sequence[Training]) -> list[Training]:
+        """Run all that are not finished, and return those that failed."""
+        waiting = [each for each in trainings if not each.finished]
+        self._say(f"{len(trainings) - len(waiting)} of {len(trainings)} trainings were finished before")
+        failed: list[Training] = []
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        said_s = time.monotonic()
+        try:
+            while waiting or self._running:
+                while waiting and len(self._running) < self._jobs:
+                    self._start(waiting.pop(0))
+                time.sleep(LOOK_EVERY_S)
+                for each in self._ended():
+                    again = self._tries[each.name] < TRIES
+                    (waiting if again else failed).append(each)
+                if time.monotonic() - said_s > SAY_EVERY_S:
+                    said_s = time.monotonic()
+                    self._say_how_far(len(waiting))
+        except KeyboardInterrupt:
+            self._stop()
+            raise
+        return failed
+
+    def _start(self, training: Training) -> None:
+        training.folder.parent.mkdir(parents=True, exist_ok=True)
+        self._tries[training.name] = self._tries.get(training.name, 0) + 1
+        command = [sys.executable, "-m", *training.command()]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        with log_of(training).open("ab") as log:
+            log.write(f"$ {' '.join(training.command())}\n".encode())
+            log.flush()
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                preexec_fn=_end_with_parent,  # noqa: PLW1509  # this process has one thread
+                process_group=0,  # Ctrl-C goes to the parent alone, which passes it on
+            )
+        self._running[training.name] = (training, process, time.monotonic())
+
+    def _ended(self) -> Iterable[Training]:
+        """Forget the trainings that ended, say how, and return those that failed."""
+        for name, (training, process, began_s) in list(self._running.items()):
+            if process.poll() is None:
+                continue
+            del self._running[name]
+            took_s = time.monotonic() - began_s
+            if training.finished:
+                self._say(f"{name}: {training.played} episodes, {took_s:.0f} s")
+            else:
+                self._say(f"{name}: failed after {took_s:.0f} s ({last_line(training)}); its log: {log_of(training)}")
+                yield training
+
+    def _say_how_far(self, waiting: int) -> None:
+        at = ", ".join(f"{name} {each.played}/{each.episodes}" for name, (each, _, _) in self._running.items())
+        self._say(f"{time.strftime('%H:%M')}: {at}; {waiting} waiting")
+
+    def _stop(self) -> None:
+        self._say("ending; what is trained is kept, and the same command goes on with it")
+        for _, process, _ in self._running.values():
+            process.send_signal(signal.SIGTERM)
+        until_s = time.monotonic() + END_WITHIN_S
+        for _, process, _ in self._running.values():
+            try:
+                process.wait(max(0.1, until_s - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def log_of(training: Training) -> Path:
+    """Return the file that has what a training printed."""
+    return training.folder.with_name(f"{training.name}.log")
+
+
+def last_line(training: Training) -> str:
+    """Return what a training said last."""
+    lines = log_of(training).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"
+
+
+def _end_with_parent() -> None:
+    """Have this process told to end when its parent dies, also when that is killed; on Linux."""
+    if LIBC:
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,0 +1,163 @@
+"""The study: which trainings there are, that they go on, and what is made of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.study import comparison, effects, training
+from benchmarks.study.published import TABLE, TRIED
+from benchmarks.study.training import Runner, Training, last_line, log_of
+from seaway.learning.evaluation.row import Row
+from seaway.learning.evaluation.summary import summarise
+from seaway.learning.training.assemble import new_run
+from seaway.learning.training.folder import RunFolder
+from seaway.learning.training.listener import Evaluated, Plan, Play
+from seaway.learning.training.listener import Row as Episode
+from seaway.learning.training.table import EpisodeTable
+
+FINISHES = """
+import sys
+from pathlib import Path
+folder = Path(sys.argv[sys.argv.index("--out") + 1])
+tries = folder / "tries"
+folder.mkdir(exist_ok=True)
+tries.write_text(tries.read_text() + "x" if tries.exists() else "x")
+if "fails" in folder.name or ("once" in folder.name and tries.read_text() == "x"):
+    sys.exit("error: out of luck")
+(folder / "best.policy").write_text("")
+(folder / "episodes.csv").write_text((folder.parent / "episodes.csv").read_text())
+"""
+"""Stands for `seaway train`: fails, fails once or finishes, by the folder's name."""
+
+
+def write_episodes(path: Path, rewards: list[float], placed: int = 5) -> None:
+    """Write the episodes of a run as a run does, evaluated after the last."""
+    table = EpisodeTable(path)
+    table.begins(Plan(path.parent, "ddpg", len(rewards)))
+    for at, reward in enumerate(rewards, 1):
+        found = Evaluated(9, placed, 0, 0.0, 0.0) if at == len(rewards) else None
+        table.played(Episode(at, Play("a", reward, 9, 4, 0, 5, None, None, 2.0), found))
+
+
+def finished(each: Training, rewards: list[float]) -> None:
+    """Have a training finished."""
+    each.folder.mkdir(parents=True)
+    write_episodes(RunFolder(each.folder).episodes, rewards)
+    RunFolder(each.folder).policy.write_text("")
+
+
+@pytest.fixture
+def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a script in the place of `seaway train`, and return the folder of runs."""
+    (tmp_path / "stand_in.py").write_text(FINISHES)
+    write_episodes(tmp_path / "episodes.csv", [-1.0, -2.0])
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(training, "LOOK_EVERY_S", 0.05)
+    command = Training.command
+    monkeypatch.setattr(Training, "command", lambda self: ["stand_in", *command(self)[1:]])
+    return tmp_path
+
+
+def test_the_comparison_trains_five_algorithms_on_each_instance(tmp_path: Path) -> None:
+    """What is trained first compares all five on the first instance."""
+    asked = comparison.Comparison(tmp_path, [Path("x-seed0"), Path("x-seed1")], seeds=(0, 1))
+    names = [each.name for each in comparison.trainings(asked)]
+    assert len(set(names)) == len(names) == 20
+    assert {name.removesuffix("-x-seed0-seed0") for name in names[:5]} == {"eade-ddpg", "ddpg", "td3", "sac", "ppo"}
+
+
+def test_effects_share_the_training_with_all_defaults(tmp_path: Path) -> None:
+    """Eighteen values are tried; the published default is one of each effect's, and is trained once."""
+    asked = effects.Effects(tmp_path, Path("x-seed0"))
+    assert sum(map(len, TRIED.values())) == 18
+    found = effects.trainings(asked)
+    assert len(found) == 15
+    (defaults,) = (each for each in found if each.name.startswith("defaults"))
+    assert all(effects.training_of(asked, values, 0).folder == defaults.folder for values in ({"batch": "256"}, {}))
+
+
+def test_a_training_is_a_command_that_can_be_given_by_hand() -> None:
+    """It begins the run or goes on with it, with every setting that is not the default."""
+    made = Training(Path("runs/a"), "eade-ddpg", Path("x"), 3, 200, {"batch": "32"}).command()
+    assert made[:2] == ["seaway", "train"]
+    assert "--resume" in made
+    assert made[-2:] == ["--set", "batch=32"]
+
+
+def test_what_fails_is_tried_again_and_the_others_go_on(train: Path) -> None:
+    """A training that fails twice is told with the last line of its log; one that fails once is finished."""
+    said: list[str] = []
+    work = [Training(train / name, "ddpg", Path("x"), 0, 2) for name in ("fails", "once", "well")]
+    failed = Runner(2, said.append).run(work)
+    assert [each.name for each in failed] == ["fails"]
+    assert all(each.finished for each in work[1:])
+    assert last_line(work[0]) == "error: out of luck"
+    assert any("fails: failed after" in line and str(log_of(work[0])) in line for line in said)
+
+
+def test_finished_trainings_are_kept(train: Path) -> None:
+    """The same command again trains nothing that is there, unless more episodes are asked for."""
+    done = Training(train / "well", "ddpg", Path("x"), 0, 2)
+    finished(done, [-1.0, -2.0])
+    said: list[str] = []
+    assert Runner(1, said.append).run([done]) == []
+    assert said == ["1 of 1 trainings were finished before"]
+    assert not (done.folder / "tries").exists()
+    assert not Training(train / "well", "ddpg", Path("x"), 0, 3).finished
+
+
+def test_a_run_that_began_with_other_settings_is_stale(tmp_path: Path) -> None:
+    """Defaults that changed since would be mixed with those of now; the run's length may change."""
+    made = Training(tmp_path / "run", "eade-ddpg", Path("x"), 0, 2, {"batch": "32"})
+    before = made.stale
+    made.folder.mkdir()
+    run = new_run("eade-ddpg", ["x"], [], {"batch": "64", "episodes": 9})
+    RunFolder(made.folder).write_config(run, {})
+    assert (before, made.stale, replace(made, settings={"batch": "64"}).stale) == (False, True, False)
+
+
+def test_effects_are_told_beside_the_published_scores(tmp_path: Path) -> None:
+    """Best score and jobs placed of each value that is finished, means over seeds; others have no line."""
+    asked = effects.Effects(tmp_path, Path("x-seed0"), seeds=(0, 1), episodes=2)
+    for seed, best in ((0, -10.0), (1, -20.0)):
+        finished(effects.training_of(asked, {"expert_share": "0.2"}, seed), [-100.0, best])
+    (row,) = effects.table(asked)
+    assert (row["effect"], row["value"], row["seeds"]) == ("expert share", "0.2", 2)
+    assert (row["best score"], row["published best score"], row["most placed"], row["seconds"]) == (-15, -7765, 5, 4)
+    assert row["std of best score"] == pytest.approx(50**0.5, abs=0.1)
+    assert len(effects.files(asked)["expert share"]["0.2"]) == 2
+    assert effects.files(asked)["batch"]["32"] == []
+
+
+def test_what_holds_of_the_published_order_is_said() -> None:
+    """In the published order all pairs agree; with two neighbours turned round, all but one."""
+    rows = [
+        Row(
+            name,
+            "cluster",
+            "a",
+            0,
+            placed=each.placed,
+            gpu_load_variance=each.gpu_load_variance,
+            gpu_memory_pct=each.gpu_memory_pct,
+        )
+        for name, each in TABLE.items()
+    ]
+    said = comparison.findings(summarise(rows))
+    assert sum("holds (" in line for line in said) == 3
+    assert said[-1].endswith("36 of 36")
+    turned = [Row("bestfit", "cluster", "a", 0, placed=185), *(row for row in rows if row.policy != "bestfit")]
+    said = comparison.findings(summarise(turned))
+    assert said[-2:] == ["pairs in the published order of jobs placed: 35 of 36", "turned round: bestfit before random"]
+
+
+def test_what_is_not_there_yet_is_said() -> None:
+    """Half way, the table has what is measured, and the rest is named."""
+    lines = summarise([Row("random", "cluster", "a", 0, placed=5)])
+    assert comparison.findings(lines)[0].startswith("not measured yet: eade-ddpg, sac")
+    table = comparison.beside_published(lines)
+    assert [row["policy"] for row in table] == list(TABLE)
+    assert [row.get("placed") for row in table if row["policy"] in {"random", "greedy"}] == [5, None]
