@@ -192,13 +192,10 @@ def read(paths: Sequence[Path], best: Path | None, pack_s: float | None) -> list
 def packed(instances: Sequence[Instance], seconds: float) -> list[Instance]:
     """Look for the best packing of each instance; what is known already stays where it is more."""
     from seaway.cli.evaluate_show import watched
+    from seaway.learning.packing.best import best_packing
 
     if not 0 < seconds < inf:
         raise RejectedError(f"{seconds} is not more than 0", where="--pack")
-    try:
-        from seaway.learning.packing.best import best_packing
-    except ModuleNotFoundError as error:
-        raise RejectedError(f"needs {error.name}: pip install 'seaway[learn]'", where="--pack") from None
     counts = [best_packing(each, seconds).count for each in watched(iter(instances), len(instances), "packing")]
     return [
         replace(each, best_known=max(count, each.best_known or 0))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from seaway.learning.instances.instance import Instance
 from seaway.learning.packing.board import Board
 from seaway.learning.packing.bound import most_jobs
-from seaway.learning.packing.exact import Effort, Exact
+from seaway.learning.packing.exact import Exact
 from seaway.learning.packing.needs import Needs
 from seaway.learning.packing.packing import Listener, Packing, Step, booked
+from seaway.learning.packing.programme import Effort
 from seaway.learning.packing.search import Search
 
 SEARCH_SHARE = 0.3
@@ -41,7 +42,9 @@ def best_packing(
     Raises
     ------
     RejectedError
-        When an instance has no cluster, no job, or a job of several replicas.
+        When an instance has no cluster, no job, or a job of several replicas, or OR-Tools is not installed.
+    UnavailableError
+        When the solver's process died.
     """
     board = Board(instance)
     needs = Needs(board.snapshot, board.queue)

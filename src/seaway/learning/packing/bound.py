@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ortools.sat.python import cp_model
-
 from seaway.learning.packing.needs import Needs
+from seaway.learning.packing.programme import Effort, Programme
+from seaway.learning.packing.solve import solve
 
 SPENT_S = 2.0
 """Effort that goes into it at the most."""
@@ -22,19 +22,20 @@ FUNCTIONS = 20
 
 
 def most_jobs(needs: Needs, seed: int) -> int:
-    """Bound the jobs that any packing holds."""
-    model = cp_model.CpModel()
+    """Bound the jobs that any packing holds.
+
+    Raises
+    ------
+    RejectedError, UnavailableError
+        As `seaway.learning.packing.solve.solve` does.
+    """
+    programme = Programme()
     kinds = [k for k in needs.kinds if needs.nodes[k]]
-    counts = {k: model.new_int_var(0, len(needs.jobs[k]), f"kind {k}") for k in kinds}
+    counts = {k: programme.add_variable(len(needs.jobs[k])) for k in kinds}
     for weights, there in _budgets(needs, kinds):
-        model.add(sum(weights[k] * counts[k] for k in kinds) <= there)
-    model.maximize(sum(counts.values()))
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = seed
-    solver.parameters.max_deterministic_time = SPENT_S
-    solver.solve(model)
-    return int(solver.best_objective_bound + 1e-6)
+        programme.limit(((weights[k], counts[k]) for k in kinds), there)
+    programme.goal = list(counts.values())
+    return solve(programme, Effort(SPENT_S, workers=1, seed=seed)).bound
 
 
 def _budgets(needs: Needs, kinds: list[int]) -> Iterator[tuple[Mapping[int, int], int]]:

@@ -4,36 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
-
-from ortools.sat.python import cp_model
 
 from seaway.learning.packing.alike import Alike
 from seaway.learning.packing.needs import Needs
 from seaway.learning.packing.packing import Seat
+from seaway.learning.packing.programme import Effort, Programme
+from seaway.learning.packing.solve import solve
 from seaway.scheduling.columns import GATEWAY_IN, GATEWAY_OUT
 
 MOST_PAIRS = 4_000
 """Kinds of jobs times nodes that it is asked about at the most; above, searching finds more in the same time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """How much is spent.
-
-    Attributes
-    ----------
-    seconds
-        On the solver's own clock, which counts what it does: about those of a clock on the wall.
-    workers, seed
-        Its threads, and what everything drawn hangs on.
-    """
-
-    seconds: float
-    workers: int
-    seed: int
 
 
 class Exact:
@@ -48,9 +29,9 @@ class Exact:
     def __init__(self, needs: Needs) -> None:
         self._needs = needs
         self._alike = Alike(needs)
-        self._model = cp_model.CpModel()
-        self._on_node: dict[tuple[int, int], cp_model.IntVar] = {}
-        self._on_device: dict[tuple[int, int], cp_model.IntVar] = {}
+        self._programme = Programme()
+        self._on_node: dict[tuple[int, int], int] = {}
+        self._on_device: dict[tuple[int, int], int] = {}
         for k in needs.kinds:
             self._add_kind(k)
         nodes = sorted({n for _, n in self._on_node})
@@ -58,7 +39,7 @@ class Exact:
             self._add_node(n)
         self._add_links()
         self._order_alike()
-        self._model.maximize(sum(self._on_node.values()))
+        self._programme.goal = list(self._on_node.values())
 
     @staticmethod
     def suits(needs: Needs) -> bool:
@@ -77,50 +58,51 @@ class Exact:
         -------
         tuple
             Where each job is, by its number, and how many no packing exceeds.
+
+        Raises
+        ------
+        RejectedError, UnavailableError
+            As `seaway.learning.packing.solve.solve` does.
         """
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = effort.workers
-        solver.parameters.random_seed = effort.seed
-        solver.parameters.max_deterministic_time = effort.seconds
-        self._hint(hint)
-        status = solver.solve(self._model)
-        if status not in {cp_model.OPTIMAL, cp_model.FEASIBLE}:
+        self._programme.start = self._hint(hint)
+        solution = solve(self._programme, effort)
+        if solution.values is None:
             return {}, sum(map(len, self._needs.jobs.values()))
-        return self._seats(solver), int(solver.best_objective_bound + 1e-6)
+        return self._seats(solution.values), solution.bound
 
     def _add_kind(self, k: int) -> None:
-        needs, model = self._needs, self._model
+        needs, programme = self._needs, self._programme
         jobs, gpus = len(needs.jobs[k]), needs.gpus(k)
         for n in needs.nodes[k]:
-            here = self._on_node[k, n] = model.new_int_var(0, jobs, f"{k} on {n}")
+            here = self._on_node[k, n] = programme.add_variable(jobs)
             devices = [d for d in needs.devices(n) if (k, d) in needs.slots]
             for d in devices:
                 alone = len(devices) == gpus
-                self._on_device[k, d] = here if alone else model.new_int_var(0, jobs, f"{k} on device {d}")
+                self._on_device[k, d] = here if alone else programme.add_variable(jobs)
                 if not alone:
-                    model.add(self._on_device[k, d] <= here)  # a job has no two slices of one device
+                    programme.limit([(1, self._on_device[k, d]), (-1, here)], 0)  # no job has two slices of one device
             if gpus and len(devices) > gpus:
-                model.add(sum(self._on_device[k, d] for d in devices) == gpus * here)
-        model.add(sum(self._on_node[k, n] for n in needs.nodes[k]) <= jobs)
+                programme.limit([*((1, self._on_device[k, d]) for d in devices), (-gpus, here)], 0, least=0)
+        programme.limit(((1, self._on_node[k, n]) for n in needs.nodes[k]), jobs)
 
     def _add_node(self, n: int) -> None:
-        needs = self._needs
+        needs, limit = self._needs, self._programme.limit
         here = {k: self._on_node[k, n] for k in needs.kinds if (k, n) in self._on_node}
         cpu, memory, pods = needs.capacity(n)
-        self._model.add(sum(needs.cpu_memory(k)[0] * count for k, count in here.items()) <= cpu)
-        self._model.add(sum(needs.cpu_memory(k)[1] * count for k, count in here.items()) <= memory)
-        self._model.add(sum(here.values()) <= pods)
+        limit(((needs.cpu_memory(k)[0], count) for k, count in here.items()), cpu)
+        limit(((needs.cpu_memory(k)[1], count) for k, count in here.items()), memory)
+        limit(((1, count) for count in here.values()), pods)
         for d in needs.devices(n):
             slots = {k: needs.slots[k, d] for k in here if (k, d) in self._on_device}
             there = needs.device_capacity(d)
             for figure in ("memory_mib", "core_milli", "slots"):
-                taken = sum(getattr(slot, figure) * self._on_device[k, d] for k, slot in slots.items())
-                self._model.add(taken <= getattr(there, figure))
+                taken = ((getattr(slot, figure), self._on_device[k, d]) for k, slot in slots.items())
+                limit(taken, getattr(there, figure))
 
     def _add_links(self) -> None:
         """Keep the bandwidth of links, and what the interfaces of gateways carry in and out."""
         needs = self._needs
-        taken: dict[tuple[str, int, int], list[Any]] = defaultdict(list)
+        taken: dict[tuple[str, int, int], list[tuple[int, int]]] = defaultdict(list)
         there: dict[tuple[str, int, int], int] = {}
         for (k, n), count in self._on_node.items():
             source, target, mbps = needs.link(k, n)
@@ -131,41 +113,38 @@ class Exact:
                 (("out", source, 0), needs.gateways[GATEWAY_OUT, source]),
                 (("in", target, 0), needs.gateways[GATEWAY_IN, target]),
             ):
-                taken[budget].append(mbps * count)
+                taken[budget].append((mbps, count))
                 there[budget] = int(free)
         for budget, terms in taken.items():
-            self._model.add(sum(terms) <= there[budget])
+            self._programme.limit(terms, there[budget])
 
     def _order_alike(self) -> None:
         """Put nodes that are alike in one order, and devices: by jobs, and by memory taken."""
         for nodes in self._alike.nodes:
-            self._falling([sum(count for (_, n), count in self._on_node.items() if n == here) for here in nodes])
+            self._falling([[(1, count) for (_, n), count in self._on_node.items() if n == here] for here in nodes])
         for devices in self._alike.devices:
             self._falling(
                 [
-                    sum(
-                        self._needs.slots[k, d].memory_mib * count
+                    [
+                        (self._needs.slots[k, d].memory_mib, count)
                         for (k, d), count in self._on_device.items()
                         if d == here
-                    )
+                    ]
                     for here in devices
                 ]
             )
 
-    def _falling(self, sums: Sequence[Any]) -> None:
+    def _falling(self, sums: Sequence[Sequence[tuple[int, int]]]) -> None:
         for first, second in pairwise(sums):
-            self._model.add(first >= second)
+            self._programme.limit([*second, *((-times, count) for times, count in first)], 0)
 
-    def _hint(self, seats: Mapping[int, Seat]) -> None:
-        """Begin with a packing."""
-        self._model.clear_hints()
+    def _hint(self, seats: Mapping[int, Seat]) -> dict[int, int]:
+        """Return the values that a packing is, to begin with."""
         on_node, on_device = self._alike.in_order(seats)
-        hints = {count.index: (count, on_device.get(at, 0)) for at, count in self._on_device.items()}
-        hints |= {count.index: (count, on_node.get(at, 0)) for at, count in self._on_node.items()}
-        for count, value in hints.values():
-            self._model.add_hint(count, value)
+        values = {count: on_device.get(at, 0) for at, count in self._on_device.items()}
+        return values | {count: on_node.get(at, 0) for at, count in self._on_node.items()}
 
-    def _seats(self, solver: cp_model.CpSolver) -> dict[int, Seat]:
+    def _seats(self, values: Sequence[int]) -> dict[int, Seat]:
         """Deal the jobs of each kind out over what the solver decided for the kind."""
         seats: dict[int, Seat] = {}
         for k, jobs in self._needs.jobs.items():
@@ -173,11 +152,11 @@ class Exact:
             for n in self._needs.nodes[k]:
                 gpus = self._needs.gpus(k)
                 on = {
-                    d: solver.value(self._on_device[k, d])
+                    d: values[self._on_device[k, d]]
                     for d in self._needs.devices(n)
                     if gpus and (k, d) in self._on_device
                 }
-                for _ in range(solver.value(self._on_node[k, n])):
+                for _ in range(values[self._on_node[k, n]]):
                     fullest = sorted(on, key=lambda d: -on[d])[:gpus]  # so that what is left never needs one twice
                     for d in fullest:
                         on[d] -= 1

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import pickle
 import signal
-import sys
 import time
 import traceback
 from collections import deque
@@ -16,13 +14,11 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from seaway.learning.parent import end_with_parent
 from seaway.learning.spreading.spread import Item, Result, Tell, Tries
 
 GRACE_S = 60.0
 """How long a process that is told to end may take to put its things in order."""
-
-PR_SET_PDEATHSIG = 1
-"""Linux: the signal that a process gets when the one dies that started it."""
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Variables by which libraries know how many threads they may use: there are processes enough."""
@@ -146,8 +142,7 @@ def _end(workers: Sequence[_Worker]) -> None:
 def _serve(pipe: Connection) -> None:
     """Do what comes through the pipe until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ^C is for whoever gave the work, who then ends this process
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # who is killed cannot
+    end_with_parent()  # a parent that is killed cannot end it
     os.environ.update(dict.fromkeys(THREADS, "1"))
     with suppress(EOFError, ConnectionError):
         while True:

@@ -3,13 +3,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("ortools", reason="needs seaway[learn]")
 
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import InvariantError, RejectedError
@@ -22,6 +21,8 @@ from seaway.learning.instances.instance import Instance
 from seaway.learning.packing.best import best_packing
 from seaway.learning.packing.packing import Seat, Step, booked
 from seaway.testing.builders import cluster, fleet, gpu, job, node
+
+pytestmark = pytest.mark.skipif(find_spec("ortools") is None, reason="needs seaway[learn]")
 
 SHARED = Path(__file__).resolve().parents[5] / "shared"
 

@@ -1,0 +1,59 @@
+"""The solver's side: reads a programme from its standard input, solves it and writes what it found.
+
+It runs in a process of its own, because OR-Tools and highspy cannot be in one process unless both were built with the
+same version of HiGHS: their copies of libhighs share a name, and whichever is loaded first serves both. Nothing that
+imports highspy may be imported here.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import traceback
+
+from seaway.learning.packing.programme import Effort, Programme, Solution
+from seaway.learning.parent import end_with_parent
+
+
+def solve_here(programme: Programme, effort: Effort) -> Solution:
+    """Solve a programme in this process."""
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    variables = [model.new_int_var(0, most, "") for most in programme.most]
+    for row in programme.rows:
+        total = cp_model.LinearExpr.weighted_sum(
+            [variables[v] for _, v in row.terms], [times for times, _ in row.terms]
+        )
+        model.add_linear_constraint(total, cp_model.INT_MIN if row.least is None else row.least, row.most)
+    for variable, value in programme.start.items():
+        model.add_hint(variables[variable], value)
+    model.maximize(cp_model.LinearExpr.sum([variables[v] for v in programme.goal]))
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = effort.workers
+    solver.parameters.random_seed = effort.seed
+    solver.parameters.max_deterministic_time = effort.seconds
+    found = solver.solve(model) in {cp_model.OPTIMAL, cp_model.FEASIBLE}
+    values = tuple(solver.value(variable) for variable in variables) if found else None
+    return Solution(values, int(solver.best_objective_bound + 1e-6))
+
+
+def main() -> None:
+    """Solve what comes in; answer with the solution, or with what was raised."""
+    end_with_parent()
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is no answer
+    programme, effort = pickle.load(sys.stdin.buffer)
+    answer: Solution | Exception
+    try:
+        answer = solve_here(programme, effort)
+    except Exception as error:  # noqa: BLE001  # it is raised in the process that asked
+        error.add_note("".join(traceback.format_exception(error)))
+        answer = error
+    with answers:
+        pickle.dump(answer, answers)
+
+
+if __name__ == "__main__":
+    main()
