@@ -10,8 +10,8 @@ from typing import Any
 
 from benchmarks.study.published import BEST_SCORE_BY_EXPERT_SHARE, DEFAULTS, FIRST, TRIED
 from benchmarks.study.training import Training
-from seaway.learning.training.folder import RunFolder
-from seaway.learning.training.table import read_rows
+from seaway.learning.runs.folder import RunFolder
+from seaway.learning.runs.table import read_rows
 
 LAST = 20
 """Over so many last episodes rewards are averaged."""

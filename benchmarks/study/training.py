@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from seaway.learning.training.assemble import new_run
-from seaway.learning.training.folder import RunFolder
-from seaway.learning.training.table import read_rows
+from seaway.learning.runs.assemble import new_run
+from seaway.learning.runs.folder import RunFolder
+from seaway.learning.runs.table import read_rows
 
 LOOK_EVERY_S = 1.0
 SAY_EVERY_S = 600.0

@@ -12,11 +12,11 @@ from benchmarks.study.published import TABLE, TRIED
 from benchmarks.study.training import Runner, Training, last_line, log_of
 from seaway.learning.evaluation.row import Row
 from seaway.learning.evaluation.summary import summarise
-from seaway.learning.training.assemble import new_run
-from seaway.learning.training.folder import RunFolder
+from seaway.learning.runs.assemble import new_run
+from seaway.learning.runs.folder import RunFolder
+from seaway.learning.runs.table import EpisodeTable
 from seaway.learning.training.listener import Evaluated, Plan, Play
 from seaway.learning.training.listener import Row as Episode
-from seaway.learning.training.table import EpisodeTable
 
 FINISHES = """
 import sys

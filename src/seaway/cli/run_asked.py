@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.training.algos import ALGOS
-from seaway.learning.training.assemble import new_run, option
-from seaway.learning.training.folder import RunFolder
+from seaway.learning.algos import ALGOS
+from seaway.learning.runs.assemble import new_run, option
+from seaway.learning.runs.folder import RunFolder
+from seaway.learning.runs.run import resume, train
 from seaway.learning.training.listener import Listener, Reached
-from seaway.learning.training.run import resume, train
 from seaway.learning.training.settings import Run
 
 RUNS = Path("runs")

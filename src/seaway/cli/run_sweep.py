@@ -18,8 +18,8 @@ from seaway.cli.run_watch import ENDING, Ended
 from seaway.cli.telling import note
 from seaway.domain.errors import RejectedError
 from seaway.learning.instances.folder import folders_of
+from seaway.learning.runs.folder import RunFolder
 from seaway.learning.spreading.spread import Spread
-from seaway.learning.training.folder import RunFolder
 from seaway.learning.training.listener import Nobody, Reached
 
 

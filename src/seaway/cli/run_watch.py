@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import typer
 
 from seaway.cli.telling import note
-from seaway.learning.training.folder import RunFolder
+from seaway.learning.runs.folder import RunFolder
 from seaway.learning.training.listener import Evaluated, Plan, Reached, Row
 
 if TYPE_CHECKING:

@@ -152,7 +152,7 @@ def train(
     """
     from seaway.cli.run_asked import Asked, begin, go_on
     from seaway.cli.run_watch import Ended, RunWatch, announce, ended_by_signals
-    from seaway.learning.training.naming import read_pairs
+    from seaway.learning.runs.naming import read_pairs
 
     named = {
         "episodes": episodes,

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from seaway.cli.commands import COMMANDS
 from seaway.cli.main import make_app
 from seaway.domain.errors import RejectedError
-from tests.unit.learning.training.small import write_instance
+from tests.unit.learning.runs.small import write_instance
 
 pytest.importorskip("torch", reason="needs seaway[learn]")
 

@@ -14,11 +14,11 @@ from seaway.cli.main import make_app
 from seaway.cli.run_asked import folder_of
 from seaway.cli.run_watch import Ended, RunWatch, announce, ended_by_signals
 from seaway.domain.errors import RejectedError
-from seaway.learning.training.algos import ALGOS
-from seaway.learning.training.assemble import new_run
-from seaway.learning.training.folder import RunFolder
+from seaway.learning.algos import ALGOS
+from seaway.learning.runs.assemble import new_run
+from seaway.learning.runs.folder import RunFolder
 from seaway.learning.training.listener import Plan, Reached, Row
-from tests.unit.learning.training.small import evaluated, play, write_instance
+from tests.unit.learning.runs.small import evaluated, play, write_instance
 
 APP = make_app(each for each in COMMANDS if each.name in ("train", "replay"))
 
@@ -71,7 +71,7 @@ def test_what_is_missing_is_said_with_how_to_get_it(toy: str, tmp_path: Path, mo
     def absent(name: str) -> None:
         raise ModuleNotFoundError(f"No module named {name!r}", name="torch")
 
-    monkeypatch.setattr("seaway.learning.training.algos.import_module", absent)
+    monkeypatch.setattr("seaway.learning.algos.import_module", absent)
     with pytest.raises(RejectedError, match=r"torch is not installed; training needs .*pip install 'seaway\[learn\]'"):
         run("--algo", "eade-ddpg", "--instances", toy, "--out", str(tmp_path / "run"))
     assert not (tmp_path / "run").exists()
@@ -80,7 +80,7 @@ def test_what_is_missing_is_said_with_how_to_get_it(toy: str, tmp_path: Path, mo
 def test_a_run_learns_is_told_of_and_goes_on(toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says what was reached and what to type next; the same command with --resume goes on, or begins."""
     pytest.importorskip("torch", reason="needs seaway[learn]")
-    monkeypatch.setattr("seaway.learning.training.run.export", lambda *_: None)
+    monkeypatch.setattr("seaway.learning.runs.run.export", lambda *_: None)
     out = str(tmp_path / "run")
     words = ["--algo", "ddpg", "--instances", toy, "--hidden", "8", "--batch", "4", "--out", out, "--resume"]
     first = run(*words, "--episodes", "6")

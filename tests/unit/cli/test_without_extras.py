@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.learning.training.small import write_instance
+from tests.unit.learning.runs.small import write_instance
 
 WITHOUT = """
 import sys

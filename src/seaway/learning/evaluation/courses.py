@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from seaway.learning.training.table import read_rows
+from seaway.learning.runs.table import read_rows
 from seaway.simulation.measures import Float64
 
 SMOOTHED = 20

@@ -12,7 +12,7 @@ from seaway.learning.evaluation.actors import ActorPlayer, LearnedPlayer
 from seaway.learning.evaluation.contestants import Contestant
 from seaway.learning.policies.file import PolicyFile, read_policy
 from seaway.learning.policies.manifest import Level
-from seaway.learning.training.folder import RunFolder
+from seaway.learning.runs.folder import RunFolder
 
 NO_POLICY = "the run has made no policy yet: go on with it by seaway train --resume"
 

@@ -9,8 +9,8 @@ from seaway.domain.errors import RejectedError
 from seaway.learning.evaluation.contestants import Contestant
 from seaway.learning.evaluation.row import Row
 from seaway.learning.instances.instance import Instance
+from seaway.learning.runs.digest import digest_of
 from seaway.learning.spreading.spread import Spread
-from seaway.learning.training.digest import digest_of
 from seaway.simulation.measures import Float64
 
 

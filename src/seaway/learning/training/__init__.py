@@ -1,1 +1,1 @@
-"""Runs: an algorithm that learns on instances, in a folder that keeps what it learned and how."""
+"""Training: what learns, behind one protocol, and what it tells on the way."""

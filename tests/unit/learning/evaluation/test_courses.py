@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from seaway.learning.evaluation.courses import SMOOTHED, course_of, smoothed
+from seaway.learning.runs.table import EpisodeTable
 from seaway.learning.training.listener import Plan, Play, Row
-from seaway.learning.training.table import EpisodeTable
 
 
 def episodes(path: Path, rewards: list[float]) -> Path:

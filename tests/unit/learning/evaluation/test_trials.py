@@ -7,8 +7,8 @@ from seaway.domain.errors import RejectedError
 from seaway.learning.evaluation.contestants import Contestant, Played, heuristic
 from seaway.learning.evaluation.trials import Task, measure, run, tasks
 from seaway.learning.instances.instance import Instance
+from seaway.learning.runs.digest import digest_of
 from seaway.learning.spreading.serial import Serial
-from seaway.learning.training.digest import digest_of
 from seaway.simulation.measures import use
 from seaway.simulation.outcome import Counts, Curve, Outcome, Shares, Speed
 from seaway.testing.builders import fleet, gpu, job, node

@@ -11,7 +11,7 @@ import pytest
 from seaway.learning.instances.drawn.kinds import drawn
 from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, MOST, VERSION
 from seaway.learning.policies.library import ShippedLibrary
-from seaway.learning.training.assemble import command_of, run_of
+from seaway.learning.runs.assemble import command_of, run_of
 from seaway.learning.training.listener import Evaluated
 
 

@@ -12,9 +12,9 @@ pytest.importorskip("stable_baselines3", reason="needs seaway[learn]")
 
 from seaway.learning.rivals.actors import actor_of  # noqa: E402  # where torch is
 from seaway.learning.rivals.learner import RivalLearner  # noqa: E402
+from seaway.learning.runs.reading import read_all  # noqa: E402
 from seaway.learning.training.clusters import Clusters  # noqa: E402
-from seaway.learning.training.reading import read_all  # noqa: E402
-from tests.unit.learning.training.small import small_run, write_instance  # noqa: E402
+from tests.unit.learning.runs.small import small_run, write_instance  # noqa: E402
 
 
 @pytest.mark.parametrize("algo", ["td3", "sac", "ppo", "sb3-ddpg"])

@@ -14,9 +14,9 @@ pytest.importorskip("stable_baselines3", reason="needs seaway[learn]")
 from seaway.domain.errors import RejectedError  # where torch is
 from seaway.learning.rivals.env import RivalEnv
 from seaway.learning.rivals.learner import RivalLearner
+from seaway.learning.runs.reading import read_all
 from seaway.learning.training.clusters import Clusters
-from seaway.learning.training.reading import read_all
-from tests.unit.learning.training.small import small_run, write_instance
+from tests.unit.learning.runs.small import small_run, write_instance
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
+from seaway.learning.algos import algo_of
 from seaway.learning.policies.file import write_policy
 from seaway.learning.policies.manifest import Manifest
-from seaway.learning.training.algos import algo_of
-from seaway.learning.training.assemble import command_of, record_of
+from seaway.learning.runs.assemble import command_of, record_of
 from seaway.learning.training.learner import Decider
 from seaway.learning.training.listener import Evaluated
 from seaway.learning.training.settings import Run

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from seaway.learning.training.selection import Selection, evaluated
-from tests.unit.learning.training import small
+from seaway.learning.runs.selection import Selection, evaluated
+from tests.unit.learning.runs import small
 
 
 def test_more_placed_is_better_then_more_even_load_then_earlier() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from seaway.domain.errors import RejectedError
+from seaway.learning.algos import Algo, algo_of
 from seaway.learning.episodes.episode import EpisodeOptions
-from seaway.learning.training.algos import Algo, algo_of
-from seaway.learning.training.naming import changed, names_of, unknown
+from seaway.learning.runs.naming import changed, names_of, unknown
 from seaway.learning.training.settings import Run
 
 MAY_CHANGE = ("episodes", "patience", "checkpoint_every", "checkpoint_s")

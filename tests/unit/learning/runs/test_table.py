@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from seaway.learning.runs.table import EpisodeTable, read_rows
 from seaway.learning.training.listener import Plan, Row
-from seaway.learning.training.table import EpisodeTable, read_rows
-from tests.unit.learning.training.small import evaluated, play
+from tests.unit.learning.runs.small import evaluated, play
 
 
 def write(path: Path, done: int, *episodes: int) -> None:

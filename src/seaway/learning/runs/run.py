@@ -9,20 +9,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.learning.algos import algo_of, make_learner
 from seaway.learning.instances.instance import Instance
-from seaway.learning.training import checkpoint
-from seaway.learning.training.algos import algo_of, make_learner
-from seaway.learning.training.assemble import Where, going_on, option
-from seaway.learning.training.digest import digest_of, digest_of_mix
-from seaway.learning.training.events import Events
-from seaway.learning.training.export import export
-from seaway.learning.training.folder import RunFolder
+from seaway.learning.runs import checkpoint
+from seaway.learning.runs.assemble import Where, going_on, option
+from seaway.learning.runs.digest import digest_of, digest_of_mix
+from seaway.learning.runs.events import Events
+from seaway.learning.runs.export import export
+from seaway.learning.runs.folder import RunFolder
+from seaway.learning.runs.reading import read_all
+from seaway.learning.runs.selection import Selection, evaluated
+from seaway.learning.runs.table import EpisodeTable
 from seaway.learning.training.learner import Learner
 from seaway.learning.training.listener import Evaluated, Listener, Nobody, Plan, Play, Reached, Row, Together
-from seaway.learning.training.reading import read_all
-from seaway.learning.training.selection import Selection, evaluated
 from seaway.learning.training.settings import Run
-from seaway.learning.training.table import EpisodeTable
 
 SETTING_UP = "setting up what learns"
 PLAYED, TIRED, STOPPED = "all episodes played", "no better for {} evaluations", "stopped"

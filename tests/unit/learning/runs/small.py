@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seaway.learning.training.assemble import new_run
+from seaway.learning.runs.assemble import new_run
 from seaway.learning.training.listener import Evaluated, Nobody, Plan, Play, Reached, Row
 from seaway.learning.training.settings import Run
 

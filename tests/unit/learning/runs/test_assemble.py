@@ -12,9 +12,9 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.agents.settings import DdpgSettings
-from seaway.learning.training.algos import ALGOS
-from seaway.learning.training.assemble import PARTS, command_of, going_on, new_run, record_of, run_of
-from seaway.learning.training.naming import RANGES
+from seaway.learning.algos import ALGOS
+from seaway.learning.runs.assemble import PARTS, command_of, going_on, new_run, record_of, run_of
+from seaway.learning.runs.naming import RANGES
 
 
 def test_settings_reach_the_part_they_are_of() -> None:

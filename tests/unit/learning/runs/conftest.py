@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.learning.training.small import write_instance
+from tests.unit.learning.runs.small import write_instance
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.training.assemble import command_of, record_of, run_of
+from seaway.learning.runs.assemble import command_of, record_of, run_of
 from seaway.learning.training.settings import Run
 
 FORMAT = 1

@@ -11,9 +11,9 @@ accumulator = pytest.importorskip(
     "tensorboard.backend.event_processing.event_accumulator", reason="needs seaway[learn]"
 )
 
-from seaway.learning.training.events import Events  # noqa: E402  # where tensorboard is
+from seaway.learning.runs.events import Events  # noqa: E402  # where tensorboard is
 from seaway.learning.training.listener import Plan, Reached, Row  # noqa: E402
-from tests.unit.learning.training.small import evaluated, play  # noqa: E402
+from tests.unit.learning.runs.small import evaluated, play  # noqa: E402
 
 
 def write(folder: Path, done: int, *episodes: int) -> None:

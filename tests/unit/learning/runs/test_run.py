@@ -15,16 +15,16 @@ torch = pytest.importorskip("torch", reason="needs seaway[learn]")
 pytest.importorskip("stable_baselines3", reason="needs seaway[learn]")
 
 from seaway.domain.errors import RejectedError  # noqa: E402  # where torch is
+from seaway.learning.algos import ALGOS, make_learner  # noqa: E402
 from seaway.learning.policies.file import read_policy  # noqa: E402
-from seaway.learning.training import checkpoint  # noqa: E402
-from seaway.learning.training.algos import ALGOS, make_learner  # noqa: E402
-from seaway.learning.training.assemble import new_run  # noqa: E402
-from seaway.learning.training.digest import digest_of  # noqa: E402
-from seaway.learning.training.folder import RunFolder  # noqa: E402
-from seaway.learning.training.reading import read_all  # noqa: E402
-from seaway.learning.training.run import resume, train  # noqa: E402
-from seaway.learning.training.table import read_rows  # noqa: E402
-from tests.unit.learning.training.small import (  # noqa: E402
+from seaway.learning.runs import checkpoint  # noqa: E402
+from seaway.learning.runs.assemble import new_run  # noqa: E402
+from seaway.learning.runs.digest import digest_of  # noqa: E402
+from seaway.learning.runs.folder import RunFolder  # noqa: E402
+from seaway.learning.runs.reading import read_all  # noqa: E402
+from seaway.learning.runs.run import resume, train  # noqa: E402
+from seaway.learning.runs.table import read_rows  # noqa: E402
+from tests.unit.learning.runs.small import (  # noqa: E402
     NODES,
     SETTINGS,
     Kill,
@@ -47,7 +47,7 @@ def policy_files() -> None:
 def _without_policy_files(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Write none where the test is not about that."""
     if "policy_files" not in request.fixturenames:
-        monkeypatch.setattr("seaway.learning.training.run.export", lambda *_: None)
+        monkeypatch.setattr("seaway.learning.runs.run.export", lambda *_: None)
 
 
 def same(one: object, other: object) -> bool:
