@@ -21,24 +21,27 @@ PLACES_ALL_THAT_FITS = "bestfit"
 """The policy by which it is judged whether a job could have been placed."""
 
 
-def judge(plan: Plan) -> Counts:
+def judge(plan: Plan, put_back: int = 0) -> Counts:
     """Count what became of the jobs of a plan.
 
     A job that was not placed was refused when nothing could have held it at that moment: a policy
     that places all that fits finds no place for it either. One that holds devices where its links are
-    not good enough failed.
+    not good enough failed, and so did one that was put back, which is possible only with what fits.
 
     Parameters
     ----------
     plan
         All decisions since its snapshot was empty; left as it is, as is the snapshot.
+    put_back
+        How many of its jobs, the last ones, had been put back before.
     """
     then, lines, policy = plan.snapshot.copy(), plan.lines.copy(), make_policy(PLACES_ALL_THAT_FITS)
     placed = plan.jobs_placed
     first_line = np.searchsorted(lines[:, PLAN_JOB], np.arange(len(plan.queue)))
     astray = np.unique(lines[lines[:, PLAN_LINK_MISSED] != 0, PLAN_JOB])
     undone, refused = len(lines), 0
-    for j in np.setdiff1d(np.flatnonzero(~placed), astray)[::-1]:
+    judged = len(placed) - put_back
+    for j in np.setdiff1d(np.flatnonzero(~placed[:judged]), astray)[::-1]:
         then.release(lines, plan.slices, np.arange(first_line[j], undone))
         undone = first_line[j]
         refused += not could_place(then, plan.queue.part(j, j + 1), policy)

@@ -1,9 +1,12 @@
-"""Replaying a trace: jobs arrive one after the other, nobody leaves, nothing is tried twice."""
+"""Replaying a trace: jobs arrive one after the other, nobody leaves, what does not fit is lost.
+
+A policy may be let to put jobs back on their arrival: those are offered again after the last arrival.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 import numpy as np
 
@@ -11,36 +14,27 @@ from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
 from seaway.scheduling.columns import (
     PLAN_JOB,
-    PLAN_ROWS,
     PLAN_SLICE_END,
     PLAN_SLICE_FIRST,
     SLICE_CORE,
-    SLICE_ROWS,
 )
-from seaway.scheduling.engine import Policy
-from seaway.scheduling.framework import QueueSort
-from seaway.scheduling.plan import Plan
-from seaway.scheduling.profile import Profile
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.state import Int64
-from seaway.simulation.clock import Clock, PolicyMaker, warm_up
+from seaway.simulation.clock import PolicyMaker, warm_up
 from seaway.simulation.look_back import judge
 from seaway.simulation.measures import Float64, at_hundred, use, used_shares
+from seaway.simulation.offers import Decided, Offers
 from seaway.simulation.outcome import Curve, Outcome, Shares
-
-MOST_AT_ONCE = 512
-"""The most jobs in one call, for decisions a second."""
-
-MOST_ALONE = 16
-"""The most calls with one job after each of those, for the time of a single decision."""
-
-CALLS = 8
-"""At least so many calls with many jobs, so that short queues have some of both."""
 
 
 def replay(
-    fleet: Fleet, jobs: Sequence[Job], make: PolicyMaker, progress: Callable[[int], None] = lambda _: None
+    fleet: Fleet,
+    jobs: Sequence[Job],
+    make: PolicyMaker,
+    progress: Callable[[int], None] = lambda _: None,
+    *,
+    offers: int = 1,
 ) -> Outcome:
     """Replay jobs against a fleet.
 
@@ -57,25 +51,28 @@ def replay(
         In order of arrival.
     progress
         Called with the number of jobs decided so far.
+    offers
+        How often a job that the policy puts back is offered in all, see `Offers`; with 1 it cannot put back any.
+
+    Raises
+    ------
+    RejectedError
+        When jobs are to be offered less than once.
     """
     snapshot = Snapshot(fleet)
     queue = JobQueue(snapshot, jobs)
     warm_up(snapshot, queue, make)
     policy = make()
-    clock = Clock(snapshot, policy)
-    plans: list[Plan] = []
-    for first, end in calls(len(queue), one_by_one=sorts(policy)):
-        plans.append(clock.decide(queue.part(first, end)))
-        progress(end)
-    whole = joined(snapshot, queue, plans)
+    offering = Offers(snapshot, queue, policy, offers, progress)
+    whole = offering.decide()
     curve = curve_of(whole)
     used = used_shares(snapshot.arrays.clusters)
     return Outcome(
         policy=policy.name,
-        counts=judge(whole),
+        counts=judge(whole.plan, whole.put_back),
         shares=shares_of(curve),
         use=use(used),
-        speed=clock.speed(),
+        speed=offering.clock.speed(),
         curve=curve,
         used=used,
     )
@@ -100,43 +97,6 @@ def capacity_milli(snapshot: Snapshot) -> int:
     return sum(device.core_milli for device in snapshot.devices)
 
 
-def sorts(policy: Profile | Policy) -> bool:
-    """Tell whether a policy would put waiting jobs in an order of its own."""
-    return isinstance(policy, Profile) and any(policy.at(QueueSort))
-
-
-def calls(jobs: int, *, one_by_one: bool) -> list[tuple[int, int]]:
-    """Cut a queue into calls: many jobs at once, then some alone, and so on.
-
-    Parameters
-    ----------
-    one_by_one
-        Whether every job has to be decided before the next is seen.
-    """
-    many = 1 if one_by_one else min(MOST_AT_ONCE, max(1, jobs // CALLS))
-    alone = min(MOST_ALONE, -(-many // 4))
-    cuts = [0]
-    while cuts[-1] < jobs:
-        begun = cuts[-1] + many
-        cuts.extend(range(begun, begun + alone + 1))
-    return [(first, end) for first, end in pairwise(min(cut, jobs) for cut in cuts) if first < end]
-
-
-def joined(snapshot: Snapshot, queue: JobQueue, plans: Sequence[Plan]) -> Plan:
-    """Join the plans of a queue's parts, in order, to one."""
-    lines, slices = [np.zeros((0, PLAN_ROWS), np.int64)], [np.zeros((0, SLICE_ROWS), np.int32)]
-    first_job = first_slice = 0
-    for plan in plans:
-        shifted = plan.lines.copy()
-        shifted[:, PLAN_JOB] += first_job
-        shifted[:, [PLAN_SLICE_FIRST, PLAN_SLICE_END]] += first_slice
-        lines.append(shifted)
-        slices.append(plan.slices)
-        first_job += len(plan.queue)
-        first_slice += len(plan.slices)
-    return Plan(snapshot, queue, np.concatenate(lines), np.concatenate(slices))
-
-
 def held_milli(lines: Int64, slices: Int64) -> Int64:
     """Return the GPU cores that each decision holds, thousandths of a device, shape (X,)."""
     upto = np.concatenate(([0], np.cumsum(slices[:, SLICE_CORE], dtype=np.int64)))
@@ -144,11 +104,17 @@ def held_milli(lines: Int64, slices: Int64) -> Int64:
     return held
 
 
-def curve_of(plan: Plan) -> Curve:
-    """Return what had been asked for and what was held after each arrival."""
-    asked = np.array([asked_milli(job) for job in plan.queue], np.int64)
-    held = np.zeros(len(asked), np.int64)
-    np.add.at(held, plan.lines[:, PLAN_JOB], held_milli(plan.lines, plan.slices.astype(np.int64)))
+def curve_of(decided: Decided) -> Curve:
+    """Return what had been asked for and what was held after each arrival.
+
+    What was put back counts as asked for from its arrival on, and what it holds then as held after the last one.
+    """
+    plan, arrival = decided.plan, decided.arrival
+    jobs = len(arrival)
+    when = np.where(np.arange(jobs) < jobs - decided.put_back, arrival, jobs - 1)
+    asked, held = np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
+    asked[arrival] = [asked_milli(job) for job in plan.queue]
+    np.add.at(held, when[plan.lines[:, PLAN_JOB]], held_milli(plan.lines, plan.slices.astype(np.int64)))
     capacity = capacity_milli(plan.snapshot)
     return Curve(percent(np.cumsum(asked), capacity), percent(np.cumsum(held), capacity))
 

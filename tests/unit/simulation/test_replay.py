@@ -7,7 +7,7 @@ from seaway.domain.network import Link
 from seaway.scheduling.policies import PolicyOptions, make_policy
 from seaway.scheduling.profile import Profile
 from seaway.simulation.clock import PolicyMaker
-from seaway.simulation.replay import calls, replay, until_asked
+from seaway.simulation.replay import replay, until_asked
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 
 
@@ -99,7 +99,7 @@ def test_a_job_placed_behind_a_bad_link_has_failed() -> None:
 def test_one_seed_gives_one_curve_however_the_queue_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same seed gives the same plan, whether jobs are decided alone or many in a call."""
     once = replay(small(16), halves(40), maker("random", seed=1))
-    monkeypatch.setattr("seaway.simulation.replay.MOST_AT_ONCE", 1)
+    monkeypatch.setattr("seaway.simulation.offers.MOST_AT_ONCE", 1)
     again = replay(small(16), halves(40), maker("random", seed=1))
     assert np.array_equal(once.curve.allocated_pct, again.curve.allocated_pct)
     assert once.use == again.use
@@ -119,15 +119,6 @@ def test_jobs_stop_once_enough_was_asked_for() -> None:
     assert len(until_asked(small(), jobs, 1.3)) == 6
     assert len(until_asked(small(), jobs, 1.25)) == 5
     assert len(until_asked(small(), jobs, 99)) == 10
-
-
-@pytest.mark.parametrize("jobs", [0, 1, 2, 7, 80, 1_200, 10_866])
-def test_calls_cover_every_job_once_and_some_are_alone(jobs: int) -> None:
-    """However long a queue is, calls follow each other without a gap, many at once and then some alone."""
-    cut = calls(jobs, one_by_one=False)
-    assert [number for first, end in cut for number in range(first, end)] == list(range(jobs))
-    assert jobs < 2 or any(end - first == 1 for first, end in cut)
-    assert max((end - first for first, end in cut), default=0) <= 512
 
 
 def test_a_policy_that_sorts_sees_one_job_at_a_time() -> None:
