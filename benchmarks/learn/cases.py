@@ -53,14 +53,14 @@ def _ours(settings: Any, seed: int) -> Callable[[int], None]:  # noqa: ANN401  #
 
     env = _env(seed)
     agent = EadeDdpg(settings, env.observation_space.shape[0], seed)
-    if settings.expert_share:
-        _show(env, agent.teach)
     observation = env.reset()[0]
 
     def step(count: int) -> None:
         nonlocal observation
         action = np.zeros(1, np.float32)
         for _ in range(count):
+            if settings.expert_share:
+                agent.teach(observation, *env.expert())
             action[0] = agent.act(observation, settings.noise)
             following, reward, ended, _, _ = env.step(action)
             agent.remember(observation, float(action[0]), reward, following, ended)
@@ -69,16 +69,6 @@ def _ours(settings: Any, seed: int) -> Callable[[int], None]:  # noqa: ANN401  #
 
     step(settings.warm_up)
     return step
-
-
-def _show(env: Any, teach: Callable[..., None]) -> None:  # noqa: ANN401  # known where gymnasium is
-    """Fill the expert's pool with an episode."""
-    observation, ended = env.reset()[0], False
-    while not ended:
-        action = env.expert()
-        following, reward, ended, _, _ = env.step(action)
-        teach(observation, float(action[0]), reward, following, ended)
-        observation = following
 
 
 def _theirs(settings: Any, seed: int) -> Callable[[int], None]:  # noqa: ANN401  # known where torch is

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from seaway.learning.agents.choose import choose
-from seaway.learning.agents.networks import Actor, Critic
+from seaway.learning.agents.networks import Actor, Chooser, Critic
 from seaway.learning.agents.passes import Passes, lay_flat, make_room
 from seaway.learning.agents.replay import Floats, Pool, Replay
 from seaway.learning.agents.settings import DdpgSettings
@@ -44,6 +44,8 @@ class EadeDdpg:
         What chooses: float32 (B, O) to (B, 1).
     critic
         What values choices: (B, O) and (B, 1) to (B, 1).
+    chooser
+        What decides: both of them.
 
     References
     ----------
@@ -58,14 +60,15 @@ class EadeDdpg:
             torch.manual_seed(seed)
             self.actor = Actor(settings, observation_size)
             self.critic = Critic(settings, observation_size)
+        self.chooser = Chooser(self.actor, self.critic, settings, observation_size)
         self._target_actor, self._target_critic = deepcopy(self.actor), deepcopy(self.critic)
         self._weights = [lay_flat(self.actor), lay_flat(self.critic)]
         self._targets = [lay_flat(self._target_actor), lay_flat(self._target_critic)]
         self._actor_steps = Adam(self._weights[0], settings.actor_rate)
         self._critic_steps = Adam(self._weights[1], settings.critic_rate)
-        room = make_room(self.actor, observation_size, settings.batch)
+        room = make_room(self.actor, settings.batch)
         self._acting, self._acting_later = Passes(self.actor, room), Passes(self._target_actor, room)
-        room = make_room(self.critic, observation_size, settings.batch)
+        room = make_room(self.critic, settings.batch)
         self._valuing, self._valuing_later = Passes(self.critic, room), Passes(self._target_critic, room)
         self._live = Pool(settings.live_pool, observation_size)
         self._expert = Pool(settings.expert_pool, observation_size)
@@ -79,21 +82,21 @@ class EadeDdpg:
         observation
             (O,)
         noise
-            Standard deviation of what is added to the choice; 0: the actor's choice as it is. With noise, actions are
+            Standard deviation of what is added to the choice; 0: the choice as it is. With noise, actions are
             by lot until `warm_up` transitions are remembered.
         """
         if noise and self._live.filled < self.settings.warm_up:
             return self._rng.uniform(-1.0, 1.0)
-        chosen = choose(self.actor, observation)
+        chosen = choose(self.chooser, observation)
         return min(max(chosen + self._rng.normal(0.0, noise), -1.0), 1.0) if noise else chosen
 
     def remember(self, observation: Floats, action: float, reward: float, following: Floats, ended: bool) -> None:
         """Keep what the agent did and what came of it."""
         self._live.add(observation, action, reward, following, ended)
 
-    def teach(self, observation: Floats, action: float, reward: float, following: Floats, ended: bool) -> None:
-        """Keep what an expert did, or would have done, and what came of it."""
-        self._expert.add(observation, action, reward, following, ended)
+    def teach(self, observation: Floats, action: float, reward: float) -> None:
+        """Keep what an expert would have done, and earned; nobody knows what would have followed."""
+        self._expert.add(observation, action, reward, observation, ended=True)
 
     def learn(self) -> Losses | None:
         """Update critic, actor and their targets once; None, and no update, before `warm_up` transitions are there."""
@@ -120,7 +123,7 @@ class EadeDdpg:
         observation = rows[:, : self._live.columns.action]
         actions = torch.tanh(self._acting.run(observation))
         values = self._valuing.run(observation, actions)
-        slope = self._valuing.lead_to_action(torch.full_like(values, -1.0 / len(rows)))
+        slope = self._valuing.lead_to_action(torch.full_like(values, -1.0 / len(rows)), observation)
         self._acting.lead_back(slope * (1.0 - actions * actions), observation)
         self._actor_steps.step()
         return -float(torch.mean(values))
@@ -128,9 +131,11 @@ class EadeDdpg:
     def _goals(self, rows: Floats) -> Tensor:
         """Return what the critic is to give: reward, and the discounted value of what the targets would do next."""
         columns = self._live.columns
+        reward, going_on = (torch.from_numpy(rows[:, column, None]) for column in (columns.reward, columns.going_on))
+        if not self.settings.discount:
+            return reward
         following = rows[:, columns.following]
         later = self._valuing_later.run(following, torch.tanh(self._acting_later.run(following)))
-        reward, going_on = (torch.from_numpy(rows[:, column, None]) for column in (columns.reward, columns.going_on))
         return reward + self.settings.discount * going_on * later
 
     def state(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from seaway.learning.agents.attention import Attention
 from seaway.learning.agents.networks import Actor, Critic
 from seaway.learning.agents.replay import Floats
 from seaway.scheduling.kernels.attention import LANES, attend, attend_back
@@ -30,48 +31,76 @@ def lay_flat(network: nn.Module) -> nn.Parameter:
     return line
 
 
+class Asking(NamedTuple):
+    """Memory for a batch on its way through attention.
+
+    Attributes
+    ----------
+    question
+        What questions are made of, shape (B, 2F), or (B, 2F + 1) with the action.
+    asked, found
+        The questions of all heads, and what they saw, shapes (B, H * D).
+    shares
+        What the kernel keeps for the way back.
+    found_slopes, asked_slopes
+        Gradients of `found` and `asked`.
+    """
+
+    question: Tensor
+    asked: Tensor
+    found: Tensor
+    shares: Floats
+    found_slopes: Tensor
+    asked_slopes: Tensor
+
+
 class Room(NamedTuple):
     """Memory for a batch on its way through a network; networks of one form that run in turn may share it.
 
     Attributes
     ----------
-    attended, shares
-        What attention makes of the observations, shape (B, O), and what its kernel keeps for the way back.
+    asking
+        Of attention; None where there is none.
     taken
-        What the first layer takes, shape (B, I): O, or O + 1 with the action.
+        What the first layer takes, shape (B, I).
     hidden, hidden_slopes
         What each hidden layer gives, and the gradient of that, shapes (B, width).
     value
         What the last layer gives, shape (B, 1).
-    attended_slopes
-        Gradient of `attended`.
     action_slopes
         Gradient of the action, shape (B, 1).
     """
 
-    attended: Floats
-    shares: Floats
+    asking: Asking | None
     taken: Tensor
     hidden: list[Tensor]
     hidden_slopes: list[Tensor]
     value: Tensor
-    attended_slopes: Tensor
     action_slopes: Tensor
 
 
-def make_room(network: Actor | Critic, observation_size: int, batch: int) -> Room:
+def make_room(network: Actor | Critic, batch: int) -> Room:
     """Allocate what passes of one batch size need."""
     linear = [layer for layer in network.layers if isinstance(layer, nn.Linear)]
-    tokens = observation_size // network.attend.figures if network.attend else 0
     return Room(
-        attended=np.zeros((batch, observation_size), np.float32),
-        shares=np.zeros((-(-batch // LANES), tokens, tokens, LANES), np.float32),
+        asking=_make_asking(network.attend, batch) if network.attend else None,
         taken=torch.zeros(batch, linear[0].in_features),
         hidden=[torch.zeros(batch, layer.out_features) for layer in linear[:-1]],
         hidden_slopes=[torch.zeros(batch, layer.out_features) for layer in linear[:-1]],
         value=torch.zeros(batch, 1),
-        attended_slopes=torch.zeros(batch, observation_size),
         action_slopes=torch.zeros(batch, 1),
+    )
+
+
+def _make_asking(attend: Attention, batch: int) -> Asking:
+    of_heads = (batch, attend.heads * attend.width)
+    return Asking(
+        question=torch.zeros(batch, attend.asks.in_features),
+        asked=torch.zeros(of_heads),
+        found=torch.zeros(of_heads),
+        shares=np.zeros((-(-batch // LANES), attend.heads, attend.clusters + 1, LANES), np.float32),
+        found_slopes=torch.zeros(of_heads),
+        asked_slopes=torch.zeros(of_heads),
     )
 
 
@@ -103,28 +132,22 @@ class Passes:
 
     def __init__(self, network: Actor | Critic, room: Room) -> None:
         self._room = room
-        self._size = room.attended.shape[1]
         self._layers = [_views(layer) for layer in network.layers if isinstance(layer, nn.Linear)]
-        made = _views(network.attend.made) if network.attend else None
-        self._made: tuple[Floats, Floats] | None = made and (made.weight.numpy(), made.bias.numpy())
-        self._made_slopes: tuple[Floats, Floats] | None = made and (
-            made.weight_slopes.numpy(),
-            made.bias_slopes.numpy(),
-        )
+        self._looking = _Looking(network.attend, room.asking) if network.attend and room.asking else None
 
     def run(self, observation: Floats, action: Tensor | None = None) -> Tensor:
         """Return what the last layer gives (B, 1), before any tanh, for observations (B, O) and actions (B, 1)."""
-        room = self._room
-        if self._made:
-            attend(observation, *self._made, room.shares, room.attended)
-            observation = room.attended
-        room.taken[:, : self._size] = torch.from_numpy(observation)
+        taken = self._room.taken
+        seen = taken if action is None else taken[:, :-1]
+        if self._looking:
+            self._looking.run(observation, action, seen)
+        else:
+            seen.copy_(torch.from_numpy(observation))
         if action is not None:
-            room.taken[:, self._size :] = action
-        taken = room.taken
-        for layer, out in zip(self._layers[:-1], room.hidden, strict=True):
+            taken[:, -1:] = action
+        for layer, out in zip(self._layers[:-1], self._room.hidden, strict=True):
             taken = torch.addmm(layer.bias, taken, layer.turned, out=out).relu_()
-        return torch.addmm(self._layers[-1].bias, taken, self._layers[-1].turned, out=room.value)
+        return torch.addmm(self._layers[-1].bias, taken, self._layers[-1].turned, out=self._room.value)
 
     def lead_back(self, slope: Tensor, observation: Floats) -> None:
         """Write the gradients of all weights, where `slope` (B, 1) is that of what the last `run` gave."""
@@ -135,17 +158,61 @@ class Passes:
             torch.sum(slope, 0, out=layer.bias_slopes)
             if at:
                 slope = self._through(at, slope)
-        if self._made and self._made_slopes:
-            torch.mm(slope, self._layers[0].weight[:, : self._size], out=room.attended_slopes)
-            attend_back(observation, *self._made, room.shares, room.attended_slopes.numpy(), *self._made_slopes)
+        if self._looking:
+            self._looking.lead_back(slope, self._layers[0].weight, observation)
 
-    def lead_to_action(self, slope: Tensor) -> Tensor:
+    def lead_to_action(self, slope: Tensor, observation: Floats) -> Tensor:
         """Return the gradient of the actions (B, 1) alone, where `slope` is that of what the last `run` gave."""
         for at in range(len(self._layers) - 1, 0, -1):
             slope = self._through(at, slope)
-        return torch.mm(slope, self._layers[0].weight[:, self._size :], out=self._room.action_slopes)
+        weight = self._layers[0].weight
+        out = torch.mm(slope, weight[:, -1:], out=self._room.action_slopes)
+        return self._looking.lead_to_action(slope, weight, observation, out) if self._looking else out
 
     def _through(self, at: int, slope: Tensor) -> Tensor:
         """Return the gradient of what layer `at` took, before the rectifier in front of it."""
         out = torch.mm(slope, self._layers[at].weight, out=self._room.hidden_slopes[at - 1])
         return torch.ops.aten.threshold_backward.grad_input(out, self._room.hidden[at - 1], 0, grad_input=out)
+
+
+class _Looking:
+    """Runs batches through attention, and gradients back to questions and actions."""
+
+    def __init__(self, attend: Attention, room: Asking) -> None:
+        self._room = room
+        self._asks = _views(attend.asks)
+        self._places = attend.places.numpy()
+        self._figures = attend.figures
+        self._clusters = attend.clusters
+
+    def run(self, observation: Floats, action: Tensor | None, out: Tensor) -> None:
+        """Write what heads see, and the job, to `out` (B, saw)."""
+        room, figures, size = self._room, self._figures, self._clusters * self._figures
+        seen = torch.from_numpy(observation)
+        job = seen[:, size:]
+        room.question[:, :figures] = job
+        torch.mean(
+            seen[:, :size].unflatten(1, (self._clusters, figures)), 1, out=room.question[:, figures : 2 * figures]
+        )
+        if action is not None:
+            room.question[:, -1:] = action
+        torch.addmm(self._asks.bias, room.question, self._asks.turned, out=room.asked)
+        attend(observation, self._places, room.asked.numpy(), room.shares, room.found.numpy())
+        out[:, : -self._figures] = room.found
+        out[:, -self._figures :] = job
+
+    def lead_back(self, slope: Tensor, weight: Tensor, observation: Floats) -> None:
+        """Write the gradients of what makes questions; `slope` is that of what the first layer, of `weight`, gave."""
+        asked_slopes = self._to_questions(slope, weight, observation)
+        torch.mm(asked_slopes.t(), self._room.question, out=self._asks.weight_slopes)
+        torch.sum(asked_slopes, 0, out=self._asks.bias_slopes)
+
+    def lead_to_action(self, slope: Tensor, weight: Tensor, observation: Floats, out: Tensor) -> Tensor:
+        """Add to `out` (B, 1) what actions do by asking."""
+        return out.addmm_(self._to_questions(slope, weight, observation), self._asks.weight[:, -1:])
+
+    def _to_questions(self, slope: Tensor, weight: Tensor, observation: Floats) -> Tensor:
+        room = self._room
+        torch.mm(slope, weight[:, : room.found.shape[1]], out=room.found_slopes)
+        attend_back(observation, self._places, room.shares, room.found_slopes.numpy(), room.asked_slopes.numpy())
+        return room.asked_slopes

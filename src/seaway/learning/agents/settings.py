@@ -14,7 +14,12 @@ class DdpgSettings:
     hidden
         Sizes of the hidden layers behind the first one; published 128-64.
     attention
-        Width of the self-attention input layer, published 128; 0 for none, which is plain DDPG.
+        Width of the layer behind the heads of attention, published 128; 0 for no attention, which is plain DDPG.
+    heads
+        Heads of attention; unpublished.
+    candidates
+        Of how many bins, the nearest to the actor's action, the critic chooses the one that it values most; 0: all, 1:
+        the actor decides alone. Unpublished.
     figures
         Numbers of each of the tokens that attention looks at: 4 of each cluster and of the job, 8 with the network's.
     expert_share
@@ -38,16 +43,18 @@ class DdpgSettings:
 
     hidden: tuple[int, ...] = (128, 64)
     attention: int = 128
+    heads: int = 8
+    candidates: int = 0
     figures: int = 4
     expert_share: float = 0.1
     batch: int = 256
     actor_rate: float = 1e-4
     critic_rate: float = 1e-3
-    discount: float = 0.9
+    discount: float = 0.0
     soft_update: float = 0.005
-    live_pool: int = 100_000
-    expert_pool: int = 22_000
-    noise: float = 0.3
+    live_pool: int = 20_000
+    expert_pool: int = 20_000
+    noise: float = 0.1
     noise_end: float = 0.02
     warm_up: int = 1_000
     updates: int = 1

@@ -33,7 +33,8 @@ class ClusterEnv(gymnasium.Env):
 
     **Observation**: ``Box``, float32, shape (4 C + 4,): the free shares of CPU, memory, GPU memory and GPU cores of
     each cluster, then what the job at hand asks for of the four, see `observe`. With `network` shape (8 C + 8,), see
-    `observe_network`. At the end the job's figures say that there is none.
+    `observe_network`. With `fitting` a cluster's shares are those of its nodes that fit the job. At the end the job's
+    figures say that there is none.
 
     **Action**: ``Box(-1, 1, (1,))``, float32, one number, cut into C + 1 bins of one width: bin c is cluster c, the
     last one waits. With `discrete` it is ``Discrete(C + 1)``, the number of the bin.
@@ -60,6 +61,8 @@ class ClusterEnv(gymnasium.Env):
         Whether actions are numbers of bins.
     network
         Whether link figures and bounds are shown.
+    fitting
+        Whether of what is free only that is shown which is on nodes that fit the job.
     options
         How jobs come back.
     rewards
@@ -84,11 +87,12 @@ class ClusterEnv(gymnasium.Env):
         *,
         discrete: bool = False,
         network: bool = False,
+        fitting: bool = False,
         options: EpisodeOptions = OFFERED_TWICE,
         rewards: Rewards = PUBLISHED,
     ) -> None:
         self._episodes = Episodes(source, options)
-        self._observe = observer(network=network)
+        self._observe = observer(network=network, fitting=fitting)
         self._rewards = rewards
         self._discrete = discrete
         self.episode: Episode = self._episodes.begin(np.random.default_rng(0), 0)
@@ -119,11 +123,10 @@ class ClusterEnv(gymnasium.Env):
             beyond -1 and 1 counts as these.
         """
         episode, choice = self.episode, self._choice(action)
+        reward = self._reward(choice)
         if choice == self.clusters:
-            reward = self._rewards.of_wait(episode)
             episode.wait()
         else:
-            reward = self._rewards.of_cluster(episode, choice)
             episode.place_in_cluster(choice)
         info: Info = {"legal": self.action_masks()}
         if episode.done:
@@ -136,10 +139,15 @@ class ClusterEnv(gymnasium.Env):
         np.greater_equal(self.episode.first_nodes(), 0, out=legal[:-1])
         return legal
 
-    def expert(self) -> Action:
-        """Return the action that earns most at once."""
+    def expert(self) -> tuple[float, float]:
+        """Return the action, a number of a bin or within one, that earns most at once, and what it earns."""
         choice = expert_choice(self.episode)
-        return choice if self._discrete else np.array([action_of(choice, self.clusters)], np.float32)
+        return (choice if self._discrete else action_of(choice, self.clusters)), self._reward(choice)
+
+    def _reward(self, choice: int) -> float:
+        if choice == self.clusters:
+            return self._rewards.of_wait(self.episode)
+        return self._rewards.of_cluster(self.episode, choice)
 
     def _choice(self, action: Action) -> int:
         if self._discrete:

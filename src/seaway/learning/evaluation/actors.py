@@ -55,7 +55,7 @@ class ActorPlayer:
         clusters = len(instance.fleet.clusters)
         if manifest.clusters != clusters:
             raise RejectedError(f"it was trained for {manifest.clusters} clusters, and here are {clusters}")
-        see = observer(network=manifest.network)
+        see = observer(network=manifest.network, fitting=manifest.fitting)
         episode, model = Episode(instance), Session(self.file)
         return Played(play(episode, model, lambda at: see(at.snapshot, at.line), manifest.name))
 

@@ -1,19 +1,22 @@
 """Clusters and a job as the figures that a cluster-level policy is shown.
 
 What is shown without a network is the state of the study of EADE-DDPG: four free shares of each cluster, cluster
-after cluster, then the four demands of the job. With a network each cluster and the job have four figures more.
+after cluster, then the four demands of the job. With a network each cluster and the job have four figures more. What
+is free may be counted on all nodes of a cluster, or on those alone that fit the job: sums over all nodes do not tell
+whether any one of them has room.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from seaway.domain.network import PPM
 from seaway.scheduling.demands import Mark
-from seaway.scheduling.kernels.offer import RESOURCES, write_links, write_shares
+from seaway.scheduling.kernels.offer import RESOURCES, write_fitting_shares, write_links, write_shares
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.state import Float32
 
@@ -43,7 +46,7 @@ def observation_size(clusters: int, *, network: bool) -> int:
     return (clusters + 1) * (NETWORK_FIGURES if network else FIGURES)
 
 
-def observe(snapshot: Snapshot, line: int) -> Float32:
+def observe(snapshot: Snapshot, line: int, *, fitting: bool = False) -> Float32:
     """Show the clusters, and a job.
 
     Parameters
@@ -52,6 +55,8 @@ def observe(snapshot: Snapshot, line: int) -> Float32:
         The fleet.
     line
         Line of the job's demand in its `demands`; -1 for no job, whose figures are 0.
+    fitting
+        Whether of what is free only that counts which is on nodes that fit the job now; without a job all does.
 
     Returns
     -------
@@ -61,16 +66,16 @@ def observe(snapshot: Snapshot, line: int) -> Float32:
         what a cluster has of it in the mean, C at the most.
     """
     shown = np.empty((len(snapshot.clusters) + 1) * FIGURES, np.float32)
-    write_shares(snapshot.arrays, snapshot.demands.arrays, line, FIGURES, shown)
+    _write(fitting=fitting)(snapshot.arrays, snapshot.demands.arrays, line, FIGURES, shown)
     return shown
 
 
-def observe_network(snapshot: Snapshot, line: int) -> Float32:
+def observe_network(snapshot: Snapshot, line: int, *, fitting: bool = False) -> Float32:
     """Show the clusters, what lies between them and the job's user, and the job.
 
     Parameters
     ----------
-    snapshot, line
+    snapshot, line, fitting
         As `observe` takes them.
 
     Returns
@@ -85,15 +90,19 @@ def observe_network(snapshot: Snapshot, line: int) -> Float32:
     """
     shown = np.empty((len(snapshot.clusters) + 1) * NETWORK_FIGURES, np.float32)
     arrays, demands = snapshot.arrays, snapshot.demands.arrays
-    write_shares(arrays, demands, line, NETWORK_FIGURES, shown)
+    _write(fitting=fitting)(arrays, demands, line, NETWORK_FIGURES, shown)
     write_links(arrays, demands, line, link_figures(snapshot), HALF_MBPS, shown)
     shown[-RESOURCES:] = _bounds(snapshot, line)
     return shown
 
 
-def observer(*, network: bool) -> Callable[[Snapshot, int], Float32]:
+def observer(*, network: bool, fitting: bool) -> Callable[[Snapshot, int], Float32]:
     """Return what shows clusters and a job, so that training, evaluation and the engine show the same."""
-    return observe_network if network else observe
+    return partial(observe_network if network else observe, fitting=fitting)
+
+
+def _write(*, fitting: bool) -> Callable[..., None]:
+    return write_fitting_shares if fitting else write_shares
 
 
 def link_figures(snapshot: Snapshot) -> Float32:

@@ -24,12 +24,14 @@ class ClusterChoice:
         How many clusters it was trained for.
     network
         Whether it is shown links.
+    fitting
+        Whether of what is free it is shown only what is on nodes that fit the job.
     """
 
-    def __init__(self, model: Model, clusters: int, *, network: bool) -> None:
+    def __init__(self, model: Model, clusters: int, *, network: bool, fitting: bool) -> None:
         self._model = model
         self._clusters = clusters
-        self._observe = observer(network=network)
+        self._observe = observer(network=network, fitting=fitting)
 
     def answer(self, cycle: Cycle) -> Answer:
         """Score every node by the cluster that is chosen.

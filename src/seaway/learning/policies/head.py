@@ -41,6 +41,7 @@ class _Manifest(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     model_sha256: str
     clusters: int | None = None
     network: bool = False
+    fitting: bool = False
     says: str = ""
     made_by: str = ""
     created: str = ""

@@ -99,7 +99,7 @@ def edition_of(file: PolicyFile) -> str:
 
 def _chooser(manifest: Manifest, model: Model, options: PolicyOptions) -> Policy:
     if manifest.level is Level.CLUSTER:
-        return ClusterChoice(model, manifest.clusters or 0, network=manifest.network)
+        return ClusterChoice(model, manifest.clusters or 0, network=manifest.network, fitting=manifest.fitting)
     return NodeChoice(model, nodes_shown.NodeObserver(options.mix), Seaway(options.mix))
 
 

@@ -35,6 +35,8 @@ class Manifest:
         How many clusters it was trained for; None for a model that takes any number.
     network
         Whether link figures and network demands are among what it is shown.
+    fitting
+        Of level cluster: whether of what clusters have free it is shown only what is on nodes that fit the job.
     model_sha256
         Digest of the ONNX model, 64 hexadecimal digits.
     says
@@ -56,6 +58,7 @@ class Manifest:
     model_sha256: str
     clusters: int | None = None
     network: bool = False
+    fitting: bool = False
     says: str = ""
     made_by: str = ""
     created: str = ""

@@ -37,6 +37,7 @@ def export(path: Path, decider: Decider, run: Run, found: Evaluated) -> None:
         model_sha256="",
         clusters=decider.clusters,
         network=decider.network,
+        fitting=decider.fitting,
         says=f"{algo_of(run.algo).says}, seed {run.settings.seed}",
         made_by=command_of(run, path.parent),
         created=datetime.now(UTC).isoformat(timespec="seconds"),

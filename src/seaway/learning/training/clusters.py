@@ -90,11 +90,17 @@ class Clusters:
         _play(self.each()[0], look)
         picked = np.linspace(0, len(seen) - 1, min(MOST_TRIALS, len(seen)), dtype=int)
         trials = [{"observation": seen[at][None]} for at in picked]
-        return Decider(actor, Level.CLUSTER, VERSION, trials, self.clusters, self.network)
+        fitting = self._run.settings.fitting
+        return Decider(actor, Level.CLUSTER, VERSION, trials, self.clusters, self.network, fitting)
 
     def _env(self, made: dict[int, ClusterEnv], at: int) -> ClusterEnv:
         if at not in made:
-            made[at] = ClusterEnv([self._instances[at]], network=self.network, options=self._run.episode)
+            made[at] = ClusterEnv(
+                [self._instances[at]],
+                network=self.network,
+                fitting=self._run.settings.fitting,
+                options=self._run.episode,
+            )
         return made[at]
 
 

@@ -38,17 +38,7 @@ class DdpgLearner:
         self.agent = EadeDdpg(self._settings, clusters.size, run.settings.seed)
 
     def prepare(self, listener: Listener) -> None:
-        """Fill the expert's pool with what choosing the best score at once does on each instance."""
-        if not self._settings.expert_share:
-            return
-        listener.doing("asking the expert")
-        for env in self._clusters.each():
-            observation, ended = env.reset()[0], False
-            while not ended:
-                action = np.asarray(env.expert())
-                following, reward, ended, _, _ = env.step(action)
-                self.agent.teach(observation, float(action[0]), reward, following, ended)
-                observation = following
+        """Do nothing: the expert is asked as episodes go."""
 
     def plays(self) -> Iterator[Sequence[Play]]:
         """Learn, an episode an item."""
@@ -71,16 +61,16 @@ class DdpgLearner:
         self.agent.restore(state["agent"])
 
     def weights(self) -> State:
-        """Return those of the actor."""
-        return dict(self.agent.actor.state_dict())
+        """Return those of what decides."""
+        return dict(self.agent.chooser.state_dict())
 
     def wear(self, weights: State) -> None:
-        """Take over those of an actor."""
-        self.agent.actor.load_state_dict(weights)
+        """Take over those of what decided."""
+        self.agent.chooser.load_state_dict(weights)
 
     def decider(self) -> Decider:
-        """Return the actor."""
-        return self._clusters.decider(self.agent.actor, self.agent.act)
+        """Return what decides."""
+        return self._clusters.decider(self.agent.chooser, self.agent.act)
 
     def _play(self) -> Play:
         start_s = time.perf_counter()
@@ -90,6 +80,8 @@ class DdpgLearner:
         action = np.zeros(1, np.float32)
         total, ended, losses = 0.0, False, []
         while not ended:
+            if settings.expert_share:
+                agent.teach(observation, *env.expert())
             action[0] = agent.act(observation, noise)
             check_finite(action[0])
             following, reward, ended, _, info = env.step(action)

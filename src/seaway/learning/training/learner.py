@@ -21,7 +21,7 @@ class Decider:
     ----------
     actor
         A module of torch that takes the inputs of its level and returns its outputs.
-    level, features, clusters, network
+    level, features, clusters, network, fitting
         As the manifest has them.
     trials
         Inputs that it may really be shown, 1 to 16.
@@ -35,6 +35,7 @@ class Decider:
     trials: Sequence[Mapping[str, Any]]
     clusters: int | None = None
     network: bool = False
+    fitting: bool = False
     apart: bool = False
 
 

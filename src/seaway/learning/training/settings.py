@@ -26,6 +26,9 @@ class RunSettings:
     draws, draw_seed
         How many instances are drawn of each kind that is to be drawn, and what they hang on: not on `seed`, so that
         runs of several seeds learn on the same.
+    fitting
+        Whether those that choose among clusters are shown, of what clusters have free, only what is on nodes that fit
+        the job; otherwise all of it.
     threads
         Of torch. With 1 a run is the same each time, to the bit.
     """
@@ -38,6 +41,7 @@ class RunSettings:
     checkpoint_s: float = 60.0
     draws: int = 8
     draw_seed: int = 0
+    fitting: bool = True
     threads: int = 1
 
 

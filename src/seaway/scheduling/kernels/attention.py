@@ -1,10 +1,11 @@
-"""Self-attention over a batch of few small tokens, there and back, for training.
+"""Attention of a batch of questions, each over few small tokens, there and back, for training.
 
-Batches of matrices of some 17 x 4 are too small for what multiplies large ones. Here one instruction serves as many
+Batches of matrices of some 17 x 7 are too small for what multiplies large ones. Here one instruction serves as many
 samples as it has lanes: within a tile of `LANES` samples, a number of all samples lies side by side.
 
-Letters: B samples, T tokens of each, F figures of a token, L lanes. `projection` holds, in this order, what makes
-queries, keys and values of tokens: shape (3F, F), and (3F,) what is added.
+Letters: B samples, T tokens of each, F figures of a token that an observation has, D = F + 3 figures that it has here,
+H heads, L lanes. The tokens are C clusters and, as the last, to wait, which has no figures of its own. Behind its F
+figures each has its place, the square of its place, and whether it is the one that waits; see `place_tokens`.
 """
 
 from __future__ import annotations
@@ -30,20 +31,6 @@ def load_tile(rows: Float32, first: int, out: Float32) -> int:
             for f in range(figures):
                 out[t, f, lane] = rows[first + lane, t * figures + f]
     return filled
-
-
-@compiled
-def project(tokens: Float32, projection: Float32, added: Float32, out: Float32) -> None:
-    """Write queries, keys and values of the tokens, (T, 3F, L)."""
-    count, figures, _ = tokens.shape
-    for t in range(count):
-        for row in range(3 * figures):
-            for lane in range(LANES):
-                out[t, row, lane] = added[row]
-            for f in range(figures):
-                factor = projection[row, f]
-                for lane in range(LANES):
-                    out[t, row, lane] += factor * tokens[t, f, lane]
 
 
 @compiled
@@ -76,19 +63,50 @@ def raise_e(whole: Float32, bits: np.ndarray, power: Float32, out: Float32) -> N
 
 
 @compiled
-def score(made: Float32, i: int, out: Float32) -> None:
-    """Write how well the key of each token answers the query of token `i`, less the best of them, (T, L)."""
-    count, figures = made.shape[0], made.shape[1] // 3
+def place_tokens(places: Float32, out: Float32) -> None:
+    """Write what tokens (T, D, L) have behind their F figures, and zeros before; it is the same for all samples.
+
+    A question about one place asks for it by -(place - p)^2, which is a sum over place and square: so a head can look
+    at the cluster that an action stands for.
+
+    Parameters
+    ----------
+    places
+        The action that stands for each token, -1 to 1, shape (T,).
+    """
+    count, width, _ = out.shape
+    out[:] = np.float32(0.0)
+    for t in range(count):
+        out[t, width - 3] = places[t]
+        out[t, width - 2] = places[t] * places[t]
+    out[count - 1, width - 1] = np.float32(1.0)
+
+
+@compiled
+def load_clusters(rows: Float32, first: int, out: Float32) -> int:
+    """Write the clusters' figures of samples from `first` on into tokens (T, D, L), and return how many there were."""
+    count, width, lanes = out.shape
+    figures = width - 3
+    filled = min(lanes, rows.shape[0] - first)
+    for lane in range(filled):
+        for t in range(count - 1):
+            for f in range(figures):
+                out[t, f, lane] = rows[first + lane, t * figures + f]
+    return filled
+
+
+@compiled
+def score(asked: Float32, tokens: Float32, out: Float32) -> None:
+    """Write how well each token (T, D, L) answers what one head asks (D, L), less the best of them, (T, L)."""
+    count, width, _ = tokens.shape
     most = np.full(LANES, np.float32(-np.inf))
-    root = np.float32(1.0 / np.sqrt(figures))
     for t in range(count):
         for lane in range(LANES):
-            out[t, lane] = made[i, 0, lane] * made[t, figures, lane]
-        for f in range(1, figures):
+            out[t, lane] = asked[0, lane] * tokens[t, 0, lane]
+        for d in range(1, width):
             for lane in range(LANES):
-                out[t, lane] += made[i, f, lane] * made[t, figures + f, lane]
+                out[t, lane] += asked[d, lane] * tokens[t, d, lane]
         for lane in range(LANES):
-            out[t, lane] *= root
             most[lane] = max(most[lane], out[t, lane])
     for t in range(count):
         for lane in range(LANES):
@@ -96,9 +114,9 @@ def score(made: Float32, i: int, out: Float32) -> None:
 
 
 @compiled
-def gather(made: Float32, shares: Float32, out: Float32) -> None:
-    """Make `shares` (T, L) sum to 1 and write the mean of the values that they weigh, (F, L)."""
-    count, figures = made.shape[0], made.shape[1] // 3
+def gather(tokens: Float32, shares: Float32, out: Float32) -> None:
+    """Make `shares` (T, L) sum to 1 and write the mean of the tokens (T, D, L) that they weigh, (D, L)."""
+    count, width, _ = tokens.shape
     whole = np.zeros(LANES, np.float32)
     for t in range(count):
         for lane in range(LANES):
@@ -109,114 +127,86 @@ def gather(made: Float32, shares: Float32, out: Float32) -> None:
     for t in range(count):
         for lane in range(LANES):
             shares[t, lane] *= whole[lane]
-        for f in range(figures):
+        for d in range(width):
             for lane in range(LANES):
-                out[f, lane] += shares[t, lane] * made[t, 2 * figures + f, lane]
+                out[d, lane] += shares[t, lane] * tokens[t, d, lane]
 
 
 @compiled
-def attend(rows: Float32, projection: Float32, added: Float32, shares: Float32, out: Float32) -> None:
-    """Add to each token the mean of all tokens' values, weighed by how well their keys answer its query.
+def attend(rows: Float32, places: Float32, asked: Float32, shares: Float32, out: Float32) -> None:
+    """Answer each head's question by the mean of the tokens, weighed by e to the power of how well they answer it.
 
     Parameters
     ----------
     rows
-        Samples, shape (B, T * F), token after token.
-    projection, added
-        Shapes (3F, F) and (3F,).
+        Samples, shape (B, at least C * F), cluster after cluster.
+    places
+        Shape (T,), see `place_tokens`.
+    asked
+        The questions, shape (B, H * D).
     shares
-        Filled with the weights, for the way back: shape (tiles of `LANES` samples, T, T, LANES).
+        Filled with the weights, for the way back: shape (tiles of `LANES` samples, H, T, LANES).
     out
-        Filled, shape (B, T * F).
+        Filled, shape (B, H * D).
     """
-    figures = projection.shape[1]
-    count = out.shape[1] // figures
-    tokens, made = np.zeros((count, figures, LANES), np.float32), np.empty((count, 3 * figures, LANES), np.float32)
-    scores, found = np.empty((count, LANES), np.float32), np.empty((figures, LANES), np.float32)
-    bits = np.empty((count, LANES), np.int32)
+    heads, count = shares.shape[1:3]
+    width = asked.shape[1] // heads
+    tokens = np.empty((count, width, LANES), np.float32)
+    place_tokens(places, tokens)
+    questions, found = np.zeros((heads, width, LANES), np.float32), np.empty((width, LANES), np.float32)
+    scores, bits = np.empty((count, LANES), np.float32), np.empty((count, LANES), np.int32)
     power = bits.view(np.float32)
     for tile in range(shares.shape[0]):
         first = tile * LANES
-        filled = load_tile(rows, first, tokens)
-        project(tokens, projection, added, made)
-        for i in range(count):
-            score(made, i, scores)
-            raise_e(scores, bits, power, shares[tile, i])
-            gather(made, shares[tile, i], found)
+        load_clusters(rows, first, tokens)
+        filled = load_tile(asked, first, questions)
+        for h in range(heads):
+            score(questions[h], tokens, scores)
+            raise_e(scores, bits, power, shares[tile, h])
+            gather(tokens, shares[tile, h], found)
             for lane in range(filled):
-                for f in range(figures):
-                    out[first + lane, i * figures + f] = tokens[i, f, lane] + found[f, lane]
+                for d in range(width):
+                    out[first + lane, h * width + d] = found[d, lane]
 
 
 @compiled
-def lead_back(made: Float32, shares: Float32, i: int, gradient: Float32, out: Float32) -> None:
-    """Add to `out` (T, 3F, L), the slopes of queries, keys and values, what token `i` of `gradient` (T, F, L) gives."""
-    count, figures = made.shape[0], made.shape[1] // 3
-    root = np.float32(1.0 / np.sqrt(figures))
-    slopes, mean = np.empty((count, LANES), np.float32), np.zeros(LANES, np.float32)
-    for t in range(count):
-        for lane in range(LANES):
-            slopes[t, lane] = gradient[i, 0, lane] * made[t, 2 * figures, lane]
-        for f in range(1, figures):
-            for lane in range(LANES):
-                slopes[t, lane] += gradient[i, f, lane] * made[t, 2 * figures + f, lane]
-        for lane in range(LANES):
-            mean[lane] += slopes[t, lane] * shares[t, lane]
-    for t in range(count):
-        for lane in range(LANES):
-            slopes[t, lane] = (slopes[t, lane] - mean[lane]) * shares[t, lane] * root
-        for f in range(figures):
-            for lane in range(LANES):
-                out[i, f, lane] += slopes[t, lane] * made[t, figures + f, lane]
-            for lane in range(LANES):
-                out[t, figures + f, lane] += slopes[t, lane] * made[i, f, lane]
-            for lane in range(LANES):
-                out[t, 2 * figures + f, lane] += shares[t, lane] * gradient[i, f, lane]
-
-
-@compiled
-def attend_back(
-    rows: Float32,
-    projection: Float32,
-    added: Float32,
-    shares: Float32,
-    gradient: Float32,
-    slope: Float32,
-    slope_added: Float32,
-) -> None:
-    """Write the gradients of `projection` and `added` where `gradient` (B, T * F) is that of what `attend` wrote.
+def attend_back(rows: Float32, places: Float32, shares: Float32, gradient: Float32, out: Float32) -> None:
+    """Write the gradient of the questions where `gradient` (B, H * D) is that of what `attend` wrote.
 
     Parameters
     ----------
-    rows, projection, added, shares
+    rows, places, shares
         As `attend` took and left them.
-    gradient
-        Shape (B, T * F).
-    slope, slope_added
-        Filled, shapes (3F, F) and (3F,).
+    out
+        Filled, shape (B, H * D).
     """
-    figures = projection.shape[1]
-    count = gradient.shape[1] // figures
-    tokens, made = np.zeros((count, figures, LANES), np.float32), np.empty((count, 3 * figures, LANES), np.float32)
-    after, before = np.empty((count, figures, LANES), np.float32), np.empty((count, 3 * figures, LANES), np.float32)
-    sums, sums_added = np.zeros((3 * figures, figures, LANES), np.float32), np.zeros((3 * figures, LANES), np.float32)
+    heads, count = shares.shape[1:3]
+    width = gradient.shape[1] // heads
+    tokens = np.empty((count, width, LANES), np.float32)
+    place_tokens(places, tokens)
+    after, before = np.zeros((heads, width, LANES), np.float32), np.empty((width, LANES), np.float32)
+    slopes, mean = np.empty((count, LANES), np.float32), np.empty(LANES, np.float32)
     for tile in range(shares.shape[0]):
         first = tile * LANES
-        load_tile(rows, first, tokens)
-        after[:] = np.float32(0.0)
-        load_tile(gradient, first, after)
-        project(tokens, projection, added, made)
-        before[:] = np.float32(0.0)
-        for i in range(count):
-            lead_back(made, shares[tile, i], i, after, before)
-        for t in range(count):
-            for row in range(3 * figures):
+        load_clusters(rows, first, tokens)
+        filled = load_tile(gradient, first, after)
+        for h in range(heads):
+            mean[:] = np.float32(0.0)
+            before[:] = np.float32(0.0)
+            for t in range(count):
                 for lane in range(LANES):
-                    sums_added[row, lane] += before[t, row, lane]
-                for f in range(figures):
+                    slopes[t, lane] = after[h, 0, lane] * tokens[t, 0, lane]
+                for d in range(1, width):
                     for lane in range(LANES):
-                        sums[row, f, lane] += before[t, row, lane] * tokens[t, f, lane]
-    for row in range(3 * figures):
-        slope_added[row] = sums_added[row].sum()
-        for f in range(figures):
-            slope[row, f] = sums[row, f].sum()
+                        slopes[t, lane] += after[h, d, lane] * tokens[t, d, lane]
+                for lane in range(LANES):
+                    mean[lane] += slopes[t, lane] * shares[tile, h, t, lane]
+            for t in range(count):
+                for lane in range(LANES):
+                    slopes[t, lane] = (slopes[t, lane] - mean[lane]) * shares[tile, h, t, lane]
+                for d in range(width):
+                    for lane in range(LANES):
+                        before[d, lane] += slopes[t, lane] * tokens[t, d, lane]
+            for lane in range(filled):
+                for d in range(width):
+                    out[first + lane, h * width + d] = before[d, lane]

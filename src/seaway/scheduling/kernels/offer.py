@@ -24,6 +24,10 @@ from seaway.scheduling.columns import (
     GATEWAY_IN,
     GATEWAY_OUT,
     NODE_CLUSTER,
+    NODE_CPU_FREE,
+    NODE_GPU_CORE_FREE,
+    NODE_GPU_MEMORY_FREE,
+    NODE_MEMORY_FREE,
 )
 from seaway.scheduling.kernels.borrow import borrowed
 from seaway.scheduling.kernels.compile import compiled
@@ -199,6 +203,40 @@ def write_shares(fleet: FleetArrays, demands: DemandArrays, k: int, step: int, o
     out[at + 1] = share(amounts[k, DEMAND_MEMORY] * count, memory, count)
     out[at + 2] = share(each * gpus * count, gpu_memory, count)
     out[at + 3] = share(amounts[k, DEMAND_GPU_CORE] * gpus * count, gpu_core, count)
+
+
+@compiled
+def write_fitting_shares(fleet: FleetArrays, demands: DemandArrays, k: int, step: int, out: Float32) -> None:
+    """Write what `write_shares` writes, but count of clusters only the nodes that fit the job now.
+
+    What is free on any other node is of no use to this job: a cluster where it does not fit has four zeros.
+
+    Parameters
+    ----------
+    k, step, out
+        As `write_shares` takes them; without a job all nodes count.
+    """
+    write_shares(fleet, demands, k, step, out)
+    if k < 0:
+        return
+    fleet, demands, out = borrowed(fleet), borrowed(demands), borrowed(out)
+    clusters, nodes = fleet.clusters, fleet.nodes
+    for c in range(clusters.shape[1]):
+        for resource in range(RESOURCES):
+            out[c * step + resource] = 0.0
+    forget_bandwidth(fleet)
+    find_usable_clusters(fleet, demands, k)
+    for b in range(fleet.blocks.shape[1]):
+        if not block_may_fit(fleet, demands, k, b):
+            continue
+        for n in range(b * BLOCK_NODES, min((b + 1) * BLOCK_NODES, nodes.shape[1])):
+            c = nodes[NODE_CLUSTER, n]
+            if fleet.clusters_open[CLUSTERS_USABLE, c] and node_fits(fleet, demands, k, n):
+                at = c * step
+                out[at] += share(nodes[NODE_CPU_FREE, n], clusters[CLUSTER_CPU, c], 1.0)
+                out[at + 1] += share(nodes[NODE_MEMORY_FREE, n], clusters[CLUSTER_MEMORY, c], 1.0)
+                out[at + 2] += share(nodes[NODE_GPU_MEMORY_FREE, n], clusters[CLUSTER_GPU_MEMORY, c], 1.0)
+                out[at + 3] += share(nodes[NODE_GPU_CORE_FREE, n], clusters[CLUSTER_GPU_CORE, c], 1.0)
 
 
 @compiled

@@ -19,22 +19,37 @@ def weights_of(network: object) -> dict[str, NDArray[np.float64]]:
 
 def act(weights: Weights, observation: Numbers, figures: int) -> NDArray[np.float64]:
     """Return the actor's actions, (B, O) to (B, 1)."""
-    return np.tanh(_layers(weights, _attended(weights, observation, figures)))
+    return np.tanh(_layers(weights, _seen(weights, observation, None, figures)))
 
 
 def value(weights: Weights, observation: Numbers, action: Numbers, figures: int) -> NDArray[np.float64]:
     """Return the critic's values, (B, O) and (B, 1) to (B, 1)."""
-    return _layers(weights, np.hstack([_attended(weights, observation, figures), action], dtype=np.float64))
+    return _layers(weights, np.hstack([_seen(weights, observation, action, figures), action], dtype=np.float64))
 
 
-def _attended(weights: Weights, observation: Numbers, figures: int) -> Numbers:
-    if "attend.made.weight" not in weights:
+def _seen(weights: Weights, observation: Numbers, action: Numbers | None, figures: int) -> Numbers:
+    if "attend.asks.weight" not in weights:
         return observation
-    seen = observation.reshape(len(observation), -1, figures)
-    query, key, made = np.split(seen @ weights["attend.made.weight"].T + weights["attend.made.bias"], 3, axis=2)
-    powers = np.exp(np.einsum("bif,bjf->bij", query, key) / np.sqrt(figures))
-    shares = powers / powers.sum(axis=2, keepdims=True)
-    return (seen + np.einsum("bij,bjf->bif", shares, made)).reshape(observation.shape)
+    seen = [
+        _looked(weights, row, None if action is None else action[at], figures) for at, row in enumerate(observation)
+    ]
+    return np.array(seen)
+
+
+def _looked(weights: Weights, row: Numbers, action: Numbers | None, figures: int) -> Numbers:
+    """Return what heads see of one observation, then the job."""
+    job, clusters = row[-figures:], row[:-figures].reshape(-1, figures)
+    question = np.concatenate([job, clusters.mean(axis=0), *([] if action is None else [action])])
+    asked = weights["attend.asks.weight"] @ question + weights["attend.asks.bias"]
+    count = len(clusters) + 1
+    places = [(2 * t + 1) / count - 1 for t in range(count)]
+    tokens = [[*cluster, place, place**2, 0.0] for cluster, place in zip(clusters, places, strict=False)]
+    tokens.append([*[0.0] * figures, places[-1], places[-1] ** 2, 1.0])
+    found = []
+    for head in asked.reshape(-1, figures + 3):
+        powers = np.exp(np.array(tokens) @ head)
+        found.append(powers / powers.sum() @ np.array(tokens))
+    return np.concatenate([*found, job])
 
 
 def _layers(weights: Weights, taken: Numbers) -> NDArray[np.float64]:

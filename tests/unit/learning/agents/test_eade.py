@@ -16,7 +16,9 @@ from seaway.learning.agents.settings import DdpgSettings  # noqa: E402
 from tests.unit.learning.agents import plain  # noqa: E402
 
 SIZE = 12
-SMALL = DdpgSettings(attention=16, hidden=(8, 8), batch=20, warm_up=4, live_pool=50, expert_pool=30, soft_update=0.1)
+SMALL = DdpgSettings(
+    attention=16, heads=2, hidden=(8, 8), batch=20, warm_up=4, live_pool=50, expert_pool=30, soft_update=0.1
+)
 
 
 def lived(agent: EadeDdpg, steps: int, seed: int = 0) -> EadeDdpg:
@@ -26,7 +28,7 @@ def lived(agent: EadeDdpg, steps: int, seed: int = 0) -> EadeDdpg:
         observation, following = rng.random((2, SIZE), np.float32)
         action = agent.act(observation, 0.1)
         agent.remember(observation, action, float(rng.normal()), following, step % 5 == 4)
-        agent.teach(observation, -action, float(rng.normal()), following, step % 5 == 4)
+        agent.teach(observation, -action, float(rng.normal()))
         agent.learn()
     return agent
 
@@ -37,7 +39,10 @@ def all_weights(agent: EadeDdpg) -> Any:  # noqa: ANN401  # a tensor
 
 
 def test_values_step_towards_what_targets_expect() -> None:
-    """The critic's goal is the reward and, unless the episode ended, what the targets' next action is worth."""
+    """The critic's goal is the reward and, of what was lived, what the targets' next action is worth.
+
+    Of an expert's choice nothing is known but its reward.
+    """
     settings = replace(SMALL, batch=10, warm_up=1, expert_share=0.3, discount=0.8)
     agent = EadeDdpg(settings, SIZE, seed=3)
     actor, critic = plain.weights_of(agent.actor), plain.weights_of(agent.critic)  # targets begin as the same
@@ -45,7 +50,7 @@ def test_values_step_towards_what_targets_expect() -> None:
     seen, following = rng.random((2, 2, SIZE), np.float32)
     actions, rewards, going_on = np.array([[0.3], [-0.6]]), np.array([[1.5], [-50.0]]), np.array([[1.0], [0.0]])
     agent.remember(seen[0], 0.3, 1.5, following[0], False)
-    agent.teach(seen[1], -0.6, -50.0, following[1], True)
+    agent.teach(seen[1], -0.6, -50.0)
 
     losses = agent.learn()
 
@@ -77,7 +82,7 @@ def test_no_update_before_warm_up() -> None:
     agent = EadeDdpg(SMALL, SIZE, seed=0)
     row = np.zeros(SIZE, np.float32)
     for _ in range(10):
-        agent.teach(row, 0.0, 1.0, row, False)
+        agent.teach(row, 0.0, 1.0)
     updates = []
     for _ in range(4):
         agent.remember(row, 0.0, 1.0, row, False)
@@ -132,25 +137,49 @@ def test_a_state_is_kept_as_it_was() -> None:
     assert torch.equal(all_weights(lived(wanted, 20, seed=1)), all_weights(agent))
 
 
-def test_acts_as_its_actor() -> None:
-    """Without noise an action is what the actor gives; the export of the actor therefore decides as training did."""
-    agent = lived(EadeDdpg(SMALL, SIZE, seed=0), 30)
+@pytest.mark.parametrize("candidates", [0, 1, 2])
+def test_acts_as_its_chooser(candidates: int) -> None:
+    """Without noise an action is what the chooser gives; its export therefore decides as training did."""
+    agent = lived(EadeDdpg(replace(SMALL, candidates=candidates), SIZE, seed=0), 30)
     observations = np.random.default_rng(2).random((20, SIZE), np.float32)
 
     with torch.no_grad():
-        wanted = agent.actor(torch.from_numpy(observations))[:, 0].tolist()
+        wanted = [agent.chooser(torch.from_numpy(each[None])).item() for each in observations]
 
     assert [agent.act(each) for each in observations] == pytest.approx(wanted, abs=1e-6)
 
 
-def test_acts_as_the_weights_that_its_actor_wears() -> None:
-    """Weights that are loaded into the actor decide at once."""
+def test_acts_as_the_weights_that_its_chooser_wears() -> None:
+    """Weights that are loaded into the chooser decide at once."""
     agent, other = (lived(EadeDdpg(SMALL, SIZE, seed), 30) for seed in (0, 1))
     row = np.full(SIZE, 0.4, np.float32)
 
-    agent.actor.load_state_dict(other.actor.state_dict())
+    agent.chooser.load_state_dict(other.chooser.state_dict())
 
     assert agent.act(row) == other.act(row)
+
+
+def test_critic_has_the_last_word_among_the_nearest() -> None:
+    """With one candidate the actor's action counts; with some, the one that the critic values most of the nearest bins.
+
+    With all, the one that it values most of all.
+    """
+    agent = lived(EadeDdpg(SMALL, SIZE, seed=0), 60)
+    row = np.random.default_rng(4).random(SIZE, np.float32)
+    actor, critic = plain.weights_of(agent.actor), plain.weights_of(agent.critic)
+    proposed = plain.act(actor, row[None], 4).item()
+    middles = [-2 / 3, 0.0, 2 / 3]
+    values = {each: plain.value(critic, row[None], np.array([[each]]), 4).item() for each in middles}
+    nearest = sorted(middles, key=lambda each: abs(each - proposed))
+
+    for candidates, wanted in (
+        (1, proposed),
+        (2, max(nearest[:2], key=values.__getitem__)),
+        (0, max(middles, key=values.__getitem__)),
+    ):
+        other = EadeDdpg(replace(SMALL, candidates=candidates), SIZE, seed=0)
+        other.restore(agent.state())
+        assert other.act(row) == pytest.approx(wanted, abs=1e-6)
 
 
 def test_strays_as_told() -> None:

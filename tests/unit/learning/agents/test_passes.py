@@ -18,9 +18,9 @@ from tests.unit.learning.agents import plain  # noqa: E402
 SIZE, BATCH = 12, 9
 
 SETTINGS = [
-    pytest.param(DdpgSettings(attention=6, hidden=(5, 4)), id="attention"),
+    pytest.param(DdpgSettings(attention=6, heads=2, hidden=(5, 4)), id="attention"),
     pytest.param(DdpgSettings(attention=0, hidden=(5, 4)), id="plain"),
-    pytest.param(DdpgSettings(attention=6, hidden=(5,), figures=3), id="other tokens"),
+    pytest.param(DdpgSettings(attention=6, heads=3, hidden=(5,), figures=3), id="other tokens"),
 ]
 
 
@@ -59,7 +59,7 @@ def test_gradients_of_the_critic(settings: DdpgSettings) -> None:
     critic = Critic(settings, SIZE)
     spread(critic)
     lay_flat(critic)
-    passes = Passes(critic, make_room(critic, SIZE, BATCH))
+    passes = Passes(critic, make_room(critic, BATCH))
     observation, action, slope = drawn_batch()
 
     with torch.no_grad():
@@ -81,7 +81,7 @@ def test_gradients_of_the_actor(settings: DdpgSettings) -> None:
     actor = Actor(settings, SIZE)
     spread(actor)
     lay_flat(actor)
-    passes = Passes(actor, make_room(actor, SIZE, BATCH))
+    passes = Passes(actor, make_room(actor, BATCH))
     observation, _, slope = drawn_batch()
 
     with torch.no_grad():
@@ -103,12 +103,12 @@ def test_gradients_of_actions(settings: DdpgSettings) -> None:
     critic = Critic(settings, SIZE)
     spread(critic)
     lay_flat(critic)
-    passes = Passes(critic, make_room(critic, SIZE, BATCH))
+    passes = Passes(critic, make_room(critic, BATCH))
     observation, action, slope = drawn_batch()
 
     with torch.no_grad():
         passes.run(observation, torch.from_numpy(action))
-        slopes = passes.lead_to_action(torch.from_numpy(slope)).numpy()
+        slopes = passes.lead_to_action(torch.from_numpy(slope), observation).numpy()
 
     weights = plain.weights_of(critic)
     up, down = (
@@ -127,8 +127,8 @@ def test_modules_are_what_passes_run(settings: DdpgSettings) -> None:
         for network in (actor, critic):
             spread(network)
             lay_flat(network)
-        acted = torch.tanh(Passes(actor, make_room(actor, SIZE, BATCH)).run(observation))
-        valued = Passes(critic, make_room(critic, SIZE, BATCH)).run(observation, torch.from_numpy(action))
+        acted = torch.tanh(Passes(actor, make_room(actor, BATCH)).run(observation))
+        valued = Passes(critic, make_room(critic, BATCH)).run(observation, torch.from_numpy(action))
         seen = torch.from_numpy(observation)
 
         assert torch.allclose(actor(seen), acted, atol=1e-5)

@@ -40,7 +40,7 @@ def test_what_is_shown_lies_in_the_space() -> None:
         while not ended:
             assert env.observation_space.contains(shown)
             assert info["legal"].tolist() == [*env.episode.legal_clusters().tolist(), True]
-            shown, _, ended, cut, info = env.step(env.expert())
+            shown, _, ended, cut, info = env.step(np.array([env.expert()[0]]))
             assert not cut
         assert env.observation_space.contains(shown)
 
@@ -74,11 +74,12 @@ def test_the_end_brings_the_outcome() -> None:
 
 
 def test_the_expert_never_pays() -> None:
-    """Its choice earns most at once: 0 each time, whether it places or waits."""
+    """Its choice earns most at once: 0 each time, whether it places or waits, as it says."""
     for env in (ClusterEnv(drawn("placement", 1, seed=1)), ClusterEnv(drawn("placement", 1, seed=1), discrete=True)):
         env.reset(seed=0)
         while not env.episode.done:
-            assert env.step(env.expert())[1] == 0
+            action, reward = env.expert()
+            assert env.step(int(action) if env.action_space.shape == () else np.array([action]))[1] == reward == 0
 
 
 def test_rewards_are_as_they_are_set() -> None:
