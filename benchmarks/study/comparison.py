@@ -24,6 +24,9 @@ MEASURES = (
 )
 """What the published table has besides: title, figure, digits."""
 
+EVALUATED = {"evaluate_every": "1"}
+"""After each episode the policy plays once without noise, and the best is kept: of all algorithms alike."""
+
 RANDOM_SEEDS = range(5)
 """Seeds of what draws lots."""
 
@@ -42,7 +45,7 @@ class Comparison:
 def trainings(asked: Comparison) -> list[Training]:
     """List all trainings, instance after instance, so that what is there early compares all algorithms on some."""
     return [
-        Training(asked.folder / f"{algo}-{path.name}-seed{seed}", algo, path, seed, asked.episodes)
+        Training(asked.folder / f"{algo}-{path.name}-seed{seed}", algo, path, seed, asked.episodes, EVALUATED)
         for seed in asked.seeds
         for path in asked.instances
         for algo in asked.algos
