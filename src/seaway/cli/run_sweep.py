@@ -17,6 +17,7 @@ from seaway.cli.run_asked import RUNS, Asked, folder_of, go_on
 from seaway.cli.run_watch import ENDING, Ended
 from seaway.cli.telling import note
 from seaway.domain.errors import RejectedError
+from seaway.learning.algos import check_installed
 from seaway.learning.instances.folder import folders_of
 from seaway.learning.runs.folder import RunFolder
 from seaway.learning.spreading.spread import Spread
@@ -62,7 +63,7 @@ def errands(asked: Asked, seeds: Sequence[int] | None, *, each: bool, resume: bo
     Raises
     ------
     RejectedError
-        When a run cannot be, or is there already and is not to go on.
+        When a run cannot be, or is there already and is not to go on, or something is not installed.
     """
     if seeds and "seed" in asked.given:
         raise RejectedError("give --seed or --seeds, not both", where="--seeds")
@@ -81,6 +82,8 @@ def errands(asked: Asked, seeds: Sequence[int] | None, *, each: bool, resume: bo
         if RunFolder(folder).has_run and not resume:
             raise RejectedError("holds a run: go on with it by --resume, or choose another --out", where=str(folder))
         found.append(Errand(replace(one, out=folder.absolute()), folder))
+    for algo in dict.fromkeys(errand.asked.run().algo for errand in found):
+        check_installed(algo)
     return found
 
 

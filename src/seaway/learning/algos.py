@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from seaway.domain.errors import RejectedError
@@ -19,7 +20,8 @@ from seaway.learning.training.settings import Run
 OURS = "seaway.learning.training.ddpg"
 RIVALS = "seaway.learning.rivals.learner"
 
-INSTALL = "pip install 'seaway[learn]'"
+NEEDED = ("gymnasium", "onnx", "onnxruntime", "onnxscript", "tensorboard", "torch")
+"""What every algorithm needs of seaway[learn], to learn or to keep what it learned."""
 
 SEEN = "what is seen of a cluster follows from the instances"
 TWICE = "it learns where jobs stay, and those that wait are offered twice"
@@ -42,6 +44,8 @@ class Algo:
         Settings that cannot be changed, and why.
     mixed
         Whether it learns from the past jobs of instances too.
+    needs
+        Packages that have to be installed.
     """
 
     says: str
@@ -49,6 +53,12 @@ class Algo:
     defaults: Any
     fixed: Mapping[str, str] = field(default_factory=dict)
     mixed: bool = False
+    needs: Sequence[str] = NEEDED
+
+
+def rival(says: str, defaults: Any) -> Algo:  # noqa: ANN401  # the settings of any rival
+    """Describe an algorithm of Stable-Baselines3."""
+    return Algo(f"{says} of Stable-Baselines3", RIVALS, defaults, needs=(*NEEDED, "stable_baselines3"))
 
 
 ALGOS: Mapping[str, Algo] = {
@@ -61,9 +71,9 @@ ALGOS: Mapping[str, Algo] = {
         replace(DdpgSettings(), attention=0, expert_share=0.0),
         {"figures": SEEN, **dict.fromkeys(("attention", "expert_share", "expert_pool"), PLAIN)},
     ),
-    "td3": Algo("TD3 of Stable-Baselines3", RIVALS, Td3Settings()),
-    "sac": Algo("SAC of Stable-Baselines3", RIVALS, SacSettings()),
-    "ppo": Algo("PPO of Stable-Baselines3", RIVALS, PpoSettings()),
+    "td3": rival("TD3", Td3Settings()),
+    "sac": rival("SAC", SacSettings()),
+    "ppo": rival("PPO", PpoSettings()),
     "pilot": Algo(
         "our own: attention over a shortlist of nodes, for fleets of any size",
         "seaway.learning.pilot.train",
@@ -71,7 +81,7 @@ ALGOS: Mapping[str, Algo] = {
         dict.fromkeys(("departures", "offers"), TWICE),
         mixed=True,
     ),
-    "sb3-ddpg": Algo("DDPG of Stable-Baselines3", RIVALS, DdpgRivalSettings()),
+    "sb3-ddpg": rival("DDPG", DdpgRivalSettings()),
 }
 
 
@@ -90,18 +100,26 @@ def algo_of(name: str) -> Algo:
     return ALGOS[name]
 
 
+def check_installed(name: str) -> None:
+    """Check that all is there that an algorithm needs.
+
+    Raises
+    ------
+    RejectedError
+        When something is not installed, or there is no algorithm of that name.
+    """
+    missing = [each for each in algo_of(name).needs if find_spec(each) is None]
+    if missing:
+        raise RejectedError(f"training needs {', '.join(missing)}: pip install 'seaway[learn]'")
+
+
 def make_learner(run: Run, instances: Sequence[Instance]) -> Learner:
     """Make what learns in a run.
 
     Raises
     ------
     RejectedError
-        When something is missing that it needs, or it cannot learn on these instances.
+        When it cannot learn on these instances.
     """
-    try:
-        learner: Learner = import_module(algo_of(run.algo).module).make(run, instances)
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith("seaway"):
-            raise
-        raise RejectedError(f"{error.name} is not installed; training needs seaway[learn]: {INSTALL}") from None
+    learner: Learner = import_module(algo_of(run.algo).module).make(run, instances)
     return learner

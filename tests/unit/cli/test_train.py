@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,15 +66,15 @@ def test_what_is_wrong_is_said_before_anything_is_written(
     assert [path.name for path in tmp_path.iterdir()] == ["toy"]
 
 
-def test_what_is_missing_is_said_with_how_to_get_it(toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installation without torch names the extra that has it."""
-
-    def absent(name: str) -> None:
-        raise ModuleNotFoundError(f"No module named {name!r}", name="torch")
-
-    monkeypatch.setattr("seaway.learning.algos.import_module", absent)
-    with pytest.raises(RejectedError, match=r"torch is not installed; training needs .*pip install 'seaway\[learn\]'"):
-        run("--algo", "eade-ddpg", "--instances", toy, "--out", str(tmp_path / "run"))
+@pytest.mark.parametrize("more", [[], ["--seeds", "2"], ["--seeds", "2", "--workers", "2"]])
+def test_what_is_missing_is_said_with_how_to_get_it(
+    more: list[str], toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An installation without some package names it and the extra that has it, once, and leaves no folder behind."""
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    says = r"training needs .*tensorboard.*: pip install 'seaway\[learn\]'"
+    with pytest.raises(RejectedError, match=says):
+        run("--algo", "eade-ddpg", "--instances", toy, "--out", str(tmp_path / "run"), *more)
     assert not (tmp_path / "run").exists()
 
 

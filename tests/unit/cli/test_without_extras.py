@@ -14,7 +14,7 @@ from tests.unit.learning.runs.small import write_instance
 WITHOUT = """
 import sys
 
-for name in "gymnasium onnx onnxruntime ortools ray stable_baselines3 torch".split():
+for name in "gymnasium onnx onnxruntime onnxscript ortools ray stable_baselines3 tensorboard torch".split():
     sys.modules[name] = None  # neither imported nor found
 
 from seaway.cli.main import main

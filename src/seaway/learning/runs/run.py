@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from seaway.domain.errors import RejectedError, UnavailableError
-from seaway.learning.algos import algo_of, make_learner
+from seaway.learning.algos import algo_of, check_installed, make_learner
 from seaway.learning.instances.instance import Instance
 from seaway.learning.runs import checkpoint
 from seaway.learning.runs.assemble import Where, going_on, option
@@ -43,7 +43,8 @@ def train(run: Run, path: Path, listener: Listener | None = None) -> Reached:
     Raises
     ------
     RejectedError
-        When there is a run already, nothing can be written there, or it cannot learn on these instances.
+        When there is a run already, nothing can be written there, something is not installed, or it cannot learn on
+        these instances.
     UnavailableError
         When the disk is full.
     """
@@ -53,6 +54,7 @@ def train(run: Run, path: Path, listener: Listener | None = None) -> Reached:
         raise RejectedError("holds a run: go on with it by --resume, or choose another folder", where=str(path))
     watching.doing("reading instances")
     instances = read_all(run)
+    check_installed(run.algo)
     watching.doing(SETTING_UP)
     with repeatable(run):
         learner = make_learner(run, instances)
@@ -97,6 +99,7 @@ def resume(
     watching.doing("reading instances")
     read = read_all(run)
     _same_instances(digests, _digests(run, read), path)
+    check_installed(run.algo)
     watching.doing(SETTING_UP)
     with repeatable(run), folder.locked():
         folder.write_config(run, digests)
@@ -207,11 +210,8 @@ class _Training:
 @contextmanager
 def repeatable(run: Run) -> Iterator[None]:
     """Have torch do the same each time, as far as it costs nothing, and as before when it is over."""
-    try:
-        import torch
-    except ModuleNotFoundError:  # who needs it will say so
-        yield
-        return
+    import torch
+
     threads, exact = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     filled = torch.utils.deterministic.fill_uninitialized_memory
     torch.set_num_threads(run.settings.threads)
