@@ -25,13 +25,14 @@ def compare(
     options: PolicyOptions,
     *,
     departures: bool = False,
+    offers: int = 1,
 ) -> list[Outcome]:
     """Replay jobs by each policy in turn, each on an empty fleet.
 
     Progress goes to standard error, and only where that is a terminal; that the engine is being compiled
     is said there in any case.
     """
-    run = replay_with_departures if departures else replay
+    run = replay_with_departures if departures else partial(replay, offers=offers)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     outcomes = []

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seaway.learning.evaluation.trials import Trial
     from seaway.learning.instances.instance import Instance
 
-ON, WHO, OUT = "What on", "The policies", "What comes out"
+ON, WHO, OUT, MANY = "What on", "The policies", "What comes out", "At once"
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
@@ -105,6 +105,15 @@ def evaluate(
             rich_help_panel=OUT,
         ),
     ] = False,
+    offers: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="How often a job that a policy has wait is offered in all: on arrival, and again after the last "
+            "arrival. [bold]1[/bold]: nothing waits, as in published replays of traces.",
+            rich_help_panel=ON,
+        ),
+    ] = 2,
     plots: Annotated[
         Path | None,
         typer.Option(
@@ -113,20 +122,33 @@ def evaluate(
             rich_help_panel=OUT,
         ),
     ] = None,
-    jobs: Annotated[
+    workers: Annotated[
         int,
         typer.Option(
-            metavar="N", help="How many processes; times of decisions are truest with 1.", rich_help_panel=OUT
+            "--workers",
+            "--jobs",
+            metavar="N",
+            help="How many processes; times of decisions are truest with 1.",
+            rich_help_panel=MANY,
         ),
     ] = 1,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Spread trials over the machines of a Ray cluster, like head:6379, which all have to see the same "
+            "folders; [bold]local[/bold]: over --workers processors of this machine.",
+            rich_help_panel=MANY,
+        ),
+    ] = None,
 ) -> None:
     """Compare policies on instances: jobs placed, fragmentation, balance, use, decision time.
 
     A job counts as [italic]refused[/italic] when nothing could have held it, as [italic]failed[/italic] when something
     could have. [italic]right[/italic] is placed and refused together. [italic]ratio[/italic] is placed over the best
-    packing known. Policies decide one job after the other and see none that comes later. Trained policies of the
-    published kind run as published: an illegal choice loses the job, and a job that waits is offered once more
-    after the last arrival.
+    packing known. Policies decide one job after the other and see none that comes later. A job that a policy has wait
+    is offered once more after the last arrival, whatever the policy. Trained policies of the published kind run as
+    published: an illegal choice loses the job.
 
     [bold]Examples[/bold]
 
@@ -148,18 +170,19 @@ def evaluate(
 
     which = seed_list(seeds)
     who = contestants(policy, level.value)
-    if jobs < 1:
-        raise RejectedError(f"{jobs} is not at least 1", where="--jobs")
+    spread = choose_spread(workers, ray, note)
+    if offers < 1:
+        raise RejectedError(f"{offers} is not at least 1", where="--offers")
     if plots:
         make_folder(plots)
     on = read([*(instances or []), *(more or [])], best, pack)
-    work = tasks(who, on, which)
+    work = tasks(who, on, which, offers)
     if not work:
         raise RejectedError("none of the runs was trained on any of the instances", where="--policy")
     shown = Shown(output.value, summary=summary)
     ended: dict[int, Trial] = {}
     try:
-        for at, trial in watched(measure(work, choose_spread(jobs, None, note)), len(work)):
+        for at, trial in watched(measure(work, spread), len(work)):
             ended[at] = trial
             shown.take(at, trial.row)
     except KeyboardInterrupt:

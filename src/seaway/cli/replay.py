@@ -109,6 +109,15 @@ def replay(
             rich_help_panel=TRACE,
         ),
     ] = False,
+    offers: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="How often a job that a policy has wait is offered in all, without [bold]--departures[/bold]: on "
+            "arrival, and again after the last arrival. With 1, as in published runs, nothing waits.",
+            rich_help_panel=TRACE,
+        ),
+    ] = 1,
     mix: Annotated[
         Path | None,
         typer.Option(
@@ -162,8 +171,9 @@ def replay(
     """Replay a trace by one or more policies and compare how well each used the fleet.
 
     Jobs arrive one after the other. What does not fit is lost, unless [bold]--departures[/bold] lets
-    jobs wait. A job counts as [italic]refused[/italic] when nothing could have held it at that moment,
-    and as [italic]failed[/italic] when something could have but the policy did not place it there.
+    jobs wait; with [bold]--offers 2[/bold] a policy may put a job back once, until all have arrived. A job
+    counts as [italic]refused[/italic] when nothing could have held it at that moment, and as
+    [italic]failed[/italic] when something could have but the policy did not place it there.
 
     [bold]Examples[/bold]
 
@@ -190,6 +200,7 @@ def replay(
 
     names = policy_list(policy)
     check_numbers(arrived, seed)
+    check_offers(offers, departures=departures)
     for file, option in ((curve, "--curve"), (plot, "--plot")):
         if file:
             check_writable(file, option)
@@ -201,7 +212,7 @@ def replay(
         check_times(trace.jobs, jobs)
     options = PolicyOptions(level.value, seed, trace.mix, plain)
     coming = trace.jobs if arrived is None else until_asked(trace.fleet, trace.jobs, arrived)
-    outcomes = compare(trace.fleet, coming, names, options, departures=departures)
+    outcomes = compare(trace.fleet, coming, names, options, departures=departures, offers=offers)
     most = {BOUND: bound_pct(trace.fleet, trace.jobs)} if bound else {}
     if output is Output.JSON:
         typer.echo(json.dumps([outcome.record() | most for outcome in outcomes], indent=2))
@@ -249,6 +260,16 @@ def check_numbers(arrived: float | None, seed: int) -> None:
         raise RejectedError(f"{arrived} is not more than 0", where="--arrived")
     if not 0 <= seed < 2**63:
         raise RejectedError(f"{seed} is not between 0 and 2**63 - 1", where="--seed")
+
+
+def check_offers(offers: int, *, departures: bool) -> None:
+    """Reject numbers of offers that mean nothing; with departures, jobs are offered whenever something ended."""
+    if offers < 1:
+        raise RejectedError(f"{offers} is not at least 1", where="--offers")
+    if departures and offers > 1:
+        raise RejectedError(
+            "goes without --departures, with which jobs are tried as often as it takes", where="--offers"
+        )
 
 
 def check_times(jobs: Sequence[Job], path: Path) -> None:

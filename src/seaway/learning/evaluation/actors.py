@@ -11,8 +11,8 @@ from typing import Protocol
 import numpy as np
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.episodes.episode import Episode
-from seaway.learning.evaluation.contestants import Played
+from seaway.learning.episodes.episode import Episode, EpisodeOptions
+from seaway.learning.evaluation.contestants import OFFERS, Played
 from seaway.learning.instances.instance import Instance
 from seaway.learning.observing.actions import choice_of
 from seaway.learning.observing.clusters import observer
@@ -49,14 +49,14 @@ class ActorPlayer:
 
     file: PolicyFile
 
-    def play(self, instance: Instance, seed: int) -> Played:
+    def play(self, instance: Instance, seed: int, offers: int = OFFERS) -> Played:
         """Play one episode; the seed changes nothing."""
         manifest = self.file.manifest
         clusters = len(instance.fleet.clusters)
         if manifest.clusters != clusters:
             raise RejectedError(f"it was trained for {manifest.clusters} clusters, and here are {clusters}")
         see = observer(network=manifest.network, fitting=manifest.fitting)
-        episode, model = Episode(instance), Session(self.file)
+        episode, model = Episode(instance, EpisodeOptions(offers=offers)), Session(self.file)
         return Played(play(episode, model, lambda at: see(at.snapshot, at.line), manifest.name))
 
 
@@ -100,7 +100,7 @@ class LearnedPlayer:
 
     file: PolicyFile
 
-    def play(self, instance: Instance, seed: int) -> Played:
+    def play(self, instance: Instance, seed: int, offers: int = OFFERS) -> Played:
         """Replay the instance, and tell how often the heuristic had to decide."""
         options = PolicyOptions(seed=seed, mix=instance.mix)
         watches: list[FallBacks] = []
@@ -109,7 +109,7 @@ class LearnedPlayer:
             watches.append(FallBacks())
             return make_learned(self.file, options, Limits(budget_ms=0), watches[-1])
 
-        outcome = replay(instance.fleet, instance.jobs, make)
+        outcome = replay(instance.fleet, instance.jobs, make, offers=offers)
         return Played(outcome, watches[-1].told())
 
 

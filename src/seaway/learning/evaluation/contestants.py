@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from seaway.learning.episodes.episode import OFFERED_TWICE
 from seaway.learning.instances.instance import Instance
 from seaway.scheduling.engine import Policy
 from seaway.scheduling.policies import BUILT_IN, Level, PolicyFactory, PolicyOptions, make_policy, policy_names
@@ -20,6 +21,9 @@ PUBLISHED_HEURISTICS = ("utilization", "random", "bestfit", "greedy")
 
 BLIND = ("volcano-divided", "volcano-duplicated")
 """Reference modes: they have one form, which chooses among clusters."""
+
+OFFERS = OFFERED_TWICE.offers
+"""How often a job is offered that a policy has wait, unless told otherwise: the rule is the same for all of them."""
 
 DRAWN = ("random",)
 """Built-in policies that a seed changes. Of those from elsewhere it is not known, so every seed is tried."""
@@ -36,8 +40,13 @@ class Played:
 class Player(Protocol):
     """What decides. It can be sent to another process."""
 
-    def play(self, instance: Instance, seed: int) -> Played:
+    def play(self, instance: Instance, seed: int, offers: int = OFFERS) -> Played:
         """Decide all jobs of an instance on its empty fleet.
+
+        Parameters
+        ----------
+        offers
+            How often a job that it has wait is offered in all: on arrival, and again after the last arrival.
 
         Raises
         ------
@@ -101,10 +110,10 @@ class EnginePlayer:
     make: Callable[[PolicyOptions], Profile | Policy]
     level: Level = "node"
 
-    def play(self, instance: Instance, seed: int) -> Played:
+    def play(self, instance: Instance, seed: int, offers: int = OFFERS) -> Played:
         """Replay the instance; policies that learn what is likely to come learn it from its mix alone."""
         options = PolicyOptions(self.level, seed, instance.mix)
-        return Played(replay(instance.fleet, instance.jobs, partial(self.make, options)))
+        return Played(replay(instance.fleet, instance.jobs, partial(self.make, options), offers=offers))
 
 
 def heuristic(name: str, level: Level, make: PolicyFactory | None = None) -> Contestant:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.evaluation.contestants import Contestant
+from seaway.learning.evaluation.contestants import OFFERS, Contestant
 from seaway.learning.evaluation.row import Row
 from seaway.learning.instances.instance import Instance
 from seaway.learning.runs.digest import digest_of
@@ -32,19 +32,22 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one trial is about; the fields are those of its row."""
+    """What one trial is about; the fields are those of its row, and how often jobs are offered that wait."""
 
     contestant: Contestant
     instance: Instance
     seed: int
     trained_on_it: bool | None = None
+    offers: int = OFFERS
 
 
-def tasks(contestants: Sequence[Contestant], instances: Sequence[Instance], seeds: Sequence[int]) -> list[Task]:
+def tasks(
+    contestants: Sequence[Contestant], instances: Sequence[Instance], seeds: Sequence[int], offers: int = OFFERS
+) -> list[Task]:
     """List all trials, instance after instance, so that what ends early compares all policies on some."""
     digests = [digest_of(instance) for instance in instances]
     return [
-        Task(each, instance, seed, None if each.trained_on is None else digest in each.trained_on)
+        Task(each, instance, seed, None if each.trained_on is None else digest in each.trained_on, offers)
         for instance, digest in zip(instances, digests, strict=True)
         for each in contestants
         if not each.own_only or digest in (each.trained_on or ())
@@ -70,7 +73,7 @@ def run(task: Task) -> Trial:
         best_known=instance.best_known,
     )
     try:
-        played = who.player.play(instance, task.seed)
+        played = who.player.play(instance, task.seed, task.offers)
     except RejectedError as error:
         return Trial(replace(row, note=str(error)))
     return Trial(replace(row.with_outcome(played.outcome), note=played.note), played.outcome.used)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.evaluation.contestants import Contestant, Played, heuristic
+from seaway.learning.evaluation.contestants import OFFERS, Contestant, Played, heuristic
 from seaway.learning.evaluation.trials import Task, measure, run, tasks
 from seaway.learning.instances.instance import Instance
 from seaway.learning.runs.digest import digest_of
@@ -27,7 +27,7 @@ class Fake:
 
     suits: bool = True
 
-    def play(self, instance: Instance, seed: int) -> Played:
+    def play(self, instance: Instance, seed: int, offers: int = OFFERS) -> Played:
         """Return made-up figures."""
         if not self.suits:
             raise RejectedError("it was trained for 3 clusters, and here is 1")

@@ -1,0 +1,74 @@
+"""Policies of the engine that have jobs wait, as they are measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seaway.learning.evaluation.actors import LearnedPlayer
+from seaway.learning.evaluation.contestants import Contestant, EnginePlayer
+from seaway.learning.evaluation.trials import run, tasks
+from seaway.learning.instances.drawn.kinds import drawn
+from seaway.learning.instances.instance import Instance
+from seaway.learning.policies.file import read_policy, write_policy
+from seaway.learning.policies.manifest import Level, Manifest
+from seaway.scheduling.framework import PASS, Cycle, Status, Verdict
+from seaway.scheduling.policies import PolicyOptions, make_policy
+from seaway.scheduling.profile import Profile, Weighted
+from seaway.testing.builders import fleet, gpu, job, node
+
+
+class Patient:
+    """Has jobs of whole devices wait."""
+
+    name = "Patient"
+
+    def pre_score(self, cycle: Cycle) -> Status:
+        """Hold a whole one back."""
+        return Status(Verdict.WAIT, "") if cycle.job.demand.request.gpu_milli != 500 else PASS
+
+
+def patient(options: PolicyOptions) -> Profile:
+    """Make best fit with that before it."""
+    policy = make_policy("bestfit", options)
+    assert isinstance(policy, Profile)
+    return Profile("patient", (*policy.plugins, Weighted(Patient())))
+
+
+def placed(offers: int) -> int | None:
+    """Measure it on a whole job and two halves, of which one device holds either."""
+    halves = [job(name, gpus=1, gpu_milli=500, gpu_memory_mib=40_960) for name in "ab"]
+    instance = Instance("one", fleet(node(gpu())), (job("whole", gpus=1), *halves))
+    (task,) = tasks([Contestant("patient", "node", EnginePlayer(patient))], [instance], [0], offers)
+    return run(task).row.placed
+
+
+def test_any_policy_that_has_a_job_wait_is_offered_it_once_more_after_the_last_arrival() -> None:
+    """The rule of the benchmark, for trained policies and others: the whole job waits, and both halves are placed."""
+    assert placed(offers=2) == 2
+    assert placed(offers=1) == 1
+
+
+@pytest.mark.slow
+def test_a_policy_places_in_the_engine_what_it_placed_in_training(tmp_path: Path) -> None:
+    """Machine code, in which `pilot` learns, and the engine, in which it is measured, know the same rule of waiting."""
+    pytest.importorskip("torch", reason="needs seaway[learn]")
+    pytest.importorskip("onnxscript", reason="needs seaway[learn]")
+    from seaway.learning.exporting.onnx import export_actor
+    from seaway.learning.pilot.board import Board
+    from seaway.learning.pilot.network import PilotNetwork
+    from seaway.learning.pilot.train import views
+    from seaway.learning.pilot.weights import first_weights
+
+    weights, instances = first_weights(16, 2, 0), drawn("placement", 3, seed=5)
+    trials = [{"nodes": view.figures, "job": view.job} for view in views(instances)]
+    manifest = Manifest("untrained", "pilot", Level.NODE, 1, "", network=True)
+    file = tmp_path / "untrained.policy"
+    write_policy(file, export_actor(PilotNetwork(weights), manifest, trials))
+    player = LearnedPlayer(read_policy(file))
+    counts = [player.play(each, seed=0).outcome.counts for each in instances]
+    scores = [Board(each).play(weights, waiting=True) for each in instances]
+    assert [(each.placed, each.failed) for each in counts] == [(each.placed, each.failed) for each in scores]
+    at_once = [player.play(each, seed=0, offers=1).outcome.counts.placed for each in instances]
+    assert at_once != [each.placed for each in counts]
