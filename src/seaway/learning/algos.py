@@ -25,6 +25,7 @@ NEEDED = ("gymnasium", "onnx", "onnxruntime", "onnxscript", "tensorboard", "torc
 
 SEEN = "what is seen of a cluster follows from the instances"
 TWICE = "it learns where jobs stay, and those that wait are offered twice"
+NODES = "it is shown nodes, of which all fit"
 PLAIN = "that is what eade-ddpg has and ddpg has not"
 
 
@@ -78,7 +79,7 @@ ALGOS: Mapping[str, Algo] = {
         "our own: attention over a shortlist of nodes, for fleets of any size",
         "seaway.learning.pilot.train",
         PilotSettings(),
-        dict.fromkeys(("departures", "offers"), TWICE),
+        dict.fromkeys(("departures", "offers"), TWICE) | {"fitting": NODES},
         mixed=True,
     ),
     "sb3-ddpg": rival("DDPG", DdpgRivalSettings()),

@@ -32,7 +32,9 @@ _TYPES = {"float32": 1, "int64": 7}
 
 def cluster_policy(name: str = "tiny", *, clusters: int = 2, network: bool = False, seed: int = 0) -> PolicyFile:
     """Make a policy of level cluster: tanh of a weighted sum of what it is shown."""
-    manifest = Manifest(name, "ddpg", Level.CLUSTER, 1, "", clusters, network, says="weights by lot", made_by="a test")
+    manifest = Manifest(
+        name, "ddpg", Level.CLUSTER, 1, "", clusters, network, fitting=network, says="weights by lot", made_by="a test"
+    )
     shapes = shapes_of(manifest)
     length = 8 * clusters + 8 if network else 4 * clusters + 4
     random = np.random.default_rng(seed)

@@ -13,14 +13,16 @@ from seaway.learning.agents.replay import Floats
 
 
 def choose(chooser: Chooser, observation: Floats) -> float:
-    """Return the action, -1 to 1, that a chooser gives for one observation (O,)."""
+    """Return the action, -1 to 1, that a chooser gives for one observation (O,); no number where weights are none."""
     if chooser.candidates == 1:
         return propose(chooser.actor, observation)
     places: Floats = chooser.places.numpy()
     if chooser.candidates < len(places):
         far = np.abs(places - propose(chooser.actor, observation))
         places = places[(far < far[:, np.newaxis]).sum(axis=1) < chooser.candidates]
-    return float(places[np.argmax(value(chooser.critic, observation, places))])
+    values = value(chooser.critic, observation, places)
+    best = np.argmax(values)
+    return float(places[best]) if np.isfinite(values[best]) else math.nan
 
 
 def propose(actor: Actor, observation: Floats) -> float:

@@ -58,7 +58,7 @@ RANGES: Mapping[str, Range] = {
     **dict.fromkeys(
         ("noise", "noise_end", "target_noise", "target_clip", "warm_up", "updates", "attention"), FROM_ZERO
     ),
-    **dict.fromkeys(("patience", "checkpoint_s", "entropy"), FROM_ZERO),
+    **dict.fromkeys(("patience", "checkpoint_s", "entropy", "candidates"), FROM_ZERO),
     **dict.fromkeys(("seed", "draw_seed"), Range(0, 2**32 - 1)),
 }
 """Of every figure, in whatever settings it stands."""

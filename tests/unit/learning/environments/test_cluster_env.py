@@ -29,7 +29,7 @@ def test_gymnasium_finds_nothing_wrong(discrete: bool) -> None:
 
 def test_gymnasium_finds_nothing_wrong_with_links_and_drawn_instances() -> None:
     """Nor where links are shown, and each episode draws another instance."""
-    check_env(ClusterEnv(kind_of("network"), network=True), skip_render_check=True)
+    check_env(ClusterEnv(kind_of("network"), network=True, fitting=True), skip_render_check=True)
 
 
 def test_what_is_shown_lies_in_the_space() -> None:

@@ -7,7 +7,7 @@ from seaway.domain.network import Link
 from seaway.learning.episodes.episode import Episode
 from seaway.learning.instances.drawn.kinds import drawn
 from seaway.learning.instances.instance import Instance
-from seaway.learning.observing.clusters import observation_size, observe, observe_network
+from seaway.learning.observing.clusters import observation_size, observe, observe_network, observer
 from seaway.scheduling.aggregates import asked_sums, free_sums, total_sums
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
@@ -30,6 +30,33 @@ def test_clusters_are_shown_one_after_the_other_and_the_job_after_them() -> None
     np.testing.assert_allclose(shown[:16], (free_sums(snapshot) / total_sums(snapshot)).T, rtol=1e-6)
     asked = asked_sums(snapshot, episode.line)[:, 0]
     np.testing.assert_allclose(shown[16], asked / total_sums(snapshot).mean(axis=1), rtol=1e-6)
+
+
+def test_of_what_is_free_only_nodes_that_fit_count() -> None:
+    """What is free elsewhere is of no use to the job; where it fits nowhere nothing is; without a job all is free."""
+    snapshot = Snapshot(fleet(cluster(node(gpu()), node()), cluster(node())))
+    on_gpu, anywhere = JobQueue(snapshot, [job(gpus=1), job(cpu_milli=1)]).lines[:, 0]
+    all_of, none_of = [1, 1, 1, 1], [0, 0, 0, 0]
+    assert observe(snapshot, int(on_gpu), fitting=True)[:8].tolist() == [0.5, 0.5, 1, 1, *none_of]
+    assert observe(snapshot, int(anywhere), fitting=True)[:8].tolist() == [*all_of, 1, 1, 0, 0]
+    assert observe(snapshot, -1, fitting=True)[:8].tolist() == [*all_of, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("kind", ["placement", "network"])
+def test_shares_of_fitting_nodes_tell_where_a_job_fits(kind: str) -> None:
+    """As the fleet fills: a cluster shows something free exactly where the job may go; the job's figures stay."""
+    (instance,) = drawn(kind, 1, seed=3)
+    episode = Episode(instance)
+    see = observer(network=kind == "network", fitting=True)
+    width = 8 if kind == "network" else 4
+    while not episode.done:
+        shown = see(episode.snapshot, episode.line).reshape(-1, width)
+        legal = episode.legal_clusters()
+        assert (shown[:-1, :4].any(axis=1) == legal).all()
+        plain = observer(network=kind == "network", fitting=False)(episode.snapshot, episode.line).reshape(-1, width)
+        assert (shown[:-1, :4] <= plain[:-1, :4] + 1e-6).all()
+        assert (shown[-1] == plain[-1]).all()
+        episode.place_in_cluster(int(np.flatnonzero(legal)[-1])) if legal.any() else episode.wait()
 
 
 def test_there_are_as_many_figures_as_published() -> None:

@@ -165,16 +165,16 @@ def test_weights_that_are_no_numbers_are_said_to_have_diverged(algo: str, toy: P
         learner.evaluate()
 
 
-@pytest.mark.parametrize(("share", "least"), [(0.25, 10 + 6), (0.0, 0)])
-def test_the_expert_plays_each_instance_before_a_run_begins(
-    share: float, least: int, toy: Path, tmp_path: Path
-) -> None:
-    """Its pool has a transition for each of its decisions; where no batch has a share of them nobody asks it."""
-    six = write_instance(tmp_path / "six", 6)
-    train(small_run("eade-ddpg", toy, six, expert_share=share), tmp_path / "run", Notes(until=1))
-    rows = end_of(tmp_path / "run")["learner"]["agent"]["expert"]["rows"]  # type: ignore[index]
-    assert len(rows) >= least
-    assert bool(len(rows)) == bool(share)
+@pytest.mark.parametrize("share", [0.25, 0.0])
+def test_the_expert_speaks_to_each_state_that_is_lived(share: float, toy: Path, tmp_path: Path) -> None:
+    """Its pool has a choice of its own for every step; where no batch has a share of them nobody asks it."""
+    train(small_run("eade-ddpg", toy, expert_share=share), tmp_path / "run", Notes(until=1))
+    agent = end_of(tmp_path / "run")["learner"]["agent"]  # type: ignore[index]
+    lived, taught = (agent[pool]["rows"] for pool in ("live", "expert"))
+    size = (lived.shape[1] - 3) // 2
+    assert len(lived) > 0
+    assert len(taught) == (len(lived) if share else 0)
+    assert torch.equal(taught[:, :size], lived[: len(taught), :size])
 
 
 def test_a_run_that_is_stopped_says_so_and_can_go_on(toy: Path, tmp_path: Path) -> None:
