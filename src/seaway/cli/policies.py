@@ -270,7 +270,7 @@ def _read(path: Path, *, untried: bool = False) -> PolicyFile:
 
 def _renamed(file: PolicyFile, name: str) -> PolicyFile:
     """Return the same policy under another name, which nobody signed."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from seaway.learning.policies.file import PolicyFile
     from seaway.learning.policies.head import check_manifest

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from seaway.cli import policy_store
 from seaway.cli.main import main

@@ -6,12 +6,12 @@ import logging
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from seaway.domain.errors import RejectedError

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import NAME
-from seaway.learning.policies.manifest import Level, Manifest
+from seaway.learning.policies.manifest import Manifest
 from seaway.learning.policies.trial import Tensors, Trial
 
 FORMAT = 1
@@ -33,35 +32,15 @@ class _Trial(msgspec.Struct, forbid_unknown_fields=True):
     outputs: dict[str, _Array]
 
 
-class _Manifest(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    name: str
-    algo: str
-    level: Level
-    features: int
-    model_sha256: str
-    clusters: int | None = None
-    network: bool = False
-    fitting: bool = False
-    says: str = ""
-    made_by: str = ""
-    created: str = ""
-    config: dict[str, Any] = {}
-    figures: dict[str, float] = {}
-
-
 class _Head(msgspec.Struct, forbid_unknown_fields=True):
     format: int
-    manifest: _Manifest
+    manifest: Manifest
     trials: list[_Trial]
 
 
 def encode_head(manifest: Manifest, trials: Sequence[Trial]) -> bytes:
     """Write both as JSON: the same bytes for the same values."""
-    head = _Head(
-        FORMAT,
-        _Manifest(**{name: getattr(manifest, name) for name in _Manifest.__struct_fields__}),
-        [_Trial(_arrays(each.inputs), _arrays(each.outputs)) for each in trials],
-    )
+    head = _Head(FORMAT, manifest, [_Trial(_arrays(each.inputs), _arrays(each.outputs)) for each in trials])
     return msgspec.json.format(msgspec.json.encode(head, order="sorted"), indent=1)
 
 
@@ -81,9 +60,8 @@ def decode_head(data: bytes) -> tuple[Manifest, tuple[Trial, ...]]:
         raise RejectedError(f"format {head.format} of policy files is newer than this Seaway; it knows {FORMAT}")
     if not 1 <= len(head.trials) <= MOST_TRIALS:
         raise RejectedError(f"a policy file has 1 to {MOST_TRIALS} trials, this one {len(head.trials)}")
-    manifest = Manifest(**msgspec.structs.asdict(head.manifest))
-    check_manifest(manifest)
-    return manifest, tuple(Trial(_tensors(each.inputs), _tensors(each.outputs)) for each in head.trials)
+    check_manifest(head.manifest)
+    return head.manifest, tuple(Trial(_tensors(each.inputs), _tensors(each.outputs)) for each in head.trials)
 
 
 def check_manifest(manifest: Manifest) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 
 class Level(StrEnum):
@@ -17,9 +18,8 @@ class Level(StrEnum):
     """It is shown any number of nodes and scores each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """What a policy file says of its model.
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a policy file says of its model, as it stands there.
 
     Attributes
     ----------
@@ -62,5 +62,5 @@ class Manifest:
     says: str = ""
     made_by: str = ""
     created: str = ""
-    config: Mapping[str, Any] = field(default_factory=dict)
-    figures: Mapping[str, float] = field(default_factory=dict)
+    config: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    figures: Mapping[str, float] = msgspec.field(default_factory=dict)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.policies.file import HEAD, LARGEST_FILE, MODEL, PolicyFile, pack, read_policy, unpack, write_policy
