@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import fmean
 from typing import Any
 
 from benchmarks.data import SEEDS
 from benchmarks.quality import policies, with_mix
 from benchmarks.record import Result
+from seaway.bootstrap.profiles import policy_of
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
 from seaway.domain.network import NO_NEED
+from seaway.learning.evaluation.contestants import OFFERS
 from seaway.scheduling.encode import link_meets
 from seaway.scheduling.engine import decide
-from seaway.scheduling.policies import Level, PolicyOptions, make_policy
+from seaway.scheduling.policies import Level, PolicyOptions
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
@@ -52,18 +55,18 @@ def _aware(name: str, level: Level, number: int, seed: int) -> int | None:
     """Count the jobs that a policy places; None for one that never looks at links."""
     trace = with_mix(KIND, number)
     options = PolicyOptions(level, seed, trace.mix)
-    if not isinstance(make_policy(name, options), Profile):
+    if not isinstance(policy_of(name, options), Profile):
         return None
-    return replay(trace.fleet, trace.jobs, lambda: make_policy(name, options)).counts.placed
+    return replay(trace.fleet, trace.jobs, partial(policy_of, name, options), offers=OFFERS).counts.placed
 
 
 def _blind(name: str, level: Level, number: int, seed: int) -> tuple[int, int]:
     """Count the jobs that a policy places well, and badly, when it sees no bounds."""
     trace = with_mix(KIND, number)
-    policy = make_policy(name, PolicyOptions(level, seed, trace.mix))
+    policy = policy_of(name, PolicyOptions(level, seed, trace.mix))
     snapshot = Snapshot(trace.fleet)
     unbound = [replace(job, demand=replace(job.demand, gateway="", network=NO_NEED)) for job in trace.jobs]
-    plan = decide(snapshot, JobQueue(snapshot, unbound), policy)
+    plan = decide(snapshot, JobQueue(snapshot, unbound), policy, overdue=range(len(unbound)))
     homes: dict[str, list[str]] = {job.name: [] for job in trace.jobs}
     for placement in plan.placements():
         homes[placement.job].append(placement.cluster)
