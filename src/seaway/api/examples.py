@@ -80,9 +80,9 @@ _POLICIES: dict[str, Any] = {
     "ActivateIn": {"queue": "batch", "shadow": True},
     "ActivatedOut": {
         "queue": {"name": "batch", **_QUEUE, "shadow": "pilot-7", "version": "7d20c1f6a95be384"},
-        "left": "policy pilot-7@91bd0c4e7fa2 decided 38 of 100 jobs in the shadow of queue 'batch' so far, and decides "
-        "for it after that: seaway queues set batch --shadow pilot-7, and look how it does: seaway queues shadows "
-        "batch (setting policies.shadow_jobs)",
+        "left": "policy pilot-7@91bd0c4e7fa2 may not decide for queue 'batch' yet: it decided 38 of 100 jobs in its "
+        "shadow, 62 to go (policies.shadow_jobs); let more jobs come, and see how it does: seaway queues shadows "
+        "batch",
     },
 }
 

@@ -28,24 +28,31 @@ class Gate:
     def require(self, queue: Queue, profile: Profile) -> None:
         """Make sure that a policy may decide for a queue.
 
+        Parameters
+        ----------
+        queue
+            As it is now; as it is to be where there is none yet.
+
         Raises
         ------
         ConflictError
-            When it may not yet; says what to do.
+            When it may not yet; says what is missing and what to do next.
         """
         if not profile.edition:
             return
         seen, fallbacks = self._seen(queue.name, profile.title)
-        without = (
-            f" ({fallbacks} more had something else decide, as {profile.title} had no answer)" if fallbacks else ""
+        if seen >= self._shadow_jobs:
+            return
+        missing = f"it decided {seen} of {self._shadow_jobs} jobs in its shadow, {self._shadow_jobs - seen} to go"
+        if fallbacks:
+            missing += f" (for {fallbacks} more it had no answer: something else decided, they do not count)"
+        following = f"make it the shadow: seaway policies activate {profile.name} --queue {queue.name} --shadow"
+        if queue.shadow == profile.name:
+            following = f"let more jobs come, and see how it does: seaway queues shadows {queue.name}"
+        raise ConflictError(
+            f"policy {profile.title} may not decide for queue {queue.name!r} yet: {missing} "
+            f"(policies.shadow_jobs); {following}"
         )
-        if seen < self._shadow_jobs:
-            raise ConflictError(
-                f"policy {profile.title} decided {seen} of {self._shadow_jobs} jobs in the shadow of queue "
-                f"{queue.name!r} so far{without}, and decides for it after that: seaway queues set {queue.name} "
-                f"--shadow {profile.name}, and look how it does: seaway queues shadows {queue.name} "
-                "(setting policies.shadow_jobs)"
-            )
 
     def _seen(self, queue: str, title: str) -> tuple[int, int]:
         """Count the jobs that a policy decided as a queue's shadow, up to as many as it takes, and its fall-backs."""

@@ -220,7 +220,7 @@ class Operations:
         """Check that a policy that is to decide from now on may."""
         before = next((each for each in self._store.queues() if each.name == queue.name), None)
         if before is None or before.policy != queue.policy:
-            self._gate.require(queue, require_policy(self._controller.scheduler, queue.policy, "policy"))
+            self._gate.require(before or queue, require_policy(self._controller.scheduler, queue.policy, "policy"))
 
     def _left(self, queue: Queue, policy: str) -> str:
         """Return what is left until a policy may decide for a queue, in a sentence; empty where it may."""

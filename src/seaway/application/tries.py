@@ -115,7 +115,7 @@ class Tries:
         explanation, short = None, ""
         if not (unready := self._controller.scheduler.unready(job.spec.queue)):
             with self._copying:
-                explanation = self._explained(job)
+                explanation = self._as_it_came(job, self._explained(job))
                 if job.state.waits and explanation and explanation.fits:
                     short = self._shortage(job)
         if job.state.placed:
@@ -123,6 +123,13 @@ class Tries:
         ahead = self._ahead(job)
         said = f"waits: {unready}" if unready else self._why_waiting(job, explanation, short)
         return Reason(job, said, ahead + 1, ahead, (), because, explanation)
+
+    def _as_it_came(self, job: JobRecord, explanation: Explanation | None) -> Explanation | None:
+        """Say of a job that its policy holds back just that: asked again, a policy may have no answer in time."""
+        with self._controller.lock:
+            entry = self._controller.live.waiting.get(job.id)
+            held = self._controller.scheduler.held_back.why(entry.kind) if entry else ""
+        return replace(explanation, held=held, said="") if explanation and held else explanation
 
     def _shortage(self, job: JobRecord) -> str:
         """Say what keeps the replicas of a job that waits from having room together; empty when nothing does."""

@@ -24,7 +24,9 @@ async def test_a_trained_policy_is_watched_and_then_decides(rig: Rig) -> None:
     async with rig.client("admin") as client:
         early = await client.put(f"/api/v1/queues/{DEFAULT}", json={"policy": "tiny"})
         assert early.status_code == 409
-        assert f"policy {title} decided 0 of 100 jobs" in early.json()["detail"]
+        assert (
+            f"policy {title} may not decide for queue 'default' yet: it decided 0 of 100 jobs" in early.json()["detail"]
+        )
         assert (await client.put(f"/api/v1/queues/{DEFAULT}", json={"shadow": "tiny"})).status_code == 200
         await rig.submit(name="watched")
         rig.step(3)
@@ -73,7 +75,7 @@ async def test_jobs_that_something_else_decided_do_not_count(rig: Rig) -> None:
         early = await client.put(f"/api/v1/queues/{DEFAULT}", json={"policy": "tiny"})
         assert early.status_code == 409
         assert "decided 0 of 100 jobs" in early.json()["detail"]
-        assert "(1 more had something else decide" in early.json()["detail"]
+        assert "(for 1 more it had no answer" in early.json()["detail"]
 
 
 async def test_a_policy_that_cannot_be_used_is_stood_in_for_until_it_can(rig: Rig) -> None:

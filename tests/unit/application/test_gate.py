@@ -71,14 +71,14 @@ def exchange(stage: Scene, digest: str) -> None:
 
 
 def test_a_policy_decides_after_enough_jobs_in_the_shadow_of_its_queue() -> None:
-    """Until then it is refused, with what to do; its comparisons name the model."""
+    """Until then it is refused, with what is missing and what to do next; its comparisons name the model."""
     stage = with_model("aaa")
-    with pytest.raises(ConflictError, match=r"fgd@aaa decided 0 of 3 jobs .* --shadow fgd"):
+    with pytest.raises(ConflictError, match=r"fgd@aaa may not .* 0 of 3 jobs .*; make it .* fgd --queue default --s"):
         set_queue(stage, policy=NAME)
     set_queue(stage, shadow=NAME)
     stage.submit()
     stage.submit()
-    with pytest.raises(ConflictError, match="decided 2 of 3 jobs"):
+    with pytest.raises(ConflictError, match=r"2 of 3 jobs .*, 1 to go .*; let more jobs come"):
         set_queue(stage, policy=NAME)
     stage.submit()
     set_queue(stage, policy=NAME)
@@ -94,7 +94,7 @@ def test_fall_backs_do_not_count() -> None:
     stage.plane.make.answers = False
     for _ in range(ASKED):
         stage.submit()
-    with pytest.raises(ConflictError, match=r"decided 0 of 3 jobs .* \(3 more had something else decide"):
+    with pytest.raises(ConflictError, match=r"decided 0 of 3 jobs .* \(for 3 more it had no answer"):
         set_queue(stage, policy=NAME)
 
 
@@ -105,7 +105,7 @@ def test_another_model_under_the_same_name_begins_anew() -> None:
     for _ in range(ASKED):
         stage.submit()
     exchange(stage, "bbb")
-    with pytest.raises(ConflictError, match="fgd@bbb decided 0 of 3"):
+    with pytest.raises(ConflictError, match=r"fgd@bbb may not .* 0 of 3"):
         set_queue(stage, policy=NAME)
     stage.submit()
     assert stage.plane.store.shadows(DEFAULT, 1)[0].shadow == "fgd@bbb"

@@ -20,9 +20,13 @@ class Tide:
 
     def __init__(self) -> None:
         self.low = True
+        self.late = False
 
     def pre_score(self, cycle: Cycle) -> Status:
-        """Hold a job back."""
+        """Hold a job back, or say that the tide was not known in time."""
+        if self.late:
+            cycle.said = "bestfit decides in place of tide: slower than 5 ms"
+            return Status()
         return Status(Verdict.WAIT, WHY) if self.low else Status()
 
 
@@ -46,6 +50,19 @@ def test_who_is_held_back_is_told_why_and_gets_no_reservation() -> None:
     assert stage.job(job_id).reason == WHY
     assert not stage.plane.controller.scheduler.reservations.made()
     assert stage.plane.overview.reason(stage.job(job_id)).sentence.endswith(WHY)
+
+
+def test_the_reason_is_what_happened() -> None:
+    """Who asks why a job waits is told that its policy held it back, also when it has no answer at that moment."""
+    tide = Tide()
+    stage = waiting_for(tide)
+    job_id = stage.submit()
+    tide.late = True
+    reason = stage.plane.overview.reason(stage.job(job_id))
+    assert reason.sentence.endswith(WHY)
+    assert "in place of" not in reason.sentence
+    assert reason.explanation is not None
+    assert (reason.explanation.held, reason.explanation.said) == (WHY, "")
 
 
 def test_who_is_held_back_is_tried_again_though_nothing_changes() -> None:
