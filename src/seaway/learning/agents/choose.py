@@ -17,7 +17,7 @@ def choose(chooser: Chooser, observation: Floats) -> float:
     if chooser.candidates == 1:
         return propose(chooser.actor, observation)
     places: Floats = chooser.places.numpy()
-    if chooser.candidates < len(places):
+    if chooser.asks_actor:
         far = np.abs(places - propose(chooser.actor, observation))
         places = places[(far < far[:, np.newaxis]).sum(axis=1) < chooser.candidates]
     values = value(chooser.critic, observation, places)

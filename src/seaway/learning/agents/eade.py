@@ -18,10 +18,13 @@ from seaway.learning.agents.steps import Adam
 
 
 class Losses(NamedTuple):
-    """What one update saw: mean squared error of the critic, and minus the mean value of the actor's actions."""
+    """What one update saw: mean squared error of the critic, and minus the mean value of the actor's actions.
+
+    None where the actor is not asked for anything, and therefore not trained.
+    """
 
     critic: float
-    actor: float
+    actor: float | None
 
 
 class EadeDdpg:
@@ -61,6 +64,7 @@ class EadeDdpg:
             self.actor = Actor(settings, observation_size)
             self.critic = Critic(settings, observation_size)
         self.chooser = Chooser(self.actor, self.critic, settings, observation_size)
+        self._asks_actor = self.chooser.asks_actor or settings.discount > 0
         self._target_actor, self._target_critic = deepcopy(self.actor), deepcopy(self.critic)
         self._weights = [lay_flat(self.actor), lay_flat(self.critic)]
         self._targets = [lay_flat(self._target_actor), lay_flat(self._target_critic)]
@@ -104,7 +108,7 @@ class EadeDdpg:
             return None
         rows = self._replay.draw(self._rng)
         with torch.no_grad():
-            losses = Losses(self._learn_values(rows), self._learn_actions(rows))
+            losses = Losses(self._learn_values(rows), self._learn_actions(rows) if self._asks_actor else None)
             torch._foreach_lerp_(self._targets, self._weights, self.settings.soft_update)
         return losses
 

@@ -66,6 +66,8 @@ class Chooser(nn.Module):
     candidates
         How many bins the critic chooses among; with 1 the actor's action counts as it is. Of bins that are equally
         far from it, or of one value, all are candidates, and the first is chosen.
+    asks_actor
+        Whether the actor proposes at all: not where all bins are candidates.
 
     References
     ----------
@@ -82,6 +84,7 @@ class Chooser(nn.Module):
         self.actor = actor
         self.critic = critic
         self.candidates = min(settings.candidates or len(places), len(places))
+        self.asks_actor = self.candidates < len(places)
 
     def forward(self, observation: Tensor) -> Tensor:
         """Choose for one observation: (1, O) to (1, 1)."""
@@ -89,7 +92,7 @@ class Chooser(nn.Module):
             return self.actor(observation)
         actions = self.places[:, None]
         values = self.critic(observation.expand(len(actions), -1), actions)
-        if self.candidates < len(actions):
+        if self.asks_actor:
             far = torch.abs(actions - self.actor(observation))
             nearer = (far.transpose(0, 1) < far).sum(dim=1, keepdim=True)
             values = torch.where(nearer < self.candidates, values, LEAST_VALUE)

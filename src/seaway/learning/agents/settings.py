@@ -18,8 +18,9 @@ class DdpgSettings:
     heads
         Heads of attention; unpublished.
     candidates
-        Of how many bins, the nearest to the actor's action, the critic chooses the one that it values most; 0: all, 1:
-        the actor decides alone. Unpublished.
+        Of how many bins, the nearest to the actor's action, the critic chooses the one that it values most; 1: the
+        actor decides alone; 0: of all, where the actor is asked for nothing, and not trained unless there is a
+        discount. Unpublished.
     figures
         Numbers of each of the tokens that attention looks at: 4 of each cluster and of the job, 8 with the network's.
     expert_share

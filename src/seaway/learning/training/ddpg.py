@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import cast
 
 import numpy as np
 
-from seaway.learning.agents.eade import EadeDdpg
+from seaway.learning.agents.eade import EadeDdpg, Losses
 from seaway.learning.agents.noise import noise_at
 from seaway.learning.agents.settings import DdpgSettings
 from seaway.learning.instances.instance import Instance
@@ -89,7 +90,11 @@ class DdpgLearner:
             observation = following
             total += reward
             losses += [loss for _ in range(settings.updates) if (loss := agent.learn())]
-        figures = dict(zip(losses[0]._fields, np.mean(losses, axis=0).tolist(), strict=True)) if losses else {}
-        figures = {f"{name}_loss": value for name, value in figures.items()} | {"noise": noise}
         seconds = time.perf_counter() - start_s
-        return play_of(env.episode.instance.name, total, info["outcome"], seconds, figures)
+        return play_of(env.episode.instance.name, total, info["outcome"], seconds, {**_means(losses), "noise": noise})
+
+
+def _means(losses: Sequence[Losses]) -> dict[str, float]:
+    """Return the mean of each loss that there is, by what it is called in curves."""
+    columns = zip(Losses._fields, zip(*losses, strict=True), strict=False)
+    return {f"{name}_loss": fmean(column) for name, column in columns if None not in column}

@@ -17,7 +17,16 @@ from tests.unit.learning.agents import plain  # noqa: E402
 
 SIZE = 12
 SMALL = DdpgSettings(
-    attention=16, heads=2, hidden=(8, 8), batch=20, warm_up=4, live_pool=50, expert_pool=30, soft_update=0.1
+    attention=16,
+    heads=2,
+    candidates=2,
+    discount=0.5,
+    hidden=(8, 8),
+    batch=20,
+    warm_up=4,
+    live_pool=50,
+    expert_pool=30,
+    soft_update=0.1,
 )
 
 
@@ -62,6 +71,22 @@ def test_values_step_towards_what_targets_expect() -> None:
     stepped = plain.weights_of(agent.critic)
     values = plain.value(stepped, seen, plain.act(actor, seen, 4), 4)
     assert losses.actor == pytest.approx(-float(0.7 * values[0, 0] + 0.3 * values[1, 0]), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "discount", "trained"), [(0, 0.0, False), (0, 0.5, True), (2, 0.0, True), (1, 0.0, True)]
+)
+def test_an_actor_that_is_asked_for_nothing_is_not_trained(candidates: int, discount: float, trained: bool) -> None:
+    """Where all bins are candidates and no future counts, its weights stay; otherwise it learns."""
+    settings = replace(SMALL, candidates=candidates, discount=discount)
+    before = EadeDdpg(settings, SIZE, seed=0)
+    agent = lived(EadeDdpg(settings, SIZE, seed=0), 10)
+
+    losses = agent.learn()
+
+    assert losses is not None
+    assert (losses.actor is not None) == trained
+    assert torch.equal(agent.state()["weights"][0], before.state()["weights"][0]) != trained
 
 
 def test_targets_follow_softly() -> None:
