@@ -1,4 +1,7 @@
-"""What expert share, batch, layers and learning rates do to EADE-DDPG, over the values that the study tried."""
+"""What expert share, batch, layers and learning rates do to EADE-DDPG, over the values that the study tried.
+
+And what our own reading does, where the study says nothing: each departure beside going without it.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,25 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from benchmarks.study.published import BEST_SCORE_BY_EXPERT_SHARE, DEFAULTS, FIRST, TRIED
+from benchmarks.study.published import BEST_SCORE_BY_EXPERT_SHARE, FIRST, TRIED
+from benchmarks.study.published import DEFAULTS as PUBLISHED
 from benchmarks.study.training import Training
 from seaway.learning.runs.folder import RunFolder
 from seaway.learning.runs.table import read_rows
+
+READ = {"attention": "128", "candidates": "0", "fitting": "true", "discount": "0.0"}
+"""What we read into it."""
+
+DEFAULTS = {**PUBLISHED, **READ}
+
+EFFECTS: dict[str, tuple[dict[str, str], ...]] = {
+    **TRIED,
+    "attention": tuple({"attention": value} for value in ("0", "128")),
+    "bins that the critic chooses among": tuple({"candidates": value} for value in ("1", "5", "0")),
+    "only nodes that fit count": tuple({"fitting": value} for value in ("false", "true")),
+    "discount": tuple({"discount": value} for value in ("0.0", "0.5", "0.9")),
+}
+"""All effects, and the values of each, with all else as usual."""
 
 LAST = 20
 """Over so many last episodes rewards are averaged."""
@@ -32,7 +50,7 @@ def trainings(asked: Effects) -> list[Training]:
     found = {
         training.name: training
         for seed in asked.seeds
-        for values in TRIED.values()
+        for values in EFFECTS.values()
         for settings in values
         for training in [training_of(asked, settings, seed)]
     }
@@ -50,7 +68,7 @@ def training_of(asked: Effects, settings: dict[str, str], seed: int) -> Training
 def table(asked: Effects) -> list[dict[str, Any]]:
     """Return a line for each value that has finished trainings: means over seeds."""
     rows = []
-    for effect, values in TRIED.items():
+    for effect, values in EFFECTS.items():
         for settings in values:
             each = [training_of(asked, settings, seed) for seed in asked.seeds]
             found = [figures(training) for training in each if training.finished]
@@ -93,5 +111,5 @@ def files(asked: Effects) -> dict[str, dict[str, list[Path]]]:
             ]
             for settings in values
         }
-        for effect, values in TRIED.items()
+        for effect, values in EFFECTS.items()
     }
