@@ -52,7 +52,7 @@ def evaluate(
         str,
         typer.Option(
             metavar="N or N,N,...",
-            help="How many seeds to try where a policy draws lots, or which: [bold]7,[/bold] is seed 7 alone.",
+            help="How many seeds to try where a policy is random, or which: [bold]7,[/bold] is seed 7 alone.",
             rich_help_panel=ON,
         ),
     ] = "5",
@@ -68,7 +68,7 @@ def evaluate(
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="Look for the best packing of each instance for so long, with all jobs known; needs the extra learn.",
+            help="Search this long for the best packing of each instance, with all jobs known; needs the extra learn.",
             rich_help_panel=ON,
         ),
     ] = None,
@@ -93,7 +93,7 @@ def evaluate(
         typer.Option(
             "--output",
             "-o",
-            help="[bold]csv[/bold] and [bold]json[/bold]: a row a policy, instance and seed.",
+            help="[bold]csv[/bold] and [bold]json[/bold]: a row for each policy, instance and seed.",
             rich_help_panel=OUT,
         ),
     ] = Output.TABLE,
@@ -101,7 +101,7 @@ def evaluate(
         bool,
         typer.Option(
             "--summary",
-            help="In csv and json: a row a policy instead, with deviations and intervals.",
+            help="In csv and json: a row for each policy instead, with deviations and intervals.",
             rich_help_panel=OUT,
         ),
     ] = False,

@@ -74,7 +74,7 @@ def _named(text: str, level: Level) -> list[Contestant]:
 def _from_folder(path: Path) -> list[Contestant]:
     found = from_runs(path)
     if not found:
-        raise RejectedError("is no run of seaway train, and has none in it that has made a policy", where=str(path))
+        raise RejectedError("is no run of seaway train, and no run in it has made a policy", where=str(path))
     return found
 
 

@@ -100,9 +100,7 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     """Return what a reader has to know of the figures."""
     said = [METHOD]
     if len({(row.policy, row.level) for row in rows}) > 1:
-        said.append("behind: jobs placed less than by the first, instance by instance.")
+        said.append("behind: how many jobs fewer than the first it placed, instance by instance.")
     if any(row.trained_on_it is not None for row in rows):
-        said.append(
-            "trained: on these very instances, on some of them (of so many trials), or elsewhere, on none of them."
-        )
+        said.append("trained: on these instances, on some of them (of how many trials), or elsewhere, on none of them.")
     return said + list(dict.fromkeys(f"{row.policy} on {row.instance}: {row.note}" for row in rows if row.note))

@@ -127,7 +127,7 @@ def replay(
             rich_help_panel=POLICIES,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="What random choices hang on.", rich_help_panel=POLICIES)] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of random choices.", rich_help_panel=POLICIES)] = 0,
     level: Annotated[
         Level,
         typer.Option(

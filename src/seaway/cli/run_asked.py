@@ -52,7 +52,7 @@ class Asked:
         """
         for name in self.pairs:
             if name in self.named:
-                raise RejectedError(f"{name} is given by {option(name)} too", where="--set")
+                raise RejectedError(f"{name} is also given by {option(name)}", where="--set")
         return {**self.named, **self.pairs}
 
     def where(self, name: str) -> str:
@@ -62,7 +62,7 @@ class Asked:
     def run(self) -> Run:
         """Return the run that it stands for, from the beginning."""
         if self.algo is None:
-            raise RejectedError(f"say what is to learn, of: {', '.join(ALGOS)}", where="--algo")
+            raise RejectedError(f"choose an algorithm: {', '.join(ALGOS)}", where="--algo")
         return new_run(self.algo, self.instances, self.draw, self.given, self.where)
 
 
@@ -76,7 +76,7 @@ def begin(asked: Asked, watch: Listener) -> tuple[Path, Reached]:
 def go_on(asked: Asked, watch: Listener) -> tuple[Path, Reached]:
     """Learn on; or from the beginning where there is no run, but it is said which one it would be."""
     if asked.out is None and asked.algo is None:
-        raise RejectedError("say which run is to go on: --out runs/...", where="--resume")
+        raise RejectedError("say which run to resume: --out runs/...", where="--resume")
     folder = asked.out or folder_of(asked.run())
     if asked.algo is not None and not RunFolder(folder).has_run:
         return begin(asked, watch)

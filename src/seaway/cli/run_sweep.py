@@ -80,7 +80,9 @@ def errands(asked: Asked, seeds: Sequence[int] | None, *, each: bool, resume: bo
         one = replace(asked, algo=algo or None, instances=instances, named=named)
         folder = (asked.out or RUNS) / folder_of(one.run()).name
         if RunFolder(folder).has_run and not resume:
-            raise RejectedError("holds a run: go on with it by --resume, or choose another --out", where=str(folder))
+            raise RejectedError(
+                "holds a run already: add --resume to go on with it, or choose another --out", where=str(folder)
+            )
         found.append(Errand(replace(one, out=folder.absolute()), folder))
     for algo in dict.fromkeys(errand.asked.run().algo for errand in found):
         check_installed(algo)
@@ -113,7 +115,7 @@ def announce_all(asked: Asked, unfinished: int) -> None:
     """Say what to type next."""
     where = asked.out or RUNS
     if unfinished:
-        note(f"{unfinished} not finished; the same command with --resume goes on")
+        note(f"{unfinished} not finished; repeat the command with --resume to go on")
     elif asked.instances:
         typer.echo(f"compare: seaway evaluate --instances {' '.join(asked.instances)} --policy {where}")
     typer.echo(f"curves:  tensorboard --logdir {where}")

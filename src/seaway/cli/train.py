@@ -41,7 +41,7 @@ def train(
         list[str] | None,
         typer.Option(
             metavar="KIND",
-            help="Learn on drawn instances: placement, network, trace or any; how many, --set draws=8.",
+            help="Learn on random instances: placement, network, trace or any; --set draws=8 says how many.",
             rich_help_panel=WHAT,
         ),
     ] = None,
@@ -49,7 +49,7 @@ def train(
         int | None, typer.Option(metavar="N", help="How many at most; 1000 without it.", rich_help_panel=RUN)
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(metavar="N", help="What all that is drawn hangs on; 0.", rich_help_panel=RUN)
+        int | None, typer.Option(metavar="N", help="Seed of everything that is drawn; 0.", rich_help_panel=RUN)
     ] = None,
     out: Annotated[
         Path | None,
@@ -62,14 +62,14 @@ def train(
     evaluate_every: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Episodes from one evaluation without noise to the next; 5.", rich_help_panel=RUN
+            metavar="N", help="Episodes between evaluations, which are without noise; 5.", rich_help_panel=RUN
         ),
     ] = None,
     patience: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="End after so many evaluations without a better one; 0 plays all episodes.",
+            help="End after this many evaluations without a better one; 0 plays all episodes.",
             rich_help_panel=RUN,
         ),
     ] = None,
@@ -83,11 +83,13 @@ def train(
     expert_share: Annotated[
         float | None,
         typer.Option(
-            metavar="SHARE", help="Of each batch, from the expert's history (eade-ddpg).", rich_help_panel=LEARNING
+            metavar="SHARE",
+            help="Share of each batch that comes from the expert's history (eade-ddpg).",
+            rich_help_panel=LEARNING,
         ),
     ] = None,
     batch: Annotated[
-        int | None, typer.Option(metavar="N", help="Transitions of an update.", rich_help_panel=LEARNING)
+        int | None, typer.Option(metavar="N", help="Transitions in each update.", rich_help_panel=LEARNING)
     ] = None,
     actor_rate: Annotated[
         float | None,
@@ -177,7 +179,7 @@ def train(
     if seeds or each or "," in (algo or ""):
         raise typer.Exit(several(asked, seeds, resume=resume, each=each, workers=workers, ray=ray))
     if workers != 1 or ray:
-        raise RejectedError("spreads several runs: add --seeds or --each", where="--ray" if ray else "--workers")
+        raise RejectedError("is for several runs: add --seeds or --each", where="--ray" if ray else "--workers")
     ended = Ended()
     with ended_by_signals(ended), RunWatch(ended) as watch:
         folder, reached = (go_on if resume else begin)(asked, watch)

@@ -23,10 +23,10 @@ RIVALS = "seaway.learning.rivals.learner"
 NEEDED = ("gymnasium", "onnx", "onnxruntime", "onnxscript", "tensorboard", "torch")
 """What every algorithm needs of seaway[learn], to learn or to keep what it learned."""
 
-SEEN = "what is seen of a cluster follows from the instances"
+SEEN = "what is shown of a cluster follows from the instances"
 TWICE = "it learns where jobs stay, and those that wait are offered twice"
 NODES = "it is shown nodes, of which all fit"
-PLAIN = "that is what eade-ddpg has and ddpg has not"
+PLAIN = "only eade-ddpg has it"
 
 
 @dataclass(frozen=True, slots=True)

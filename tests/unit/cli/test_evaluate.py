@@ -43,7 +43,7 @@ def evaluate(*arguments: str) -> int:
 
 
 def test_json_is_a_row_a_policy_instance_and_seed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Scripts get a list of objects with every figure by its name; only what draws lots has several seeds."""
+    """Scripts get a list of objects with every figure by its name; only what is random has several seeds."""
     assert evaluate("--instances", str(folder), "--policy", "bestfit@cluster,random", "--seeds", "2", "-o", "json") == 0
     out = capsys.readouterr()
     rows = json.loads(out.out)

@@ -82,8 +82,8 @@ def test_runs_that_are_there_are_not_written_over(toys: str, tmp_path: Path) -> 
     [
         ("--seeds 2 --seed 1", "--seeds: give --seed or --seeds, not both"),
         ("--seeds 2 --workers 0", "--workers: 0 is not at least 1"),
-        ("--workers 2", "--workers: spreads several runs: add --seeds or --each"),
-        ("--ray local", "--ray: spreads several runs: add --seeds or --each"),
+        ("--workers 2", "--workers: is for several runs: add --seeds or --each"),
+        ("--ray local", "--ray: is for several runs: add --seeds or --each"),
         ("--seeds many", "--seeds: 'many' is neither how many seeds"),
     ],
 )

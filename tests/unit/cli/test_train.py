@@ -41,18 +41,18 @@ def toy(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ("", "--algo: say what is to learn, of: eade-ddpg"),
+        ("", "--algo: choose an algorithm: eade-ddpg"),
         ("--algo eade", "--algo: there is no 'eade'"),
         ("--algo td3", "--instances: nothing to learn on"),
         ("--algo td3 --instances missing", "missing: there is no such folder"),
         ("--algo td3 --draw cats", "--draw: instances of the kind 'cats' cannot be drawn; there are: placement"),
         ("--algo td3 --instances TOY --batch 0", "--batch: 0 is not at least 1"),
         ("--algo td3 --instances TOY --set batsh=1", "--set batsh: td3 has no 'batsh'; did you mean 'batch'"),
-        ("--algo td3 --instances TOY --set batch=1 --batch 2", "--set: batch is given by --batch too"),
+        ("--algo td3 --instances TOY --set batch=1 --batch 2", "--set: batch is also given by --batch"),
         ("--algo td3 --instances TOY --set batch", "--set: 'batch' is no name=value"),
         ("--algo ppo --instances TOY --expert-share 0.1", "--expert-share: ppo has no 'expert_share'"),
-        ("--resume", "--resume: say which run is to go on"),
-        ("--resume --out missing", "missing: no run began here"),
+        ("--resume", "--resume: say which run to resume"),
+        ("--resume --out missing", "missing: there is no run here"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_written(

@@ -192,7 +192,7 @@ class Episode:
         Parameters
         ----------
         seed
-            What random choices hang on.
+            Seed of random choices.
         """
         job, number = self.job, self._turns.number
         marks = self._fleet.clusters_open

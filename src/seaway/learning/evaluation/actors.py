@@ -54,7 +54,7 @@ class ActorPlayer:
         manifest = self.file.manifest
         clusters = len(instance.fleet.clusters)
         if manifest.clusters != clusters:
-            raise RejectedError(f"it was trained for {manifest.clusters} clusters, and here are {clusters}")
+            raise RejectedError(f"it was trained for {manifest.clusters} clusters, and there are {clusters} here")
         see = observer(network=manifest.network, fitting=manifest.fitting)
         episode, model = Episode(instance, EpisodeOptions(offers=offers)), Session(self.file)
         return Played(play(episode, model, lambda at: see(at.snapshot, at.line), manifest.name))
@@ -90,7 +90,7 @@ def _choose(model: Model, observation: Float32, clusters: int) -> int:
 class LearnedPlayer:
     """A policy file of level node, in the engine behind the rules of fit.
 
-    It may take any time, so that what it decides hangs on no clock; where it fails, a heuristic decides.
+    It may take any time, so that what it decides depends on no clock; where it fails, a heuristic decides.
 
     Attributes
     ----------

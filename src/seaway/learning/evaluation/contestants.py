@@ -68,7 +68,7 @@ class Contestant:
     player
         What decides.
     seeded
-        Whether what it does hangs on a seed.
+        Whether what it does depends on a seed.
     seed
         Which seed its rows bear, where that is settled: the one that it was trained with.
     trained_on

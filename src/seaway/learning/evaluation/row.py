@@ -23,7 +23,7 @@ class Row:
     level
         What the policy chooses among: ``node`` or ``cluster``.
     seed
-        What its random choices hang on; of a policy out of a folder of runs, the seed it was trained with.
+        The seed of its random choices; of a policy out of a folder of runs, the seed it was trained with.
     trained_on_it
         Whether it was trained on the instance it is measured on; None for what was not trained.
     jobs, placed, refused, failed

@@ -14,7 +14,7 @@ from seaway.learning.policies.file import PolicyFile, read_policy
 from seaway.learning.policies.manifest import Level
 from seaway.learning.runs.folder import RunFolder
 
-NO_POLICY = "the run has made no policy yet: go on with it by seaway train --resume"
+NO_POLICY = "the run has made no policy yet: finish it with seaway train --resume"
 
 
 def from_file(file: PolicyFile) -> Contestant:

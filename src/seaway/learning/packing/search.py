@@ -20,7 +20,7 @@ from seaway.scheduling.state import Float64, Int64
 TRY_COST_S = 4e-4
 JOB_COST_S = 4e-6
 """What a try costs, and each job that is tried in it, seconds: counted rather than measured, so that what comes out
-hangs on nothing but the seed."""
+depends on nothing but the seed."""
 
 START_SHARE = 0.1
 """Share of the effort that goes into packings from scratch."""
@@ -49,7 +49,7 @@ class Search:
     board
         Empty.
     seed
-        What everything drawn hangs on.
+        Seed of everything that is drawn.
 
     Attributes
     ----------

@@ -29,14 +29,14 @@ def try_apart(content: bytes) -> None:
     """
     try:
         done = subprocess.run(
-            [sys.executable, "-m", __name__], input=content, capture_output=True, timeout=LONGEST_S, check=False
+            [sys.executable, "-P", "-m", __name__], input=content, capture_output=True, timeout=LONGEST_S, check=False
         )
     except subprocess.TimeoutExpired:
-        raise RejectedError(f"trying the policy takes longer than {LONGEST_S} s") from None
+        raise RejectedError(f"trying the policy took longer than {LONGEST_S} s") from None
     if done.returncode == REFUSED:
         raise RejectedError(done.stdout.decode(errors="replace"))
     if done.returncode:
-        raise RejectedError("the process that tried the policy did not live through it: its model breaks onnxruntime")
+        raise RejectedError("the process that tried the policy crashed: its model breaks onnxruntime")
 
 
 def main() -> int:

@@ -28,7 +28,7 @@ class Limits:
     fall_back
         The policy of the engine that decides where a trained one does not.
     budget_ms
-        How long it may take for a decision; 0 for any time, so that what is decided hangs on no clock.
+        How long it may take for a decision; 0 for any time, so that what is decided depends on no clock.
     strikes
         After so many slow or failed decisions in a row it is set aside.
     set_aside_s

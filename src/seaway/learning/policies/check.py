@@ -64,8 +64,8 @@ def check_speed(file: PolicyFile, seconds: float) -> None:
     for number, trial in enumerate(file.trials):
         if not any(_answers(session, trial, seconds) for _ in range(TRIES)):
             raise RejectedError(
-                f"the model does not answer trial {number} within {seconds * 1e3:g} ms, after which it is stopped "
-                "here: export a smaller one, or raise policies.budget_ms"
+                f"the model does not answer trial {number} within {seconds * 1e3:g} ms, when it is stopped: "
+                "export a smaller one, or raise policies.budget_ms"
             )
 
 

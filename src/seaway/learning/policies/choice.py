@@ -138,7 +138,7 @@ class Learned:
             cycle.decider = Decider(self.name)
             if isinstance(found, str):
                 cycle.decider = Decider(self._fall_back.name, found)
-                cycle.said = f"{self._fall_back.name} decides in place of {self.name}: {found}"
+                cycle.said = f"{self._fall_back.name} decides instead of {self.name}: {found}"
         return found
 
     def _answer(self, cycle: Cycle) -> Answer:
@@ -159,4 +159,4 @@ def finite(figures: np.ndarray) -> None:
         When one is not finite.
     """
     if not np.isfinite(figures).all():
-        raise NoAnswerError(Reason.NOT_FINITE, "an answer that is no number")
+        raise NoAnswerError(Reason.NOT_FINITE, "its answer is not a number")

@@ -17,7 +17,7 @@ from typing import Any
 from seaway.domain.errors import RejectedError
 
 PACKAGE = "seaway.onnx"
-MISSING = "trained policies need onnxruntime: pip install 'seaway[policy]' where they run"
+MISSING = "trained policies need onnxruntime: pip install 'seaway[policy]'"
 
 MESSAGES: dict[str, dict[int, str]] = {
     "Model": {

@@ -26,7 +26,7 @@ class PoolSettings:
     soft_update
         How far targets follow at each update.
     warm_up
-        Steps that are taken by lot before the first update.
+        Random steps before the first update.
     updates
         Updates a step.
     """

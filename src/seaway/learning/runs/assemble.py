@@ -79,7 +79,8 @@ def going_on(before: Run, given: Mapping[str, object], where: Where = option) ->
         old, new = asdict(getattr(before, part)), asdict(getattr(run, part))
         for name, value in new.items():
             if value != old[name] and name not in MAY_CHANGE:
-                text = f"the run began with {_text(old[name])}, not {_text(value)}: leave it out, or begin a new run"
+                began = f"the run began with {_text(old[name])}, not {_text(value)}"
+                text = f"{began}: leave the option out, or begin a new run"
                 wrong.append(RejectedError(text, where=where(name)))
     if wrong:
         raise RejectedError(wrong[0].message, where=wrong[0].where, also=tuple(wrong[1:]))

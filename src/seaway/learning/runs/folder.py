@@ -1,4 +1,4 @@
-"""The folder of a run: what it hangs on, what it learned, how it went."""
+"""The folder of a run: what it depends on, what it learned, how it went."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RunFolder:
 
     @property
     def config(self) -> Path:
-        """What the run hangs on, as JSON."""
+        """What the run depends on, as JSON."""
         return self.path / "config.json"
 
     @property
@@ -78,7 +78,10 @@ class RunFolder:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise RejectedError("another process trains in this folder now", where=str(self.path)) from None
+                raise RejectedError(
+                    "another process is training in this folder: wait for it, or choose another folder",
+                    where=str(self.path),
+                ) from None
             yield
 
     @property
@@ -87,13 +90,13 @@ class RunFolder:
         return self.config.exists()
 
     def write_config(self, run: Run, digests: Mapping[str, str]) -> None:
-        """Write down what a run hangs on."""
+        """Write down what a run depends on."""
         beside = self.config.with_name(f"{self.config.name}.new")
         beside.write_text(json.dumps(config_of(run, digests, self.path), indent=2) + "\n", encoding="utf-8")
         beside.replace(self.config)
 
     def read_config(self) -> tuple[Run, dict[str, str]]:
-        """Read what the run here hangs on: its settings, and digests of its instances by name.
+        """Read what the run here depends on: its settings, and digests of its instances by name.
 
         Raises
         ------
@@ -107,13 +110,13 @@ class RunFolder:
             digests = {str(name): str(digest) for name, digest in record["digests"].items()}
             return run_of(record["run"]), digests
         except FileNotFoundError:
-            raise RejectedError("no run began here: there is no config.json", where=str(self.path)) from None
+            raise RejectedError("there is no run here: config.json is missing", where=str(self.path)) from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RejectedError(f"is no configuration of a run: {error}", where=str(self.config)) from None
 
 
 def config_of(run: Run, digests: Mapping[str, str], path: Path) -> dict[str, Any]:
-    """Write down what a run hangs on, as JSON has it."""
+    """Write down what a run depends on, as JSON."""
     return {
         "format": FORMAT,
         "command": command_of(run, path),

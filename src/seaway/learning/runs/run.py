@@ -34,7 +34,7 @@ def train(run: Run, path: Path, listener: Listener | None = None) -> Reached:
     Parameters
     ----------
     run
-        All that it hangs on.
+        All that it depends on.
     path
         Where it writes; made where it is not there.
     listener
@@ -51,7 +51,9 @@ def train(run: Run, path: Path, listener: Listener | None = None) -> Reached:
     watching = listener or Nobody()
     folder = RunFolder(path)
     if folder.has_run:
-        raise RejectedError("holds a run: go on with it by --resume, or choose another folder", where=str(path))
+        raise RejectedError(
+            "holds a run already: add --resume to go on with it, or choose another folder", where=str(path)
+        )
     watching.doing("reading instances")
     instances = read_all(run)
     check_installed(run.algo)

@@ -20,7 +20,7 @@ TRIES = 2
 class Spread(Protocol):
     """Does the same with many things, by one worker or by several.
 
-    What comes out hangs on the items alone: whatever is drawn has to hang on a seed that the item carries. Tasks,
+    What comes out depends on the items alone: whatever is drawn has to use a seed that the item carries. Tasks,
     items and results travel as pickles; a task is a function that its module names.
     """
 

@@ -16,7 +16,7 @@ class RunSettings:
     episodes
         How many at most.
     seed
-        What everything that is drawn hangs on.
+        The seed of everything that is drawn.
     evaluate_every
         After how many episodes the policy is evaluated without noise.
     patience
@@ -24,7 +24,7 @@ class RunSettings:
     checkpoint_every, checkpoint_s
         After how many episodes, or how many seconds, all that is needed to go on is written down.
     draws, draw_seed
-        How many instances are drawn of each kind that is to be drawn, and what they hang on: not on `seed`, so that
+        How many instances are drawn of each kind that is to be drawn, and their seed: another than `seed`, so that
         runs of several seeds learn on the same.
     fitting
         Whether those that choose among clusters are shown, of what clusters have free, only what is on nodes that fit
@@ -47,7 +47,7 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """All that a run hangs on.
+    """All that a run depends on.
 
     Attributes
     ----------

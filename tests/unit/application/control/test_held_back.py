@@ -25,7 +25,7 @@ class Tide:
     def pre_score(self, cycle: Cycle) -> Status:
         """Hold a job back, or say that the tide was not known in time."""
         if self.late:
-            cycle.said = "bestfit decides in place of tide: slower than 5 ms"
+            cycle.said = "bestfit decides instead of tide: slower than 5 ms"
             return Status()
         return Status(Verdict.WAIT, WHY) if self.low else Status()
 
@@ -60,7 +60,7 @@ def test_the_reason_is_what_happened() -> None:
     tide.late = True
     reason = stage.plane.overview.reason(stage.job(job_id))
     assert reason.sentence.endswith(WHY)
-    assert "in place of" not in reason.sentence
+    assert "instead of" not in reason.sentence
     assert reason.explanation is not None
     assert (reason.explanation.held, reason.explanation.said) == (WHY, "")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -32,7 +33,7 @@ def test_a_model_that_ends_its_process_ends_no_other() -> None:
     model.graph.initializer.add(name="axes", data_type=7, dims=[3], raw_data=struct.pack("<3q", 1000, 3, 2**62))
     model.graph.node.add(op_type="Identity", input=["nodes"], output=["same"])
     model.graph.node.add(op_type="Squeeze", input=["same", "axes"], output=["none"])
-    with pytest.raises(RejectedError, match=r"did not live through it|cannot be loaded"):
+    with pytest.raises(RejectedError, match=r"crashed|cannot be loaded"):
         try_apart(pack(policy_file(file.manifest, model.SerializeToString(), file.trials)))
 
 
@@ -41,3 +42,10 @@ def test_trying_does_not_take_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apart, "LONGEST_S", 0.01)
     with pytest.raises(RejectedError, match=r"longer than 0\.01 s"):
         try_apart(pack(cluster_policy()))
+
+
+def test_files_where_it_starts_do_not_matter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A file that lies beside a policy and has the name of a module is not run by trying the policy."""
+    (tmp_path / "zipfile.py").write_text("raise SystemExit(1)", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    try_apart(pack(cluster_policy()))

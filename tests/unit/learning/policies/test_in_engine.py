@@ -70,7 +70,7 @@ def test_a_choice_where_nothing_fits_is_the_heuristics() -> None:
     judged = Judged(chooses(0, 2), clusters=2)
     plan = decided(judged, snapshot)
     assert where(plan) == ["b1"]
-    assert plan.said == {0: "seaway decides in place of apprentice: nothing fits in a"}
+    assert plan.said == {0: "seaway decides instead of apprentice: nothing fits in a"}
     assert judged.fallbacks == {Reason.ILLEGAL: 1}
 
 
@@ -142,7 +142,7 @@ def test_a_slow_answer_is_the_heuristics_and_after_several_the_policy_is_set_asi
         return quick(inputs)  # type: ignore[arg-type]
 
     judged.model.answer = slowly  # type: ignore[assignment]
-    assert decided(judged).said == {0: "seaway decides in place of apprentice: slower than 5 ms"}
+    assert decided(judged).said == {0: "seaway decides instead of apprentice: slower than 5 ms"}
     decided(judged)
     assert judged.fallbacks == {Reason.SLOW: 2}
     decided(judged)
@@ -162,13 +162,13 @@ def test_a_policy_that_takes_far_too_long_is_stopped() -> None:
         raise StoppedError("the model fails")
 
     judged.model.answer = stopped
-    assert decided(judged).said == {0: "seaway decides in place of apprentice: stopped after 20 ms"}
+    assert decided(judged).said == {0: "seaway decides instead of apprentice: stopped after 20 ms"}
     assert judged.fallbacks == {Reason.SLOW: 1}
     assert judged.model.seconds == 0.02
 
 
 def test_without_a_budget_nothing_is_stopped() -> None:
-    """What is decided hangs on no clock then."""
+    """What is decided depends on no clock then."""
     judged = Judged(chooses(1, 2), clusters=2, limits=Limits(budget_ms=0))
     assert where(decided(judged)) == ["b1"]
     assert judged.model.seconds == 0
@@ -189,7 +189,7 @@ def test_a_good_answer_in_between_is_no_strike() -> None:
 def test_an_explanation_says_that_the_heuristic_would_decide() -> None:
     """Who asks why is told that the policy would not decide, and for what reason."""
     told = explain(Snapshot(TWO), WANTS, Judged(says(np.nan), clusters=2).profile)
-    assert sentence(told).endswith("; seaway decides in place of apprentice: an answer that is no number")
+    assert sentence(told).endswith("; seaway decides instead of apprentice: its answer is not a number")
 
 
 def test_what_goes_wrong_again_and_again_is_logged_once_in_ten_minutes(caplog: pytest.LogCaptureFixture) -> None:

@@ -29,7 +29,7 @@ def test_plain_ddpg_has_neither_attention_nor_expert() -> None:
     learner = new_run("ddpg", ["x"], [], {}).learner
     assert isinstance(learner, DdpgSettings)
     assert (learner.attention, learner.expert_share) == (0, 0)
-    with pytest.raises(RejectedError, match="--attention: cannot be set for ddpg: that is what eade-ddpg has"):
+    with pytest.raises(RejectedError, match="--attention: cannot be set for ddpg: only eade-ddpg has it"):
         new_run("ddpg", ["x"], [], {"attention": 64})
 
 
@@ -84,7 +84,7 @@ def test_a_setting_that_is_gone_is_named() -> None:
         ("zzz", ["x"], {}, "--algo: there is no 'zzz'; there are: eade-ddpg, ddpg"),
         ("td3", [], {}, "--instances: nothing to learn on"),
         ("td3", ["x"], {"actor_rates": 1}, "--actor-rates: td3 has no 'actor_rates'"),
-        ("eade-ddpg", ["x"], {"figures": 8}, "--figures: cannot be set for eade-ddpg: what is seen"),
+        ("eade-ddpg", ["x"], {"figures": 8}, "--figures: cannot be set for eade-ddpg: what is shown"),
         ("pilot", ["x"], {"offers": 3}, "--offers: cannot be set for pilot: it learns where jobs stay"),
         ("pilot", ["x"], {"departures": True}, "--departures: cannot be set for pilot: it learns where jobs stay"),
     ],

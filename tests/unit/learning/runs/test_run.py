@@ -110,7 +110,7 @@ def test_a_killed_process_goes_on_to_the_bit(toy: Path, tmp_path: Path) -> None:
 
 
 def test_the_same_seed_gives_the_same_run_and_another_another(toy: Path, tmp_path: Path) -> None:
-    """All that is drawn hangs on the seed."""
+    """All that is random depends on the seed."""
     for name, seed in (("one", 1), ("same", 1), ("other", 2)):
         train(small_run("eade-ddpg", toy, seed=seed), tmp_path / name)
     one, again, other = (end_of(tmp_path / name) for name in ("one", "same", "other"))
@@ -207,14 +207,14 @@ def test_a_folder_holds_one_run(toy: Path, tmp_path: Path) -> None:
     """A second one would write over the first."""
     run = small_run("ppo", toy)
     train(run, tmp_path / "run")
-    with pytest.raises(RejectedError, match="holds a run: go on with it by --resume, or choose another"):
+    with pytest.raises(RejectedError, match="holds a run already: add --resume to go on with it, or choose another"):
         train(run, tmp_path / "run")
 
 
 def test_one_process_at_a_time_trains_in_a_folder(toy: Path, tmp_path: Path) -> None:
     """Two would write over each other."""
     folder = RunFolder(tmp_path / "run")
-    with folder.locked(), pytest.raises(RejectedError, match="another process trains in this folder"):
+    with folder.locked(), pytest.raises(RejectedError, match="another process is training in this folder"):
         train(small_run("ppo", toy), folder.path)
 
 
@@ -263,7 +263,7 @@ def test_weights_of_another_episode_are_not_exported_as_the_best(toy: Path, tmp_
 
 def test_a_configuration_that_is_none_is_refused(tmp_path: Path) -> None:
     """A folder without one, and one whose file says something else."""
-    with pytest.raises(RejectedError, match="no run began here"):
+    with pytest.raises(RejectedError, match="there is no run here"):
         resume(tmp_path, {})
     for text in ("", "[]", '{"format": 99}', '{"format": 1}', '{"format": 1, "digests": {}, "run": {"algo": "x"}}'):
         (tmp_path / "config.json").write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Drawn instances of every kind of fleet and load, so that what is learned on them does not hang on one of them."""
+"""Drawn instances of every kind of fleet and load, so that what is learned on them does not depend on one of them."""
 
 from __future__ import annotations
 
