@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,8 @@ from seaway.cli.policy_store import shown_file, store_of
 from seaway.domain.errors import RejectedError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import RenderableType
 
     from seaway.cli.remote import Body
@@ -82,13 +85,20 @@ def show_policy(
     remote: Remote = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show a policy: of a trained one, what it says of itself, how it was made, and who signed it."""
+    """Show a policy: of a trained one, what it says of itself, how it was made, and who signed it.
+
+    With [bold]--remote[/bold] operators also see how it did as the shadow of queues: how many jobs it decided, and how
+    many something else decided because it had no answer.
+    """
+    compared: list[Body] = []
     if not remote and what.endswith(".policy"):
         body = shown_file(_read(Path(what), untried=True))
     else:
         with store_of(context, remote=remote) as store:
             body = store.shown(what)
-    show(output, body, lambda _: _picture(body), lambda: [body["name"]])
+            if body["trained"] and output in (Output.TABLE, Output.WIDE):
+                compared = store.compared(body)
+    show(output, body, lambda _: _picture(body, compared), lambda: [body["name"]])
 
 
 @policies.command("import")
@@ -213,7 +223,7 @@ def _list(context: typer.Context, remote: bool, output: Output) -> None:
         console().print(f"\nplugins for profile files: {', '.join(plugin_names())}", markup=False)
 
 
-def _picture(body: Body) -> RenderableType:
+def _picture(body: Body, compared: Sequence[Body]) -> RenderableType:
     from rich.console import Group
 
     from seaway.cli.columns import details
@@ -231,6 +241,7 @@ def _picture(body: Body) -> RenderableType:
         "made by": said["made_by"],
         "created": said["created"],
         "imported": f"{said['at']} by {said['brought_by']}" if said["at"] else "",
+        "as a shadow": _as_shadow(compared),
         "signed by": said["signed_by"] or "nobody",
         "digest": said["digest"],
         "size": f"{said['size_bytes']:,} bytes",
@@ -242,6 +253,18 @@ def _picture(body: Body) -> RenderableType:
     if said["config"]:
         parts += ["", "settings", details((name, _written(value)) for name, value in said["config"].items())]
     return Group(*parts)
+
+
+def _as_shadow(compared: Sequence[Body]) -> str:
+    """Say of each queue how a policy did as its shadow."""
+    sums: dict[str, Counter[str]] = {}
+    for row in compared:
+        counts = {name: row[name] for name in ("jobs", "answered", "fallbacks")}
+        sums.setdefault(row["queue"], Counter()).update(counts)
+    return "\n".join(
+        f"queue {queue}: decided {of['answered']:,} of {of['jobs']:,} jobs, something else {of['fallbacks']:,}"
+        for queue, of in sorted(sums.items())
+    )
 
 
 def _written(value: object) -> str:

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from seaway.domain.errors import ConflictError, RejectedError, UnknownError
+from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, UnknownError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from seaway.learning.policies.library import JoinedLibrary
 
 
+MOST_COMPARED = 1_000
+"""Comparisons that are looked through."""
+
+
 class PolicyStore(Protocol):
     """Keeps trained policies."""
 
@@ -28,6 +32,9 @@ class PolicyStore(Protocol):
 
     def shown(self, name: str) -> Body:
         """Return what is known of one, as the API shows it."""
+
+    def compared(self, body: Body) -> list[Body]:
+        """Return comparisons in which a trained policy that was shown was the shadow, new to old."""
 
     def content(self, name: str) -> bytes:
         """Return the file of one."""
@@ -68,6 +75,17 @@ class ServerStore:
         from seaway.client.calls.policies import policy
 
         return self._client.body(policy(name))
+
+    def compared(self, body: Body) -> list[Body]:
+        """Fetch them, out of the newest `MOST_COMPARED` of all policies; none for those who may not see them."""
+        from seaway.cli.remote import whole
+        from seaway.client.calls.tenancy import shadows
+
+        try:
+            rows = whole(self._client, shadows(limit=MOST_COMPARED))["shadows"]
+        except ForbiddenError:
+            return []
+        return [row for row in rows if _is_model(row["shadow"], body)]
 
     def content(self, name: str) -> bytes:
         """Fetch one."""
@@ -111,6 +129,10 @@ class HereStore:
             if row["name"] == name and row["source"] != "trained":
                 return {**row, "trained": None}
         return shown_file(_loaded(name))
+
+    def compared(self, body: Body) -> list[Body]:
+        """Return none: there are no queues here."""
+        return []
 
     def content(self, name: str) -> bytes:
         """Read one, checked."""
@@ -197,6 +219,12 @@ def _loaded(name: str) -> PolicyFile:
             if name in each.names():
                 return not_tried(unpack(each.content(name)))
     return library().load(name)
+
+
+def _is_model(title: str, body: Body) -> bool:
+    """Tell whether a comparison names the model of a policy that was shown, like `pilot@3f2a9c1b2d4e`."""
+    name, _, digits = title.partition("@")
+    return bool(digits) and name == body["name"] and body["trained"]["model_sha256"].startswith(digits)
 
 
 def _path(name: str) -> Path:

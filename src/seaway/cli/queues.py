@@ -123,7 +123,11 @@ def shadows(
     limit: Annotated[int, typer.Option(min=1, help="How many at most, from new to old.")] = 20,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show how policies in the shadow decided where the live ones decided."""
+    """Show how policies in the shadow decided where the live ones decided.
+
+    DECIDED is how many jobs the shadow decided itself, FELL BACK how many something else decided because it had no
+    answer. A trained policy is not asked about a job that fits nowhere.
+    """
     from seaway.cli.columns import Column, Rows
     from seaway.cli.words import day
     from seaway.client.calls.tenancy import shadows as call
@@ -137,6 +141,7 @@ def shadows(
         Column("JOBS", lambda each: str(each["jobs"]), right=True),
         Column("LIVE", lambda each: f"{each['live']} placed {each['live_placed']}"),
         Column("SHADOW", lambda each: f"{each['shadow']} placed {each['shadow_placed']}"),
+        Column("DECIDED", lambda each: str(each["answered"]), right=True),
         Column("FELL BACK", lambda each: str(each["fallbacks"]), right=True),
         Column("SAME NODES", lambda each: str(each["same_node"]), right=True, drop=1),
         Column(

@@ -6,10 +6,12 @@ import json
 import subprocess
 from pathlib import Path
 
+import httpx
 import pytest
 from msgspec.structs import replace
 
-from seaway.cli import policy_store
+from seaway import Client
+from seaway.cli import policy_store, remote
 from seaway.cli.main import main
 from seaway.domain.errors import RejectedError
 from seaway.learning.policies import session
@@ -18,6 +20,7 @@ from seaway.learning.policies.library import FolderLibrary
 from seaway.learning.policies.onnx_message import MISSING
 from seaway.learning.policies.signature import read_trusted, require_trusted
 from seaway.testing.policies import cluster_policy, node_policy
+from tests.unit.client.asking import SERVER, Stub, problem
 
 
 @pytest.fixture(autouse=True)
@@ -124,6 +127,28 @@ def test_the_settings_of_a_policy_are_shown(capsys: pytest.CaptureFixture[str]) 
     lines = [line.split() for line in run(capsys, "show", "best.policy").splitlines()]
     assert ["algo", "ddpg"] in lines
     assert ["layers", "[128,", "64]"] in lines
+
+
+def test_operators_see_how_a_policy_did_as_a_shadow(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A policy of the server is shown with what its model decided as the shadow of each queue, to who may see it."""
+    body = policy_store.shown_file(cluster_policy("mine"))
+    row = {"queue": "batch", "shadow": f"mine@{body['trained']['model_sha256'][:12]}"}
+    counts = {"jobs": 1_000, "answered": 900, "fallbacks": 60}
+    rows = [{**row, **counts}, {**row, **counts}, {**row, **counts, "queue": "night"}]
+    rows += [{**row, **counts, "shadow": other} for other in ("mine@000000000000", "fgd", "mine")]
+    compared = httpx.Response(200, json={"shadows": rows, "next": None})
+    for answer, says in (
+        (compared, ["queue batch: decided 1,800 of 2,000 jobs, something else 120", "queue night: decided 900 of"]),
+        (problem(403, "only operators may"), []),
+    ):
+        stub = Stub([httpx.Response(200, json=body), answer])
+        client = Client(SERVER, transport=httpx.MockTransport(stub), pace=stub.pace)
+        monkeypatch.setattr(remote, "connect", lambda _, client=client: client)
+        shown = run(capsys, "show", "mine", "--remote")
+        assert ("as a shadow" in shown) == bool(says)
+        assert all(each in shown for each in says)
 
 
 def test_a_policy_is_signed_by_a_key_as_openssh_makes_them(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
