@@ -109,7 +109,7 @@ def evaluate(
         int,
         typer.Option(
             metavar="N",
-            help="How often a job that a policy has wait is offered in all: on arrival, and again after the last "
+            help="How often a job that a policy lets wait is offered in total: on arrival, and again after the last "
             "arrival. [bold]1[/bold]: nothing waits, as in published replays of traces.",
             rich_help_panel=ON,
         ),
@@ -186,7 +186,7 @@ def evaluate(
             ended[at] = trial
             shown.take(at, trial.row)
     except KeyboardInterrupt:
-        note(f"stopped after {len(ended)} of {len(work)} trials: what follows is of those")
+        note(f"stopped after {len(ended)} of {len(work)} trials: the figures below are of those")
     finally:
         shown.end()
     trials = [ended[at] for at in sorted(ended)]

@@ -97,7 +97,9 @@ def _check_apart(found: list[Contestant]) -> None:
     names = [(each.name, each.level) for each in found if not each.own_only]
     for name, level in names:
         if names.count((name, level)) > 1:
-            raise RejectedError(f"two are called {name!r} at level {level}; rename a file or folder", where=POLICY)
+            raise RejectedError(
+                f"two policies are called {name!r} at level {level}; rename a file or folder", where=POLICY
+            )
 
 
 def seed_list(text: str) -> list[int]:

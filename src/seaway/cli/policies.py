@@ -29,7 +29,7 @@ ONNX = ".onnx"
 Remote = Annotated[bool, typer.Option("--remote", "-r", help="On the server, instead of this machine.")]
 Name = Annotated[str, typer.Argument(help="The policy.", autocompletion=complete.policies)]
 NewName = Annotated[
-    str, typer.Option("--name", help="Another name than the file's own. A signature goes by that: sign it again.")
+    str, typer.Option("--name", help="Another name than the file's own. That invalidates a signature: sign it again.")
 ]
 File = Annotated[Path, typer.Argument(help="A policy file.", show_default=False)]
 
@@ -123,7 +123,7 @@ def export_policy(
         Path | None, typer.Argument(help="Where to: a .policy file, or its model alone as .onnx.", show_default=False)
     ] = None,
     remote: Remote = False,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Over a file that is there already.")] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite a file.")] = False,
 ) -> None:
     """Write a trained policy to a file, NAME.policy if not told where; as .onnx only its network."""
     from seaway.learning.policies.file import SUFFIX, unpack
@@ -132,7 +132,7 @@ def export_policy(
     if path.suffix not in (SUFFIX, ONNX):
         raise RejectedError(f"has to end with {SUFFIX} or {ONNX}", where=str(path))
     if path.exists() and not force:
-        raise RejectedError("is there already; write it over with --force", where=str(path))
+        raise RejectedError("exists already; overwrite it with --force", where=str(path))
     with store_of(context, remote=remote) as store:
         content = store.content(name)
     _write(path, unpack(content).model if path.suffix == ONNX else content)
@@ -179,9 +179,7 @@ def activate(
     queue: Annotated[
         str, typer.Option("--queue", "-q", help="For which queue.", autocompletion=complete.queues, show_default=False)
     ],
-    shadow: Annotated[
-        bool, typer.Option("--shadow", help="Only compare it: what decides for the queue stays.")
-    ] = False,
+    shadow: Annotated[bool, typer.Option("--shadow", help="Only compare it: the queue keeps its policy.")] = False,
 ) -> None:
     """Let a policy of the server decide for a queue; a trained one only after it was the queue's shadow for a while."""
     from seaway.cli.remote import connect

@@ -239,5 +239,5 @@ def _path(name: str) -> Path:
     from seaway.learning.policies.file import SUFFIX
 
     if not NAME.fullmatch(name):
-        raise RejectedError(f"{name[:80]!r} is no name of a policy")
+        raise RejectedError(f"{name[:80]!r} is no name of a policy: use a-z, 0-9, '-' and '.', 63 at most")
     return folder() / f"{name}{SUFFIX}"

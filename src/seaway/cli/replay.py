@@ -113,7 +113,7 @@ def replay(
         int,
         typer.Option(
             metavar="N",
-            help="How often a job that a policy has wait is offered in all, without [bold]--departures[/bold]: on "
+            help="How often a job that a policy lets wait is offered in total, without [bold]--departures[/bold]: on "
             "arrival, and again after the last arrival. With 1, as in published runs, nothing waits.",
             rich_help_panel=TRACE,
         ),

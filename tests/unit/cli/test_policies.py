@@ -86,7 +86,7 @@ def test_a_policy_is_exported(capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "export", "mine")
     assert Path("mine.policy").read_bytes() == Path("best.policy").read_bytes()
     Path("mine.policy").write_bytes(b"somebody's")
-    assert "is there already" in run(capsys, "export", "mine", code=2)
+    assert "exists already" in run(capsys, "export", "mine", code=2)
     assert Path("mine.policy").read_bytes() == b"somebody's"
     run(capsys, "export", "mine", "--force")
     assert Path("mine.policy").read_bytes() == Path("best.policy").read_bytes()

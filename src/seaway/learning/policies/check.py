@@ -41,7 +41,7 @@ def check_policy(file: PolicyFile) -> None:
             if not trial.reproduced_by(session.run_within(trial.inputs, LONGEST_TRIAL_S)):
                 raise RejectedError(
                     f"the model does not answer trial {number} as it did where it was trained: "
-                    "the file was changed, or this processor computes otherwise; train or export it again"
+                    "the file was changed, or this processor computes differently; train or export it again"
                 )
 
 

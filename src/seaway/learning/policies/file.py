@@ -95,7 +95,7 @@ def unpack(data: bytes) -> PolicyFile:
     parts = _parts(data)
     manifest, trials = decode_head(parts[HEAD])
     if sha256(parts[MODEL]).hexdigest() != manifest.model_sha256:
-        raise RejectedError("the model is not the one that policy.json tells of: the file was damaged or changed")
+        raise RejectedError("the model is not the one that policy.json describes: the file was damaged or changed")
     return PolicyFile(manifest, parts[MODEL], trials, parts.get(SIGNATURE, b""), parts[HEAD])
 
 
@@ -171,4 +171,6 @@ def _check_entries(entries: list[zipfile.ZipInfo]) -> None:
                 f"{each.filename} is compressed or encrypted; policy files hold their parts as they are"
             )
         if each.file_size > LARGEST[each.filename]:
-            raise RejectedError(f"{each.filename} has more bytes than the {LARGEST[each.filename]} that it may have")
+            raise RejectedError(
+                f"{each.filename} has more than {LARGEST[each.filename]} bytes, the most that it may have"
+            )

@@ -40,7 +40,7 @@ def check_model(data: bytes, shapes: Shapes) -> None:
     """
     model = parse_model(data)
     if model.functions or model.training_info:
-        raise RejectedError("the model brings functions or training of its own; policies may not")
+        raise RejectedError("the model contains functions or training code, which policies may not")
     opsets = [(each.domain, each.version) for each in model.opset_import]
     if len(opsets) != 1 or opsets[0][0] not in ("", "ai.onnx") or opsets[0][1] not in OPSETS:
         raise RejectedError(
@@ -66,7 +66,7 @@ def _check_node(node: Any, types: dict[str, int]) -> None:  # noqa: ANN401
     """Check one operator, and note of which type its outputs are."""
     kind = node.op_type
     if node.domain not in ("", "ai.onnx") or node.overload or kind not in OPERATORS:
-        raise RejectedError(f"the model uses the operator {_shown(node.domain, kind)}, which no policy may")
+        raise RejectedError(f"the model uses the operator {_shown(node.domain, kind)}, which policies may not use")
     for attribute in node.attribute:
         _check_attribute(kind, attribute)
     for name in filter(None, node.input):
@@ -93,7 +93,7 @@ def _type_out(kind: str, node: Any, taken: list[int]) -> int:  # noqa: ANN401
     if kind in ("Constant", "ConstantOfShape"):
         return _type_of_constant(node.attribute)
     if not taken:
-        raise RejectedError(f"operator {kind} is given nothing")
+        raise RejectedError(f"operator {kind} has no inputs")
     return taken[1] if kind == "Where" and len(taken) > 1 else taken[0]
 
 
@@ -109,7 +109,7 @@ def _type_of_constant(attributes: Iterable[Any]) -> int:
 
 def _check_attribute(kind: str, attribute: Any) -> None:  # noqa: ANN401
     if attribute.g or attribute.graphs:
-        raise RejectedError(f"operator {kind} has a graph within; policies have neither branches nor loops")
+        raise RejectedError(f"operator {kind} contains a graph; policies have neither branches nor loops")
     if attribute.ref_attr_name or attribute.type not in {*_NUMBERS, _TENSOR}:
         raise RejectedError(f"operator {kind} has an attribute {attribute.name[:80]!r} of a kind that no policy needs")
     if attribute.type == _TENSOR:
@@ -171,7 +171,7 @@ def _written(tensors: tuple[Tensor, ...]) -> str:
 
 def _add(types: dict[str, int], name: str, kind: int) -> None:
     if not name or name in types:
-        raise RejectedError(f"the model makes {name[:80]!r} twice, or nameless")
+        raise RejectedError(f"the model has two results named {name[:80]!r}, or one without a name")
     types[name] = kind
 
 

@@ -49,8 +49,8 @@ def shapes_of(manifest: Manifest) -> Shapes:
     """
     if manifest.features != FEATURES[manifest.level]:
         raise RejectedError(
-            f"the policy goes by version {manifest.features} of the figures of a {manifest.level}, and this Seaway "
-            f"shows version {FEATURES[manifest.level]}: train it again"
+            f"the policy was made for version {manifest.features} of the figures of a {manifest.level}, and this "
+            f"Seaway shows version {FEATURES[manifest.level]}: train it again"
         )
     if manifest.level is Level.NODE:
         if manifest.clusters is not None:

@@ -148,7 +148,9 @@ def require_trusted(file: PolicyFile, trusted: Sequence[PublicKey]) -> None:
         return
     key = signer(file)
     if key is None:
-        raise RejectedError("nobody signed this policy, and only signed ones are taken here: seaway policies sign")
+        raise RejectedError(
+            "this policy is not signed, and only signed ones are accepted here: sign it with seaway policies sign"
+        )
     if key.raw not in {each.raw for each in trusted}:
         raise RejectedError(f"this policy is signed by {key.fingerprint}, which is not among the keys trusted here")
 

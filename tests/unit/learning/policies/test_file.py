@@ -66,11 +66,11 @@ def test_truncated_files_are_refused(kept: float) -> None:
         ({}, "holds nothing"),
         ({HEAD: b"{}"}, "this one holds 'policy.json'"),
         ({**members_of(cluster_policy()), "../../evil": b""}, "'../../evil'"),
-        ({**members_of(cluster_policy()), MODEL: node_policy().model}, "not the one that policy.json tells of"),
+        ({**members_of(cluster_policy()), MODEL: node_policy().model}, "not the one that policy.json describes"),
         ({**members_of(cluster_policy()), HEAD: b"[]"}, "policy.json cannot be read"),
         ({**members_of(cluster_policy()), HEAD: b"[" * 100_000}, "policy.json cannot be read"),
         ({**members_of(cluster_policy()), HEAD: b"\xff\xfe"}, "policy.json cannot be read"),
-        ({**members_of(cluster_policy()), HEAD: b" " * (2 << 20)}, "more bytes than"),
+        ({**members_of(cluster_policy()), HEAD: b" " * (2 << 20)}, "has more than"),
     ],
 )
 def test_archives_of_something_else_are_refused(members: Members, says: str) -> None:
