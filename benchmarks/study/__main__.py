@@ -45,12 +45,14 @@ def main() -> int:
 def _comparison(options: argparse.Namespace, folders: Sequence[Path]) -> int:
     from seaway.learning.instances.folder import read_best, read_instances
 
+    episodes = options.episodes or 1000
+    known = comparison.known_rows(options.known, episodes) if options.known else []
     asked = comparison.Comparison(
-        options.runs or RUNS / "study", folders, options.algos, options.seeds, options.episodes or 1000
+        options.runs or RUNS / "study", folders, options.algos, options.seeds, episodes, known
     )
     failed = _train(comparison.trainings(asked), options)
     instances = read_instances(folders, read_best(BEST_KNOWN))
-    trials = comparison.measured(asked.folder, instances)
+    trials = comparison.measured(asked.folder, instances, known)
     found = comparison.record(trials)
     show(Result("comparison", found["beside_published"], ["there: as published; ±: 95 % confidence interval"]))
     show(Result("other measures", found["other_measures"]))
@@ -129,6 +131,12 @@ def _options() -> argparse.Namespace:
         "--runs", type=Path, help="where to keep runs and pictures (default runs/study or runs/study-effects)"
     )
     parser.add_argument("--keep", type=Path, default=KEPT, help="where to keep figures (default %(default)s)")
+    parser.add_argument(
+        "--known",
+        type=Path,
+        metavar="FILE",
+        help="a comparison.json kept before: what was trained for it counts as measured, though its runs are gone",
+    )
     parser.add_argument("--report", action="store_true", help="train nothing; tabulate what is finished")
     parser.add_argument("--no-pictures", action="store_true", help="draw nothing")
     return parser.parse_args()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -10,7 +11,9 @@ from typing import Any
 
 from benchmarks.study.published import FIRST, LEARNED, TABLE
 from benchmarks.study.training import Training
+from seaway.domain.errors import RejectedError
 from seaway.learning.evaluation.contestants import PUBLISHED_HEURISTICS, heuristic
+from seaway.learning.evaluation.row import Row
 from seaway.learning.evaluation.runs import from_runs
 from seaway.learning.evaluation.summary import Summary, summarise
 from seaway.learning.evaluation.trials import Trial, measure, tasks
@@ -33,13 +36,33 @@ RANDOM_SEEDS = range(5)
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is trained, on what, with which seeds and for how long."""
+    """What is trained, on what, with which seeds and for how long; `known` are rows that need no training any more."""
 
     folder: Path
     instances: Sequence[Path]
     algos: Sequence[str] = LEARNED
     seeds: Sequence[int] = (0,)
     episodes: int = 1000
+    known: Sequence[Row] = ()
+
+
+def known_rows(file: Path, episodes: int) -> list[Row]:
+    """Return the rows of what was trained, of a study that was kept: its runs may be lost.
+
+    Raises
+    ------
+    RejectedError
+        When it cannot be read, or its trainings were of another length.
+    """
+    try:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        rows = [Row(**record) for record in kept["rows"] if record["policy"] in LEARNED]
+        length = kept["episodes"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RejectedError(f"is no kept comparison: {error}", where=str(file)) from None
+    if length != episodes:
+        raise RejectedError(f"has trainings of {length} episodes, not {episodes}: give --episodes", where=str(file))
+    return rows
 
 
 def trainings(asked: Comparison) -> list[Training]:
@@ -49,15 +72,22 @@ def trainings(asked: Comparison) -> list[Training]:
         for seed in asked.seeds
         for path in asked.instances
         for algo in asked.algos
+        if (algo, path.name, seed) not in {_trained(row) for row in asked.known}
     ]
 
 
-def measured(folder: Path, instances: Sequence[Instance]) -> list[Trial]:
-    """Measure the published heuristics, and every finished run on what it was trained on."""
+def measured(folder: Path, instances: Sequence[Instance], known: Sequence[Row] = ()) -> list[Trial]:
+    """Measure the published heuristics, and every finished run on what it was trained on; add what is known."""
     learned = from_runs(folder) if folder.is_dir() else []
     contestants = [*(heuristic(name, "cluster") for name in PUBLISHED_HEURISTICS), *learned]
     work = tasks(contestants, instances, list(RANDOM_SEEDS))
-    return [trial for _, trial in measure(work, Serial())]
+    trials = [trial for _, trial in measure(work, Serial())]
+    there, names = {_trained(trial.row) for trial in trials}, {instance.name for instance in instances}
+    return [*trials, *(Trial(row) for row in known if row.instance in names and _trained(row) not in there)]
+
+
+def _trained(row: Row) -> tuple[str, str, int]:
+    return row.policy, row.instance, row.seed
 
 
 def beside_published(lines: Sequence[Summary]) -> list[dict[str, Any]]:

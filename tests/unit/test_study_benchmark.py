@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from benchmarks.study import comparison, effects, training
 from benchmarks.study.published import TABLE
 from benchmarks.study.training import Runner, Training, last_line, log_of
+from seaway.domain.errors import RejectedError
 from seaway.learning.evaluation.row import Row
 from seaway.learning.evaluation.summary import summarise
 from seaway.learning.runs.assemble import new_run
@@ -67,6 +69,25 @@ def test_the_comparison_trains_five_algorithms_on_each_instance(tmp_path: Path) 
     names = [each.name for each in comparison.trainings(asked)]
     assert len(set(names)) == len(names) == 20
     assert {name.removesuffix("-x-seed0-seed0") for name in names[:5]} == {"eade-ddpg", "ddpg", "td3", "sac", "ppo"}
+
+
+def test_what_is_known_needs_no_training(tmp_path: Path) -> None:
+    """Of a study that was kept the rows of trained policies count, of the same length alone; its heuristics do not."""
+    rows = [Row("sac", "cluster", "x-seed0", 0, placed=7), Row("greedy", "cluster", "x-seed0", 0, placed=8)]
+    kept = tmp_path / "comparison.json"
+    kept.write_text(json.dumps({"episodes": 200, "rows": [row.record() for row in rows]}))
+
+    known = comparison.known_rows(kept, 200)
+
+    assert known == rows[:1]
+    asked = comparison.Comparison(tmp_path, [Path("x-seed0")], known=known)
+    assert [each.algo for each in comparison.trainings(asked)] == ["eade-ddpg", "ddpg", "td3", "ppo"]
+    assert comparison.measured(tmp_path / "runs", [], known) == []
+    with pytest.raises(RejectedError, match="trainings of 200 episodes, not 1000"):
+        comparison.known_rows(kept, 1000)
+    kept.write_text("[]")
+    with pytest.raises(RejectedError, match="no kept comparison"):
+        comparison.known_rows(kept, 200)
 
 
 def test_effects_share_the_training_with_all_defaults(tmp_path: Path) -> None:
