@@ -13,7 +13,7 @@ from benchmarks.data import BEST_KNOWN, SEEDS, instance
 from benchmarks.record import ROOT, Result, SkippedError, circumstances
 from benchmarks.show import show
 from benchmarks.study import comparison, effects
-from benchmarks.study.published import LEARNED
+from benchmarks.study.published import LEARNED, LITERAL
 from benchmarks.study.training import Runner, Training
 from seaway.domain.errors import RejectedError
 
@@ -52,7 +52,7 @@ def _comparison(options: argparse.Namespace, folders: Sequence[Path]) -> int:
     )
     failed = _train(comparison.trainings(asked), options)
     instances = read_instances(folders, read_best(BEST_KNOWN))
-    trials = comparison.measured(asked.folder, instances, known)
+    trials = comparison.measured(asked, instances)
     found = comparison.record(trials)
     show(Result("comparison", found["beside_published"], ["there: as published; ±: 95 % confidence interval"]))
     show(Result("other measures", found["other_measures"]))
@@ -125,7 +125,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2, help="trainings at a time (default 2)")
     parser.add_argument("--episodes", type=int, help="of each training (default 1000; of effects 200)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="of trainings (default 0)")
-    parser.add_argument("--algos", nargs="+", default=list(LEARNED), choices=LEARNED, help="to train for comparison")
+    parser.add_argument(
+        "--algos",
+        nargs="+",
+        default=[*LEARNED, *LITERAL],
+        choices=[*LEARNED, *LITERAL],
+        help="to train for comparison; the last two are eade-ddpg without what we read into it",
+    )
     parser.add_argument("--instances", type=Path, nargs="+", help=f"folders (default {KIND}-seed0 to seed4)")
     parser.add_argument(
         "--runs", type=Path, help="where to keep runs and pictures (default runs/study or runs/study-effects)"

@@ -1,20 +1,23 @@
-"""The published nine on the instances of placement-16x4, and whether they come in the published order."""
+"""The published nine on the instances of placement-16x4, and whether they come in the published order.
+
+Beside them EADE-DDPG without what we read into it.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.study.published import FIRST, LEARNED, TABLE
+from benchmarks.study.published import FIRST, LEARNED, LITERAL, TABLE
 from benchmarks.study.training import Training
 from seaway.domain.errors import RejectedError
-from seaway.learning.evaluation.contestants import PUBLISHED_HEURISTICS, heuristic
+from seaway.learning.evaluation.contestants import PUBLISHED_HEURISTICS, Contestant, heuristic
 from seaway.learning.evaluation.row import Row
-from seaway.learning.evaluation.runs import from_runs
+from seaway.learning.evaluation.runs import from_run
 from seaway.learning.evaluation.summary import Summary, summarise
 from seaway.learning.evaluation.trials import Trial, measure, tasks
 from seaway.learning.instances.instance import Instance
@@ -40,7 +43,7 @@ class Comparison:
 
     folder: Path
     instances: Sequence[Path]
-    algos: Sequence[str] = LEARNED
+    algos: Sequence[str] = (*LEARNED, *LITERAL)
     seeds: Sequence[int] = (0,)
     episodes: int = 1000
     known: Sequence[Row] = ()
@@ -56,7 +59,7 @@ def known_rows(file: Path, episodes: int) -> list[Row]:
     """
     try:
         kept = json.loads(file.read_text(encoding="utf-8"))
-        rows = [Row(**record) for record in kept["rows"] if record["policy"] in LEARNED]
+        rows = [Row(**record) for record in kept["rows"] if record["policy"] in {*LEARNED, *LITERAL}]
         length = kept["episodes"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RejectedError(f"is no kept comparison: {error}", where=str(file)) from None
@@ -68,7 +71,7 @@ def known_rows(file: Path, episodes: int) -> list[Row]:
 def trainings(asked: Comparison) -> list[Training]:
     """List all trainings, instance after instance, so that what is there early compares all algorithms on some."""
     return [
-        Training(asked.folder / f"{algo}-{path.name}-seed{seed}", algo, path, seed, asked.episodes, EVALUATED)
+        training_of(asked, algo, path, seed)
         for seed in asked.seeds
         for path in asked.instances
         for algo in asked.algos
@@ -76,14 +79,31 @@ def trainings(asked: Comparison) -> list[Training]:
     ]
 
 
-def measured(folder: Path, instances: Sequence[Instance], known: Sequence[Row] = ()) -> list[Trial]:
-    """Measure the published heuristics, and every finished run on what it was trained on; add what is known."""
-    learned = from_runs(folder) if folder.is_dir() else []
-    contestants = [*(heuristic(name, "cluster") for name in PUBLISHED_HEURISTICS), *learned]
+def training_of(asked: Comparison, name: str, instance: Path, seed: int) -> Training:
+    """Return the training of one of those that learn, or of one without what we read into it."""
+    algo = FIRST if name in LITERAL else name
+    settings = {**EVALUATED, **LITERAL.get(name, {})}
+    return Training(asked.folder / f"{name}-{instance.name}-seed{seed}", algo, instance, seed, asked.episodes, settings)
+
+
+def learned(asked: Comparison) -> list[Contestant]:
+    """Return the best policy of each finished training, to be measured on what it was trained on."""
+    return [
+        replace(from_run(training.folder), name=name, own_only=True)
+        for seed in asked.seeds
+        for path in asked.instances
+        for name in asked.algos
+        if (training := training_of(asked, name, path, seed)).finished
+    ]
+
+
+def measured(asked: Comparison, instances: Sequence[Instance]) -> list[Trial]:
+    """Measure the published heuristics, and what was trained; add what is known."""
+    contestants = [*(heuristic(name, "cluster") for name in PUBLISHED_HEURISTICS), *learned(asked)]
     work = tasks(contestants, instances, list(RANDOM_SEEDS))
     trials = [trial for _, trial in measure(work, Serial())]
     there, names = {_trained(trial.row) for trial in trials}, {instance.name for instance in instances}
-    return [*trials, *(Trial(row) for row in known if row.instance in names and _trained(row) not in there)]
+    return [*trials, *(Trial(row) for row in asked.known if row.instance in names and _trained(row) not in there)]
 
 
 def _trained(row: Row) -> tuple[str, str, int]:
@@ -92,7 +112,7 @@ def _trained(row: Row) -> tuple[str, str, int]:
 
 def beside_published(lines: Sequence[Summary]) -> list[dict[str, Any]]:
     """Put jobs placed by ours beside the published ones, in the published order."""
-    ours = {line.policy: (at, line) for at, line in enumerate(lines, 1)}
+    ours = {line.policy: (at, line) for at, line in enumerate((each for each in lines if each.policy in TABLE), 1)}
     rows = []
     for at, (name, theirs) in enumerate(TABLE.items(), 1):
         row: dict[str, Any] = {"policy": name, "published": at, "placed there": theirs.placed}
@@ -101,7 +121,14 @@ def beside_published(lines: Sequence[Summary]) -> list[dict[str, Any]]:
             row |= {"ours": rank, "placed": _mean(line, "placed", 1), "±": _ci(line, "placed")}
             row |= {"ratio": _mean(line, "ratio", 3), "instances": line.instances}
         rows.append(row)
-    return rows
+    return [
+        *rows,
+        *(
+            {"policy": line.policy, "placed": _mean(line, "placed", 1), "instances": line.instances}
+            for line in lines
+            if line.policy in LITERAL
+        ),
+    ]
 
 
 def other_measures(lines: Sequence[Summary]) -> list[dict[str, Any]]:

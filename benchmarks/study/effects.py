@@ -22,8 +22,13 @@ READ = {"attention": "128", "candidates": "0", "fitting": "true", "discount": "0
 
 DEFAULTS = {**PUBLISHED, **READ}
 
+RATES = "learning rates"
+ASKED = {"candidates": "5"}
+"""Where the critic chooses among all bins nobody asks the actor, and its rate does nothing."""
+
 EFFECTS: dict[str, tuple[dict[str, str], ...]] = {
-    **TRIED,
+    **{effect: values for effect, values in TRIED.items() if effect != RATES},
+    f"{RATES} of actor and critic, where the actor is asked": tuple({**rates, **ASKED} for rates in TRIED[RATES]),
     "attention": tuple({"attention": value} for value in ("0", "128")),
     "bins that the critic chooses among": tuple({"candidates": value} for value in ("1", "5", "0")),
     "only nodes that fit count": tuple({"fitting": value} for value in ("false", "true")),

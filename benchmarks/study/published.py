@@ -30,6 +30,12 @@ TABLE: dict[str, Published] = {
 
 LEARNED = ("eade-ddpg", "ddpg", "td3", "sac", "ppo")
 
+LITERAL: dict[str, dict[str, str]] = {
+    "eade-ddpg-actor-alone": {"candidates": "1"},
+    "eade-ddpg-all-nodes": {"fitting": "false"},
+}
+"""EADE-DDPG without one of the two things that we read into it, under names of their own: settings that differ."""
+
 FIRST = "eade-ddpg"
 """First in jobs placed, in GPU load variance and in mean GPU memory use."""
 

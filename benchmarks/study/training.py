@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from seaway.learning.parent import end_with_parent
 from seaway.learning.runs.assemble import new_run
 from seaway.learning.runs.folder import RunFolder
 from seaway.learning.runs.table import read_rows
@@ -25,9 +25,6 @@ TRIES = 2
 
 END_WITHIN_S = 120.0
 """How long trainings may take to keep what they have, once they are told to end."""
-
-PR_SET_PDEATHSIG = 1
-LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +145,7 @@ class Runner:
                 stdout=log,
                 stderr=log,
                 env=environment,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509  # this process has one thread
+                preexec_fn=end_with_parent,  # noqa: PLW1509  # this process has one thread
                 process_group=0,  # Ctrl-C goes to the parent alone, which passes it on
             )
         self._running[training.name] = (training, process, time.monotonic())
@@ -191,9 +188,3 @@ def last_line(training: Training) -> str:
     """Return what a training said last."""
     lines = log_of(training).read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return lines[-1] if lines else "it said nothing"
-
-
-def _end_with_parent() -> None:
-    """Have this process told to end when its parent dies, also when that is killed; on Linux."""
-    if LIBC:
-        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
