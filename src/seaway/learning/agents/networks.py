@@ -87,7 +87,7 @@ class Chooser(nn.Module):
         self.asks_actor = self.candidates < len(places)
 
     def forward(self, observation: Tensor) -> Tensor:
-        """Choose for one observation: (1, O) to (1, 1)."""
+        """Choose for one observation: (1, O) to (1, 1); no number where values are none."""
         if self.candidates == 1:
             return self.actor(observation)
         actions = self.places[:, None]
@@ -96,7 +96,9 @@ class Chooser(nn.Module):
             far = torch.abs(actions - self.actor(observation))
             nearer = (far.transpose(0, 1) < far).sum(dim=1, keepdim=True)
             values = torch.where(nearer < self.candidates, values, LEAST_VALUE)
-        return torch.where(values == values.amax(dim=0, keepdim=True), actions, BEYOND).amin(dim=0, keepdim=True)
+        best = values.amax(dim=0, keepdim=True)
+        no_number = best - best  # 0, unless the weights have grown beyond all bounds
+        return torch.where(values == best, actions, BEYOND).amin(dim=0, keepdim=True) + no_number
 
 
 def _attention(settings: DdpgSettings, observation_size: int, *, with_action: bool) -> Attention | None:

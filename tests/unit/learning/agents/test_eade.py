@@ -184,6 +184,19 @@ def test_acts_as_the_weights_that_its_chooser_wears() -> None:
     assert agent.act(row) == other.act(row)
 
 
+def test_values_that_are_no_numbers_choose_nothing() -> None:
+    """Weights that have grown beyond all bounds give no action, and none that could be taken for one."""
+    agent = lived(EadeDdpg(replace(SMALL, candidates=0), SIZE, seed=0), 30)
+    row = np.full(SIZE, 0.4, np.float32)
+    with torch.no_grad():
+        for weight in agent.critic.parameters():
+            weight.fill_(3e38)
+
+        assert agent.chooser(torch.from_numpy(row[None])).isnan().all()
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert np.isnan(agent.act(row))
+
+
 def test_critic_has_the_last_word_among_the_nearest() -> None:
     """With one candidate the actor's action counts; with some, the one that the critic values most of the nearest bins.
 
