@@ -64,7 +64,10 @@ def rival(says: str, defaults: Any) -> Algo:  # noqa: ANN401  # the settings of 
 
 ALGOS: Mapping[str, Algo] = {
     "eade-ddpg": Algo(
-        "DDPG with attention and an expert's history, the published method", OURS, DdpgSettings(), {"figures": SEEN}
+        "EADE-DDPG as we read it: attention, an expert's history, and a critic that chooses",
+        OURS,
+        DdpgSettings(),
+        {"figures": SEEN},
     ),
     "ddpg": Algo(
         "the same without attention and expert",
