@@ -26,7 +26,8 @@ class ComeAndGo:
 
     A job is offered when it arrives. Whenever something has ended, those that wait and fit now are offered again: first
     those of higher priority, then first come, first served. At one second jobs end before others arrive. After the last
-    arrival, once nothing runs that will end, those that fit are offered for the last time.
+    arrival, once nothing runs that will end, those that fit are offered for the last time: who waits then is gone,
+    unless one that was placed before it is still to end.
 
     Parameters
     ----------
@@ -57,8 +58,11 @@ class ComeAndGo:
 
     @property
     def may_wait(self) -> bool:
-        """Whether the job at hand would be offered again, provided that it fits then."""
-        return not self._last
+        """Whether the job at hand would be offered again, provided that it fits then.
+
+        In the last pass it would where one that was placed in that pass is still to end.
+        """
+        return not self._last or bool(self._ends)
 
     def reset(self) -> None:
         """Begin anew with the first job."""
@@ -78,7 +82,7 @@ class ComeAndGo:
             self.hours.start(self.number, self.now_s)
             if job.runs_s is not None:
                 heappush(self._ends, (self.now_s + job.runs_s, self.number))
-        elif waits:
+        elif waits and self.may_wait:
             insort(self._waiting, (-job.priority, self.number))
         self.number = self._next()
 

@@ -74,6 +74,23 @@ def test_who_waits_though_it_fits_comes_back_at_each_end_and_for_a_last_time() -
     assert (counts.placed, counts.refused, counts.failed) == (2, 0, 1)
 
 
+def test_who_may_wait_in_the_last_pass_is_told_as_it_is() -> None:
+    """Before anybody is placed waiting refuses; behind one that is still to end it does not: that end comes."""
+    episode = begun(halves(3, runs_s=7), departures=True)
+    for _ in range(3):
+        episode.wait()
+    assert (episode.job.name, episode.may_wait) == ("job-0", False)
+    episode.wait()
+    assert (episode.job.name, episode.may_wait) == ("job-1", False)
+    episode.place_in_cluster(0)
+    assert (episode.job.name, episode.may_wait) == ("job-2", True)
+    episode.wait()
+    assert (episode.job.name, episode.waited_s, episode.may_wait) == ("job-2", 7, False)
+    episode.wait()
+    assert episode.done
+    assert episode.outcome("").counts.placed == 1
+
+
 def test_a_reset_turns_the_clock_back() -> None:
     """A second play gives the same, jobs that ended included."""
     (plain,) = drawn("placement", 1, seed=3)
