@@ -9,7 +9,7 @@ from seaway.learning.training.listener import Nobody, Plan, Reached, Row
 
 
 class Events(Nobody):
-    """Writes figures of each episode as events; of a run that goes on, what came after its checkpoint is hidden.
+    """Writes figures of each episode as events; what an earlier part of the run wrote after its checkpoint is hidden.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Events(Nobody):
         """Begin a file of events."""
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer = SummaryWriter(str(self._folder), purge_step=plan.done + 1 if plan.done else None)
+        self._writer = SummaryWriter(str(self._folder), purge_step=plan.done + 1)
 
     def played(self, row: Row) -> None:
         """Write what there is of an episode."""

@@ -50,10 +50,7 @@ def train(run: Run, path: Path, listener: Listener | None = None) -> Reached:
     """
     watching = listener or Nobody()
     folder = RunFolder(path)
-    if folder.has_run:
-        raise RejectedError(
-            "holds a run already: add --resume to go on with it, or choose another folder", where=str(path)
-        )
+    _check_none(folder)  # before instances are read, which may take long
     watching.doing("reading instances")
     instances = read_all(run)
     check_installed(run.algo)
@@ -61,6 +58,7 @@ def train(run: Run, path: Path, listener: Listener | None = None) -> Reached:
     with repeatable(run):
         learner = make_learner(run, instances)
         with folder.locked():
+            _check_none(folder)  # another process may have begun one in the meantime
             folder.write_config(run, _digests(run, instances))
             return _Training(run, folder, learner, watching).go()
 
@@ -226,6 +224,14 @@ def repeatable(run: Run) -> Iterator[None]:
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(exact)
         torch.utils.deterministic.fill_uninitialized_memory = filled
+
+
+def _check_none(folder: RunFolder) -> None:
+    """Reject a folder where a run began."""
+    if folder.has_run:
+        raise RejectedError(
+            "holds a run already: add --resume to go on with it, or choose another folder", where=str(folder.path)
+        )
 
 
 def _digests(run: Run, instances: Sequence[Instance]) -> dict[str, str]:

@@ -24,6 +24,7 @@ from seaway.learning.runs.folder import RunFolder  # noqa: E402
 from seaway.learning.runs.reading import read_all  # noqa: E402
 from seaway.learning.runs.run import resume, train  # noqa: E402
 from seaway.learning.runs.table import read_rows  # noqa: E402
+from seaway.learning.training.listener import Nobody  # noqa: E402
 from tests.unit.learning.runs.small import (  # noqa: E402
     NODES,
     SETTINGS,
@@ -216,6 +217,20 @@ def test_one_process_at_a_time_trains_in_a_folder(toy: Path, tmp_path: Path) -> 
     folder = RunFolder(tmp_path / "run")
     with folder.locked(), pytest.raises(RejectedError, match="another process is training in this folder"):
         train(small_run("ppo", toy), folder.path)
+
+
+def test_of_two_that_begin_at_once_in_a_folder_one_does(toy: Path, tmp_path: Path) -> None:
+    """Who is slower finds the run that has begun while it read its instances, and leaves that as it is."""
+    folder, first = RunFolder(tmp_path / "run"), small_run("ppo", toy)
+
+    class Rival(Nobody):
+        def doing(self, text: str) -> None:
+            with folder.locked():
+                folder.write_config(first, {})
+
+    with pytest.raises(RejectedError, match="holds a run already"):
+        train(small_run("td3", toy), folder.path, Rival())
+    assert folder.read_config()[0] == first
 
 
 def test_instances_of_several_sizes_are_refused_before_anything_is_written(toy: Path, tmp_path: Path) -> None:
