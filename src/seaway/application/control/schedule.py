@@ -321,7 +321,7 @@ class Scheduler:
         self.tally.decided += len(batch)
         fits = plan.jobs_placed.tolist()
         sure = _sure(fits, booked)
-        self.held_back.note(batch, plan.held, overdue)
+        self.held_back.note(batch, plan.held)
         head = self.reservations.head_of(batch[:sure], [fit or at in plan.held for at, fit in enumerate(fits)])
         end = len(batch) if head is None else head + 1
         for at in range(len(batch) - 1, -1, -1):
@@ -331,6 +331,7 @@ class Scheduler:
         decisions = []
         for at in range(end):
             if fits[at]:
+                self.held_back.placed(batch[at])
                 decisions.append(self._decision(batch[at], plan, at, booked[at], profile.name, noted))
                 continue
             self._live.waiting.put_back([batch[at]])

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import pytest
 
 from seaway.domain.job import Job
 from seaway.scheduling.framework import Cycle, Status, Verdict
@@ -14,32 +17,39 @@ WHY = "tide waits for the tide"
 
 
 class Tide:
-    """Holds jobs back until the tide turns."""
+    """Holds jobs back until the tide turns: all of them, or only one."""
 
     name = "tide"
 
     def __init__(self) -> None:
         self.low = True
         self.late = False
+        self.only = ""
 
     def pre_score(self, cycle: Cycle) -> Status:
         """Hold a job back, or say that the tide was not known in time."""
         if self.late:
             cycle.said = "bestfit decides instead of tide: slower than 5 ms"
             return Status()
-        return Status(Verdict.WAIT, WHY) if self.low else Status()
+        meant = not self.only or cycle.job.name == self.only
+        return Status(Verdict.WAIT, WHY) if self.low and meant else Status()
 
 
-def waiting_for(tide: Tide, *, longest_wait_s: float = 60) -> Scene:
+def waiting_for(tide: Tide, *, longest_wait_s: float = 60, **settings: Any) -> Scene:  # noqa: ANN401  # of the loop
     """Make a control plane whose every policy waits for the tide."""
 
     def make(name: str, mix: Sequence[Job]) -> Profile:
         return make_profile(name, PolicyOptions(mix=mix)).joined_by(tide)
 
-    stage = scene(longest_wait_s=longest_wait_s)
+    stage = scene(longest_wait_s=longest_wait_s, **settings)
     stage.plane.make = make
     stage.plane.restart()
     return stage
+
+
+def attempts(stage: Scene, *jobs: str) -> list[int]:
+    """Return how often each job was placed."""
+    return [stage.job(each).attempt for each in jobs]
 
 
 def test_who_is_held_back_is_told_why_and_gets_no_reservation() -> None:
@@ -80,9 +90,83 @@ def test_nobody_is_held_back_for_longer_than_may_be() -> None:
     stage = waiting_for(Tide(), longest_wait_s=60)
     first, second = stage.submit(), stage.submit()
     stage.plane.run(50)
-    assert [stage.job(each).attempt for each in (first, second)] == [0, 0]
+    assert attempts(stage, first, second) == [0, 0]
     stage.plane.run(20)
-    assert [stage.job(each).attempt for each in (first, second)] == [1, 1]
+    assert attempts(stage, first, second) == [1, 1]
+
+
+def test_the_same_jobs_that_are_placed_meanwhile_give_nobody_more_time() -> None:
+    """A job's clock is its own: others that ask for the same and are placed do not turn it back."""
+    tide = Tide()
+    stage = waiting_for(tide, longest_wait_s=60)
+    tide.only = stage.submit()
+    others = []
+    for _ in range(3):
+        others.append(stage.submit())
+        stage.plane.run(18)
+    assert attempts(stage, tide.only, *others) == [0, 1, 1, 1]
+    stage.plane.run(15)
+    assert attempts(stage, tide.only) == [1]
+
+
+def test_a_job_that_is_overdue_ends_the_wait_of_no_other_behind_it() -> None:
+    """Once an overdue job is placed, those that came later and ask for the same wait on, each to its own bound."""
+    stage = waiting_for(Tide(), longest_wait_s=60)
+    first = stage.submit()
+    stage.plane.run(40)
+    second = stage.submit()
+    stage.plane.run(32)
+    third = stage.submit()
+    assert attempts(stage, first, second, third) == [1, 0, 0]
+    stage.plane.run(40)
+    assert attempts(stage, first, second, third) == [1, 1, 0]
+
+
+def test_an_overdue_job_that_is_gone_ends_nobody_s_wait() -> None:
+    """A job that was cancelled is forgotten, however long it was held back."""
+    stage = waiting_for(Tide(), longest_wait_s=60)
+    first = stage.submit()
+    stage.plane.run(40)
+    second = stage.submit()
+    stage.plane.run(15)
+    stage.plane.jobs.cancel(first, "ada")
+    stage.plane.run(20)
+    assert attempts(stage, second) == [0]
+
+
+@pytest.mark.parametrize("batch", [1, 64])
+def test_none_is_held_back_in_front_of_an_overdue_job(batch: int) -> None:
+    """The same jobs that go first, of a higher priority, are not held back while one is overdue behind them."""
+    stage = waiting_for(Tide(), longest_wait_s=60, batch=batch)
+    low = stage.submit()
+    stage.plane.run(50)
+    high = stage.submit(priority=10)
+    stage.plane.run(20)
+    assert attempts(stage, low, high) == [1, 1]
+
+
+def test_who_waits_behind_one_that_is_held_back_has_a_clock_too() -> None:
+    """Equal jobs do not wait for one another's time to be over, though only the first of them is tried."""
+    stage = waiting_for(Tide(), longest_wait_s=60, batch=1)
+    jobs = [stage.submit() for _ in range(4)]
+    stage.plane.run(50)
+    assert attempts(stage, *jobs) == [0, 0, 0, 0]
+    stage.plane.run(22)
+    assert attempts(stage, *jobs) == [1, 1, 1, 1]
+
+
+def test_a_full_fleet_gives_no_job_more_time() -> None:
+    """A job that was held back and then fits nowhere for a while is placed as soon as it fits after its bound."""
+    tide = Tide()
+    stage = waiting_for(tide, longest_wait_s=60)
+    tide.only = stage.submit()
+    stage.plane.run(30)
+    others = [stage.submit() for _ in range(4)]
+    stage.plane.run(40)
+    assert attempts(stage, tide.only, *others) == [0, 1, 1, 1, 1]
+    stage.plane.jobs.cancel(others[0], "ada")
+    stage.plane.run(5)
+    assert attempts(stage, tide.only) == [1]
 
 
 def test_without_a_longest_wait_nobody_is_held_back() -> None:
