@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from seaway.learning.episodes.episode import OFFERED_TWICE
+from seaway.learning.evaluation.seen import Seen
 from seaway.learning.instances.instance import Instance
 from seaway.scheduling.engine import Policy
 from seaway.scheduling.policies import BUILT_IN, Level, PolicyFactory, PolicyOptions, make_policy, policy_names
@@ -72,7 +73,7 @@ class Contestant:
     seed
         Which seed its rows bear, where that is settled: the one that it was trained with.
     trained_on
-        Digests of the instances that it was trained on; None for what was not trained.
+        The instances that it was trained on; None for what was not trained, or does not say.
     own_only
         Whether it is measured on those alone.
     episodes
@@ -84,7 +85,7 @@ class Contestant:
     player: Player
     seeded: bool = False
     seed: int | None = None
-    trained_on: frozenset[str] | None = None
+    trained_on: Seen | None = None
     own_only: bool = False
     episodes: Path | None = None
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.evaluation.actors import ActorPlayer, LearnedPlayer
 from seaway.learning.evaluation.contestants import Contestant
+from seaway.learning.evaluation.seen import Seen, seen_by
 from seaway.learning.policies.file import PolicyFile, read_policy
 from seaway.learning.policies.manifest import Level
 from seaway.learning.runs.folder import RunFolder
@@ -20,7 +19,7 @@ NO_POLICY = "the run has made no policy yet: finish it with seaway train --resum
 def from_file(file: PolicyFile) -> Contestant:
     """Return a trained policy as a contestant: as published at level cluster, in the engine at level node."""
     manifest = file.manifest
-    trained_on = _digests(manifest.config)
+    trained_on = seen_by(manifest.config)
     if manifest.level is Level.CLUSTER:
         return Contestant(manifest.name, "cluster", ActorPlayer(file), trained_on=trained_on)
     return Contestant(manifest.name, "node", LearnedPlayer(file), trained_on=trained_on)
@@ -43,7 +42,7 @@ def from_run(path: Path) -> Contestant:
         made,
         name=path.resolve().name,
         seed=run.settings.seed,
-        trained_on=frozenset(digests.values()),
+        trained_on=Seen(frozenset(digests.values())),
         episodes=folder.episodes,
     )
 
@@ -69,9 +68,3 @@ def runs_in(path: Path) -> list[Path]:
 def is_run(path: Path) -> bool:
     """Tell whether a run began in a folder."""
     return RunFolder(path).has_run
-
-
-def _digests(config: Mapping[str, Any]) -> frozenset[str] | None:
-    """Return digests of the instances that a policy file says it was trained on; None where it does not say."""
-    digests = config.get("digests")
-    return frozenset(map(str, digests.values())) if isinstance(digests, Mapping) else None

@@ -45,14 +45,14 @@ def tasks(
     contestants: Sequence[Contestant], instances: Sequence[Instance], seeds: Sequence[int], offers: int = OFFERS
 ) -> list[Task]:
     """List all trials, instance after instance, so that what ends early compares all policies on some."""
-    digests = [digest_of(instance) for instance in instances]
-    return [
-        Task(each, instance, seed, None if each.trained_on is None else digest in each.trained_on, offers)
-        for instance, digest in zip(instances, digests, strict=True)
-        for each in contestants
-        if not each.own_only or digest in (each.trained_on or ())
-        for seed in each.seeds(seeds)
-    ]
+    found = []
+    for instance in instances:
+        digest = digest_of(instance)
+        for each in contestants:
+            own = None if each.trained_on is None else each.trained_on.has(instance, digest)
+            if own or not each.own_only:
+                found += [Task(each, instance, seed, own, offers) for seed in each.seeds(seeds)]
+    return found
 
 
 def measure(work: Sequence[Task], spread: Spread) -> Iterator[tuple[int, Trial]]:

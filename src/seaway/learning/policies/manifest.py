@@ -46,7 +46,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     created
         When, ISO 8601 with a zone.
     config
-        Settings of the training.
+        Settings of the training, and digests of the folders that it learned on.
     figures
         What it achieved where it was measured, by name.
     """

@@ -8,6 +8,9 @@ from hashlib import sha256
 
 from seaway.learning.instances.instance import Instance
 
+MIX = "job mix of "
+"""Begins what the past jobs of an instance are called, behind which stands its name."""
+
 
 def digest_of(instance: Instance) -> str:
     """Digest of fleet and jobs: 64 hexadecimal digits, the same for equal instances in any process."""

@@ -9,18 +9,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from seaway.learning.algos import algo_of
+from seaway.learning.instances.drawn.kinds import family_of
 from seaway.learning.policies.file import write_policy
 from seaway.learning.policies.manifest import Manifest
 from seaway.learning.runs.assemble import command_of, record_of
+from seaway.learning.runs.digest import MIX
 from seaway.learning.training.learner import Decider
 from seaway.learning.training.listener import Evaluated
 from seaway.learning.training.settings import Run
 
 LONGEST_NAME = 63
 
+MOST_DIGESTS = 500
+"""Folders that a policy file names with their digests at the most, some 50 kB; of more it does not say."""
 
-def export(path: Path, decider: Decider, run: Run, found: Evaluated) -> None:
+
+def export(path: Path, decider: Decider, run: Run, digests: Mapping[str, str], found: Evaluated) -> None:
     """Write what decides as a policy file, and what it achieved where it learned.
+
+    Parameters
+    ----------
+    digests
+        Of all that it learned on, by what it is called.
 
     Raises
     ------
@@ -41,10 +51,17 @@ def export(path: Path, decider: Decider, run: Run, found: Evaluated) -> None:
         says=f"{algo_of(run.algo).says}, seed {run.settings.seed}",
         made_by=command_of(run, path.parent),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        config=record_of(run),
+        config=record_of(run) | learned_on(run, digests),
         figures=figures_of(found, apart=decider.apart),
     )
     write_policy(path, export_actor(decider.actor, manifest, decider.trials))
+
+
+def learned_on(run: Run, digests: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Pick the digests of the folders that a run learned on; drawn instances follow from its settings."""
+    families = tuple(family_of(kind, run.settings.draw_seed) for kind in run.draw)
+    folders = {name: digest for name, digest in digests.items() if not name.startswith((MIX, *families))}
+    return {"digests": folders} if len(folders) <= MOST_DIGESTS else {}
 
 
 def policy_name(folder: str, algo: str) -> str:

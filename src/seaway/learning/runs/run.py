@@ -13,7 +13,7 @@ from seaway.learning.algos import algo_of, check_installed, make_learner
 from seaway.learning.instances.instance import Instance
 from seaway.learning.runs import checkpoint
 from seaway.learning.runs.assemble import Where, going_on, option
-from seaway.learning.runs.digest import digest_of, digest_of_mix
+from seaway.learning.runs.digest import MIX, digest_of, digest_of_mix
 from seaway.learning.runs.events import Events
 from seaway.learning.runs.export import export
 from seaway.learning.runs.folder import RunFolder
@@ -59,8 +59,9 @@ def train(run: Run, path: Path, listener: Listener | None = None) -> Reached:
         learner = make_learner(run, instances)
         with folder.locked():
             _check_none(folder)  # another process may have begun one in the meantime
-            folder.write_config(run, _digests(run, instances))
-            return _Training(run, folder, learner, watching).go()
+            digests = _digests(run, instances)
+            folder.write_config(run, digests)
+            return _Training(run, folder, digests, learner, watching).go()
 
 
 def resume(
@@ -103,14 +104,16 @@ def resume(
     watching.doing(SETTING_UP)
     with repeatable(run), folder.locked():
         folder.write_config(run, digests)
-        return _Training(run, folder, make_learner(run, read), watching).go()
+        return _Training(run, folder, digests, make_learner(run, read), watching).go()
 
 
 class _Training:
     """A run as it goes."""
 
-    def __init__(self, run: Run, folder: RunFolder, learner: Learner, listener: Listener) -> None:
-        self._run, self._folder, self._learner = run, folder, learner
+    def __init__(
+        self, run: Run, folder: RunFolder, digests: Mapping[str, str], learner: Learner, listener: Listener
+    ) -> None:
+        self._run, self._folder, self._digests, self._learner = run, folder, digests, learner
         self._settings = run.settings
         self._listener = Together((EpisodeTable(folder.episodes), Events(folder.path), listener))
         self._selection = Selection(run.settings.patience)
@@ -203,7 +206,7 @@ class _Training:
                 where=str(self._folder.best),
             )
         self._learner.wear(kept["weights"])
-        export(self._folder.policy, self._learner.decider(), self._run, best)
+        export(self._folder.policy, self._learner.decider(), self._run, self._digests, best)
         return self._folder.policy
 
 
@@ -238,7 +241,7 @@ def _digests(run: Run, instances: Sequence[Instance]) -> dict[str, str]:
     """Digest all that a run learns on, by what it is called."""
     found = {instance.name: digest_of(instance) for instance in instances}
     if algo_of(run.algo).mixed:
-        found |= {f"job mix of {instance.name}": digest_of_mix(instance) for instance in instances}
+        found |= {f"{MIX}{instance.name}": digest_of_mix(instance) for instance in instances}
     return found
 
 

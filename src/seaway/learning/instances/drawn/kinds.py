@@ -39,8 +39,15 @@ def kind_of(name: str) -> Draw:
 
 def drawn(kind: str, count: int, seed: int) -> list[Instance]:
     """Draw instances, each from its own number and the seed; raises as `kind_of` does."""
-    draw = kind_of(kind)
-    return [
-        replace(draw(np.random.default_rng((seed, number))), name=f"{kind}-seed{seed}-{number}")
-        for number in range(count)
-    ]
+    return [drawn_one(kind, number, seed) for number in range(count)]
+
+
+def drawn_one(kind: str, number: int, seed: int) -> Instance:
+    """Draw the instance of a number, named after what it is drawn from; raises as `kind_of` does."""
+    instance = kind_of(kind)(np.random.default_rng((seed, number)))
+    return replace(instance, name=f"{family_of(kind, seed)}{number}")
+
+
+def family_of(kind: str, seed: int) -> str:
+    """Return what the names of drawn instances have before their numbers."""
+    return f"{kind}-seed{seed}-"

@@ -1,0 +1,63 @@
+"""What a policy was trained on: instances are told by their content, wherever they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from seaway.learning.instances.drawn.kinds import KINDS, drawn_one, family_of
+from seaway.learning.instances.instance import Instance
+from seaway.learning.runs.digest import digest_of
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Instances that something was trained on.
+
+    Attributes
+    ----------
+    digests
+        Of each, see `digest_of`.
+    draw, draws, draw_seed
+        Kinds of which instances were drawn besides, how many of each, and from which seed. One of them is known by its
+        name, and by its content when it is drawn again.
+    """
+
+    digests: frozenset[str] = frozenset()
+    draw: tuple[str, ...] = ()
+    draws: int = 0
+    draw_seed: int = 0
+
+    def has(self, instance: Instance, digest: str) -> bool:
+        """Tell whether an instance is one of them, given its digest."""
+        return digest in self.digests or any(self._drew(kind, instance, digest) for kind in self.draw)
+
+    def _drew(self, kind: str, instance: Instance, digest: str) -> bool:
+        family, name = family_of(kind, self.draw_seed), instance.name
+        number = name.removeprefix(family)
+        if kind not in KINDS or not name.startswith(family) or not number.isdecimal() or int(number) >= self.draws:
+            return False
+        return digest_of(drawn_one(kind, int(number), self.draw_seed)) == digest
+
+
+class _Draws(msgspec.Struct):
+    draws: int = 0
+    draw_seed: int = 0
+
+
+class _Told(msgspec.Struct):
+    digests: dict[str, str]
+    draw: tuple[str, ...] = ()
+    settings: _Draws = msgspec.field(default_factory=_Draws)
+
+
+def seen_by(config: Mapping[str, Any]) -> Seen | None:
+    """Return what the settings in a policy file say it was trained on; None where they do not say."""
+    try:
+        told = msgspec.convert(config, _Told)
+    except msgspec.ValidationError:
+        return None
+    return Seen(frozenset(told.digests.values()), told.draw, told.settings.draws, told.settings.draw_seed)

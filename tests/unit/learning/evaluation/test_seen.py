@@ -1,0 +1,75 @@
+"""A policy file says what it was trained on, and nothing that it does not know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from seaway.learning.evaluation.runs import from_file
+from seaway.learning.evaluation.seen import Seen, seen_by
+from seaway.learning.evaluation.trials import tasks
+from seaway.learning.instances.drawn.kinds import drawn
+from seaway.learning.instances.folder import read_instances
+from seaway.learning.policies.file import read_policy
+from seaway.learning.policies.library import ShippedLibrary
+from seaway.learning.runs.assemble import new_run, record_of
+from seaway.learning.runs.digest import MIX, digest_of
+from seaway.learning.runs.export import MOST_DIGESTS, learned_on
+from seaway.learning.training.settings import Run
+from tests.unit.learning.runs.small import small_run, write_instance
+
+
+def read_back(run: Run, digests: Mapping[str, str]) -> Seen | None:
+    """Return what a policy file of a run says after it was written and read."""
+    return seen_by(json.loads(json.dumps(record_of(run) | learned_on(run, digests))))
+
+
+@pytest.mark.slow
+def test_a_policy_file_knows_the_instances_of_its_training_wherever_it_lies(tmp_path: Path) -> None:
+    """Apart from the run's folder it says true on what it learned on, and false on anything else."""
+    pytest.importorskip("torch", reason="needs seaway[learn]")
+    pytest.importorskip("onnxscript", reason="needs seaway[learn]")
+    from seaway.learning.runs.run import train
+
+    mine, other = (write_instance(tmp_path / name, jobs) for name, jobs in (("mine", 10), ("other", 9)))
+    reached = train(small_run("ddpg", mine, episodes=2), tmp_path / "run")
+    assert reached.policy
+    file = read_policy(reached.policy.rename(tmp_path / "moved.policy"))
+    work = tasks([from_file(file)], read_instances([mine, other]), [0])
+    assert [(task.instance.name, task.trained_on_it) for task in work] == [("mine", True), ("other", False)]
+
+
+def test_drawn_instances_are_known_by_how_they_were_drawn() -> None:
+    """Their digests are not kept, however many there are: of one of that name it is seen whether it is the same."""
+    run = new_run("pilot", ["x"], ["network"], {"draws": 2, "draw_seed": 3})
+    first, second, third = drawn("network", 3, seed=3)
+    digests = {each.name: digest_of(each) for each in (first, second)} | {f"{MIX}{first.name}": "1", "x": "2"}
+    assert learned_on(run, digests) == {"digests": {"x": "2"}}
+    seen = read_back(run, digests)
+    assert seen
+    assert [seen.has(each, digest_of(each)) for each in (first, second, third)] == [True, True, False]
+    changed = replace(first, jobs=first.jobs[1:])
+    assert not seen.has(changed, digest_of(changed))
+    (foreign,) = drawn("network", 1, seed=4)
+    assert not seen.has(foreign, digest_of(foreign))
+
+
+def test_what_a_file_does_not_say_is_not_guessed() -> None:
+    """Older files, those of other programs, and those trained on very many folders say nothing."""
+    run = new_run("ddpg", ["x"], [], {})
+    assert read_back(run, {str(at): "1" for at in range(MOST_DIGESTS)})
+    assert read_back(run, {str(at): "1" for at in range(MOST_DIGESTS + 1)}) is None
+    for config in ({}, record_of(run), {"digests": ["1"]}, {"digests": {}, "settings": {"draws": "many"}}):
+        assert seen_by(config) is None
+
+
+def test_shipped_policies_that_do_not_say_are_left_blank() -> None:
+    """No digest, no claim: neither that an instance is new to a policy, nor that it is not."""
+    library = ShippedLibrary()
+    for name in library.names():
+        file = library.load(name)
+        assert (from_file(file).trained_on is None) == ("digests" not in file.manifest.config)
