@@ -168,7 +168,7 @@ def _result(seconds: dict[str, list[float]], run_s: float) -> Result:
             f"{ROUNDS} rounds of {STEPS} steps each, in turn, on one drawn instance of 16 clusters; one thread;",
             "medians of the processor's seconds, acting, environment and an update at each step included;",
             "theirs has layers 128-64 without attention, as ddpg has; all have batches of 256;",
-            f"whole: {CANDIDATES} candidates, discount {DISCOUNT}, so that actor and targets are at work, as theirs are;",
+            f"whole: {CANDIDATES} candidates, discount {DISCOUNT}, so that actor and targets work as theirs do;",
             f"the last line is a run with its evaluations and files, its episodes {FEW} to {MORE}",
         ],
         missed,
