@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from seaway.scheduling.framework import Mask
 from seaway.scheduling.state import Float64
 
 COOLING = 60.0
@@ -34,7 +35,9 @@ class Evolution:
     pairs, spread, rate, average
         As in `seaway.learning.pilot.settings.PilotSettings`.
     seed
-        What the candidates hang on; with the number of the generation nothing else does.
+        Seed of the candidates; they depend on it and on the number of the generation alone.
+    moving
+        Which weights move, shape as `start`; the others stay.
 
     Attributes
     ----------
@@ -46,16 +49,19 @@ class Evolution:
         How many there were.
     """
 
-    def __init__(self, start: Float64, *, pairs: int, spread: float, rate: float, average: float, seed: int) -> None:
+    def __init__(
+        self, start: Float64, *, pairs: int, spread: float, rate: float, average: float, seed: int, moving: Mask
+    ) -> None:
         self.centre = start.copy()
         self.mean = start.copy()
         self.generation = 0
         self._pairs, self._spread, self._rate, self._average, self._seed = pairs, spread, rate, average, seed
+        self._moving = moving
 
     def step(self, instances: Sequence[int], play: Played) -> None:
         """Play a generation on some instances."""
         random = np.random.default_rng((self._seed, self.generation))
-        steps = random.standard_normal((self._pairs, len(self.centre)))
+        steps = random.standard_normal((self._pairs, len(self.centre))) * self._moving
         steps = np.concatenate([steps, -steps])
         gains = np.array(
             [[play(self.centre + self._spread * step, number) for number in instances] for step in steps], np.float64

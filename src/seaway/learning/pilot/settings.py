@@ -25,6 +25,9 @@ class PilotSettings:
         Share of the old in the running mean of the weights, which is what is evaluated and kept.
     judged
         Every so many-th instance is kept apart from learning, to be evaluated on.
+    scores
+        Whether the scores of nodes are learned. Else those within a cluster stay Seaway's own, and what is learned is
+        when to wait, and what figures count by which clusters differ.
     """
 
     width: int = 16
@@ -35,3 +38,4 @@ class PilotSettings:
     rate: float = 0.5
     average: float = 0.9
     judged: int = 4
+    scores: bool = True

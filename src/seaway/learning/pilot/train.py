@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from seaway.learning.pilot.board import Board
 from seaway.learning.pilot.network import PilotNetwork
 from seaway.learning.pilot.reinforcement import Evolution
 from seaway.learning.pilot.settings import PilotSettings
-from seaway.learning.pilot.weights import changed, changing, first_weights
+from seaway.learning.pilot.weights import changed, changing, first_weights, moving
 from seaway.learning.policies.manifest import Level
 from seaway.learning.training.finite import check_finite
 from seaway.learning.training.learner import Decider, State
@@ -37,7 +38,7 @@ def make(run: Run, instances: Sequence[Instance]) -> PilotLearner:
         When its settings are of another algorithm, or jobs have several replicas.
     """
     if not isinstance(run.learner, PilotSettings):
-        raise RejectedError(f"these settings are not of pilot: {run.learner}")
+        raise RejectedError(f"pilot does not have these settings: {run.learner}")
     return PilotLearner(run.learner, instances, run.settings.seed)
 
 
@@ -45,6 +46,7 @@ class PilotLearner:
     """Learns to place on nodes, see `seaway.learning.training.learner.Learner`.
 
     On each instance it plays in two ways: jobs may wait and their number counts, or none may and GPU in use counts.
+    Where scores are not learned there is only the first.
 
     Parameters
     ----------
@@ -59,6 +61,8 @@ class PilotLearner:
         judged = [each for each, judged in zip(instances, apart, strict=True) if judged] or own
         self._apart = any(apart)
         self._boards = [Board(instance) for instance in own]
+        waiting = (True, False) if settings.scores else (True,)
+        self._ways = [_Way(board, each) for board in self._boards for each in waiting]
         self._judged = [Board(instance) for instance in judged]
         self._views = views(instances)
         self._weights = first_weights(settings.width, settings.heads, seed)
@@ -69,6 +73,7 @@ class PilotLearner:
             rate=settings.rate,
             average=settings.average,
             seed=seed,
+            moving=moving(self._weights, scores=settings.scores),
         )
 
     def prepare(self, listener: Listener) -> None:
@@ -80,12 +85,12 @@ class PilotLearner:
         """Learn generation after generation; the weights as they are then play on its instances."""
         while True:
             random = np.random.default_rng((self._seed, self._evolution.generation, 1))
-            ways = 2 * len(self._boards)
+            ways = len(self._ways)
             batch = random.choice(ways, min(self._settings.batch, ways), replace=False).tolist()
             self._evolution.step(batch, self._worth)
             check_finite(float(self._evolution.mean.sum()), "give it a lower rate or spread")
             weights = self._current()
-            yield [_played(self._boards[number // 2], weights) for number in batch]
+            yield [_played(self._ways[number].board, weights) for number in batch]
 
     def evaluate(self) -> Sequence[Play]:
         """Play the instances that were kept apart."""
@@ -127,10 +132,18 @@ class PilotLearner:
         return changed(self._weights, self._evolution.mean)
 
     def _worth(self, vector: Float64, number: int) -> float:
-        """Play one of two ways on a board: an even number has jobs wait."""
-        waiting = number % 2 == 0
-        score = self._boards[number // 2].play(changed(self._weights, vector), waiting=waiting)
-        return float(score.placed) if waiting else score.gpu
+        """Play one of the ways."""
+        way = self._ways[number]
+        score = way.board.play(changed(self._weights, vector), waiting=way.waiting)
+        return float(score.placed) if way.waiting else score.gpu
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A board, and whether jobs may wait there and their number counts, or none may and GPU in use counts."""
+
+    board: Board
+    waiting: bool
 
 
 def _played(board: Board, weights: PilotWeights) -> Play:

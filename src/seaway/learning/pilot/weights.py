@@ -6,16 +6,27 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from seaway.scheduling.framework import Mask
 from seaway.scheduling.kernels.features import (
     FIGURES,
     FLEET_GPU_MEMORY_FREE,
     JOB_FIGURES,
     JOB_RANK,
+    NODE_CLUSTER_FREE,
+    NODE_LINK_CROWDED,
+    NODE_LINK_LEFT,
+    NODE_LINK_TAKEN,
     NODE_LOST,
     Float32,
 )
 from seaway.scheduling.kernels.pilot import PilotWeights
 from seaway.scheduling.state import Float64
+
+SCORES = ("last", "skip")
+"""The weights by which nodes are scored."""
+
+OF_CLUSTERS = (NODE_CLUSTER_FREE, NODE_LINK_LEFT, NODE_LINK_TAKEN, NODE_LINK_CROWDED)
+"""Figures that are the same for all nodes of a cluster: where there is but one, they change no decision."""
 
 UNITS: Mapping[str, float] = {"last": 0.03, "skip": 0.03, "wait_last": 0.3, "wait_skip": 0.3}
 """The weights that evolution changes, and a step in each that is worth trying: the last layers."""
@@ -25,7 +36,7 @@ WAIT_RANK, WAIT_FREE, WAIT_CONSTANT = 10.0, -2.0, -9.0
 
 
 def first_weights(width: int, heads: int, seed: int) -> PilotWeights:
-    """Begin with Seaway's own score, a plain rule to wait, and layers drawn by lot whose answers count for nothing."""
+    """Begin with Seaway's own score, a plain rule to wait, and random layers whose answers count for nothing."""
     random = np.random.default_rng(seed)
 
     def drawn(rows: int, columns: int) -> Float32:
@@ -68,6 +79,13 @@ def changing(weights: PilotWeights) -> Float64:
     """Return the weights that evolution changes as one vector, in their units."""
     parts = [getattr(weights, name).astype(np.float64) / unit for name, unit in UNITS.items()]
     return np.concatenate(parts)
+
+
+def moving(weights: PilotWeights, *, scores: bool) -> Mask:
+    """Tell which weights evolution moves: all, or without scores those for waiting and for `OF_CLUSTERS`."""
+    parts = {name: np.full(getattr(weights, name).shape, scores or name not in SCORES) for name in UNITS}
+    parts["skip"][list(OF_CLUSTERS)] = True
+    return np.concatenate(list(parts.values()))
 
 
 def changed(weights: PilotWeights, vector: Float64) -> PilotWeights:

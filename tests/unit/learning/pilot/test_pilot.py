@@ -64,7 +64,7 @@ def test_figures_do_not_hang_on_the_order_of_nodes(instance: Instance) -> None:
         line = int(JobQueue(snapshot, instance.jobs[:1]).lines[0, JOB_DEMAND])
         views.append(NodeObserver(instance.mix).observe(snapshot, line))
     first, second = (sorted(map(tuple, np.round(each.figures, 5))) for each in views)
-    assert first[0] == second[0]
+    assert first == second
     assert np.allclose(views[0].job, views[1].job)
 
 
@@ -146,7 +146,7 @@ def test_evolution_finds_the_best_of_a_bowl_and_goes_on_the_same() -> None:
         return -float(((vector - goal) ** 2).sum()) * (instance + 1)
 
     def begun() -> Evolution:
-        return Evolution(np.zeros(8), pairs=8, spread=0.3, rate=0.3, average=0.8, seed=1)
+        return Evolution(np.zeros(8), pairs=8, spread=0.3, rate=0.3, average=0.8, seed=1, moving=np.ones(8, np.bool_))
 
     whole = begun()
     for _ in range(40):

@@ -38,12 +38,12 @@ def test_shipped_pilot_answers_for_any_number_of_nodes() -> None:
 
 
 def test_shipped_pilot_was_made_by_the_command_in_it() -> None:
-    """What it says made it is the command of the run whose settings it has, and that run's learner is `pilot`."""
+    """Its command is that of the run whose settings it has; its figures are of instances kept apart."""
     manifest = ShippedLibrary().load("pilot").manifest
     run = run_of(manifest.config)
     assert run.algo == manifest.algo
     assert manifest.made_by == command_of(run, Path("runs/pilot"))
-    assert set(manifest.figures) == {f"trained_on_{each.name}" for each in fields(Evaluated)}
+    assert set(manifest.figures) == {f"kept_apart_{each.name}" for each in fields(Evaluated)}
 
 
 def test_trials_of_shipped_pilot_are_what_it_is_really_shown() -> None:

@@ -45,3 +45,16 @@ def test_weights_that_are_no_numbers_end_the_run_at_once() -> None:
     learner.restore({**state, "mean": np.full_like(state["mean"], np.nan)})
     with pytest.raises(RejectedError, match="the weights have diverged: give it a lower rate or spread"):
         next(learner.plays())
+
+
+def test_without_scores_only_waiting_and_figures_of_clusters_are_learned() -> None:
+    """Nodes of one cluster are scored as Seaway's own policy scores them, whatever was learned."""
+    from seaway.learning.pilot.train import PilotLearner
+
+    learner = PilotLearner(PilotSettings(pairs=2, batch=3, scores=False), drawn("network", 3, seed=2), seed=4)
+    before = learner.weights()
+    next(learner.plays())
+    after = learner.weights()
+    moved = {name for name, values in after.items() if not np.array_equal(values, before[name])}
+    assert moved == {"skip", "wait_last", "wait_skip"}
+    assert np.flatnonzero(after["skip"] != before["skip"]).tolist() == [16, 17, 18, 19]
