@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +9,7 @@ from seaway.domain.errors import RejectedError
 from seaway.learning.policies.file import PolicyFile
 from seaway.learning.policies.onnx_message import MISSING
 from seaway.learning.policies.trial import Tensors
+from seaway.learning.policies.watchdog import WATCHDOG
 
 LARGEST_MEMORY = 256 << 20
 """Bytes that all models of this process may hold together."""
@@ -78,17 +78,13 @@ class Session:
             When it was stopped.
         """
         options = _runtime().RunOptions()
-        alarm = threading.Timer(seconds, setattr, (options, "terminate", True))
-        alarm.daemon = True
-        alarm.start()
         try:
-            return self._run(inputs, options)
+            with WATCHDOG.over(options, seconds):
+                return self._run(inputs, options)
         except RejectedError as error:
             if options.terminate:
                 raise StoppedError(f"the model fails: stopped after {seconds:g} s") from error
             raise
-        finally:
-            alarm.cancel()
 
     def _run(self, inputs: Tensors, options: Any) -> Tensors:  # noqa: ANN401
         try:

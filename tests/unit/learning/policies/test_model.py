@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -177,6 +178,34 @@ def test_models_that_take_too_long_are_stopped(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(RejectedError, match="the model fails"):
         check_policy(spoiled(_dawdle))
     assert time.process_time() - begun < 30
+
+
+def test_a_run_that_is_stopped_stops_no_other() -> None:
+    """Each run has a limit of its own: others beside it and after it, on other threads too, answer as ever."""
+    slow, quick = spoiled(_dawdle), node_policy()
+    slow_session, session = Session(slow, optimised=False), Session(quick)
+    stopped: list[str] = []
+
+    def run() -> None:
+        with pytest.raises(StoppedError) as caught:
+            slow_session.run_within(slow.trials[0].inputs, 0.2)
+        stopped.append(caught.value.message)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    for trial in quick.trials:
+        assert trial.reproduced_by(session.run_within(trial.inputs, 30))
+    thread.join()
+    assert stopped == ["the model fails: stopped after 0.2 s"]
+    for trial in quick.trials:
+        assert trial.reproduced_by(session.run_within(trial.inputs, 30))
+
+
+def test_a_run_that_fails_in_time_was_not_stopped() -> None:
+    """What the model says is wrong stays what is said."""
+    with pytest.raises(RejectedError, match="the model fails") as caught:
+        Session(node_policy()).run_within({}, 30)
+    assert not isinstance(caught.value, StoppedError)
 
 
 def test_a_policy_that_would_always_be_stopped_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,118 @@
+"""What takes too long is told to stop, by one thread for all."""
+
+from __future__ import annotations
+
+import os
+import threading
+from time import monotonic
+
+import pytest
+
+from seaway.learning.policies.watchdog import WATCHDOG, Watchdog
+
+LONG_S = 30.0
+"""Far longer than any of these tests takes."""
+
+SHORT_S = 0.02
+
+
+class Run:
+    """Notes that it was told to stop."""
+
+    def __init__(self) -> None:
+        self.told = threading.Event()
+
+    @property
+    def terminate(self) -> bool:
+        """Whether it was told to stop."""
+        return self.told.is_set()
+
+    @terminate.setter
+    def terminate(self, told: bool) -> None:
+        assert told
+        self.told.set()
+
+
+class Clock:
+    """Tells the time and counts how often each thread asked."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, int] = {}
+
+    def __call__(self) -> float:
+        """Return it."""
+        name = threading.current_thread().name
+        self.asked[name] = self.asked.get(name, 0) + 1
+        return monotonic()
+
+
+def test_what_takes_too_long_is_told_to_stop_and_nothing_else_is() -> None:
+    """Each run has its own end, in whichever order they came, and one without an end in sight goes on."""
+    watchdog = Watchdog()
+    endless, late, soon = Run(), Run(), Run()
+    with watchdog.over(endless, LONG_S), watchdog.over(late, 2 * SHORT_S), watchdog.over(soon, SHORT_S):
+        assert soon.told.wait(LONG_S)
+        assert late.told.wait(LONG_S)
+    assert not endless.terminate
+
+
+def test_a_run_that_ended_in_time_is_never_told_to_stop() -> None:
+    """Nothing is left of it: a later run is stopped, and it is not."""
+    watchdog = Watchdog()
+    ended, failed, after = Run(), Run(), Run()
+    with watchdog.over(ended, SHORT_S):
+        pass
+    with pytest.raises(ZeroDivisionError), watchdog.over(failed, SHORT_S):
+        raise ZeroDivisionError
+    with watchdog.over(after, 2 * SHORT_S):
+        assert after.told.wait(LONG_S)
+    assert not ended.terminate
+    assert not failed.terminate
+
+
+def test_runs_of_several_threads_are_watched_over_at_once() -> None:
+    """Whoever begins first, each thread's run is stopped at its time."""
+    watchdog = Watchdog()
+    told: list[bool] = []
+
+    def run() -> None:
+        own = Run()
+        with watchdog.over(own, SHORT_S):
+            told.append(own.told.wait(LONG_S))
+
+    threads = [threading.Thread(target=run) for _ in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(LONG_S)
+    assert told == [True] * 8
+
+
+def test_runs_that_follow_one_another_do_not_wake_it() -> None:
+    """It has one thread, which looks when the first run begins and then not before that one might be over."""
+    clock = Clock()
+    watchdog = Watchdog(clock)
+    for _ in range(1000):
+        with watchdog.over(Run(), LONG_S):
+            pass
+    asked = {name: count for name, count in clock.asked.items() if name != threading.current_thread().name}
+    assert list(asked) in ([], ["watchdog"])  # it may not have come to its turn yet
+    assert sum(asked.values()) <= 2
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_process_has_a_watchdog_of_its_own() -> None:
+    """Threads do not survive a fork: the child's runs are watched over by a new one, even if the lock was held."""
+    with WATCHDOG.over(Run(), LONG_S), WATCHDOG._changed:  # noqa: SLF001  # as another thread may hold it just then
+        child = os.fork()
+        if not child:
+            try:
+                own = Run()
+                with WATCHDOG.over(own, SHORT_S):
+                    os._exit(0 if own.told.wait(LONG_S) else 1)
+            finally:
+                os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    after = Run()
+    with WATCHDOG.over(after, SHORT_S):
+        assert after.told.wait(LONG_S)
