@@ -12,6 +12,7 @@ from seaway.domain.errors import RejectedError
 from seaway.learning.algos import Algo, algo_of
 from seaway.learning.episodes.episode import EpisodeOptions
 from seaway.learning.runs.naming import changed, names_of, unknown
+from seaway.learning.runs.relations import odds_in
 from seaway.learning.training.settings import Run
 
 MAY_CHANGE = ("episodes", "patience", "checkpoint_every", "checkpoint_s")
@@ -62,7 +63,9 @@ def with_given(run: Run, given: Mapping[str, object], where: Where = option) -> 
         _check_name(run, algo_of(run.algo), name, where)
         (part,) = (part for part in PARTS if name in names_of(getattr(run, part)))
         parts[part][name] = value
-    return replace(run, **{part: changed(getattr(run, part), values, where) for part, values in parts.items()})
+    made = replace(run, **{part: changed(getattr(run, part), values, where) for part, values in parts.items()})
+    _check_together(made, given, where)
+    return made
 
 
 def going_on(before: Run, given: Mapping[str, object], where: Where = option) -> Run:
@@ -135,6 +138,16 @@ def _check_name(run: Run, algo: Algo, name: str, where: Where) -> None:
         raise RejectedError(f"cannot be set for {run.algo}: {algo.fixed[name]}", where=where(name))
     if name not in known:
         raise unknown(name, [each for each in known if each not in algo.fixed], run.algo, where(name))
+
+
+def _check_together(run: Run, given: Mapping[str, object], where: Where) -> None:
+    """Reject settings by which nothing can be learned, by the name of one that was given."""
+    wrong = []
+    for odds in odds_in(run.learner):
+        names = [name for name in odds.names if name in given]
+        wrong += [RejectedError(odds.says, where=where(name)) for name in names[:1]]
+    if wrong:
+        raise RejectedError(wrong[0].message, where=wrong[0].where, also=tuple(wrong[1:]))
 
 
 def _text(value: object) -> str:

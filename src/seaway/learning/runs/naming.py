@@ -39,25 +39,28 @@ class Range:
 
     def __str__(self) -> str:
         if self.most == float("inf"):
-            return f"{'more than' if self.above else 'at least'} {self.least:g}"
-        return f"{'above' if self.above else 'from'} {self.least:g} {'up ' if self.above else ''}to {self.most:g}"
+            return f"{'more than' if self.above else 'at least'} {self.least:.12g}"
+        return f"{'above' if self.above else 'from'} {self.least:.12g} {'up ' if self.above else ''}to {self.most:.12g}"
 
 
 RATE = Range(0, 1, above=True)
 SHARE = Range(0, 1)
 COUNT = Range(1)
+SIZE = Range(1, 4096)
+MANY = Range(1, 10_000_000)
 FROM_ZERO = Range(0)
 RANGES: Mapping[str, Range] = {
     **dict.fromkeys(("actor_rate", "critic_rate", "rate", "soft_update", "clip"), RATE),
     **dict.fromkeys(("expert_share", "discount", "trace_decay", "average"), SHARE),
-    **dict.fromkeys(("batch", "hidden", "live_pool", "expert_pool", "offers", "steps", "epochs", "actor_delay"), COUNT),
-    **dict.fromkeys(("figures", "width", "heads", "pairs"), COUNT),
+    **dict.fromkeys(("offers", "epochs", "actor_delay", "updates"), COUNT),
+    **dict.fromkeys(("figures", "width", "pairs"), COUNT),
+    **dict.fromkeys(("hidden", "heads"), SIZE),
+    **dict.fromkeys(("live_pool", "expert_pool", "steps", "batch"), MANY),
+    "attention": Range(0, 4096),
     "spread": Range(0, 100, above=True),
     "judged": Range(2),
     **dict.fromkeys(("episodes", "evaluate_every", "checkpoint_every", "draws", "threads"), COUNT),
-    **dict.fromkeys(
-        ("noise", "noise_end", "target_noise", "target_clip", "warm_up", "updates", "attention"), FROM_ZERO
-    ),
+    **dict.fromkeys(("noise", "noise_end", "target_noise", "target_clip", "warm_up"), FROM_ZERO),
     **dict.fromkeys(("patience", "checkpoint_s", "entropy", "candidates"), FROM_ZERO),
     **dict.fromkeys(("seed", "draw_seed"), Range(0, 2**32 - 1)),
 }

@@ -69,6 +69,40 @@ def test_the_pilot_is_not_begun_with_figures_that_it_cannot_learn_by(given: dict
         new_run("pilot", ["x"], [], given)
 
 
+@pytest.mark.parametrize(
+    ("algo", "given", "says"),
+    [
+        (
+            "eade-ddpg",
+            {"live_pool": 500},
+            "--live-pool: live_pool keeps 500 transitions, and learning begins when it hol",
+        ),
+        (
+            "ddpg",
+            {"warm_up": 20_001},
+            "--warm-up: live_pool keeps 20000 transitions, and learning begins when it holds",
+        ),
+        ("ddpg", {"updates": 0}, "--updates: 0 is not at least 1"),
+        ("td3", {"updates": 0}, "--updates: 0 is not at least 1"),
+        ("ppo", {"batch": 1}, "--batch: 1 is not at least 2, as ppo needs it"),
+        ("ppo", {"steps": 1}, "--steps: 1 is not at least 2, as ppo needs it"),
+        ("sac", {"hidden": "128-1000000"}, "--hidden: 1000000 is not from 1 to 4096"),
+        ("sb3-ddpg", {"live_pool": 10**12}, "--live-pool: 1000000000000 is not from 1 to 10000000"),
+    ],
+)
+def test_a_run_that_could_not_learn_is_not_begun(algo: str, given: dict[str, object], says: str) -> None:
+    """What never learns, or ends in torch, is said where the settings are given, by the name of one that was."""
+    with pytest.raises(RejectedError) as error:
+        new_run(algo, ["x"], [], given)
+    assert str(error.value).startswith(says)
+
+
+@pytest.mark.parametrize(("algo", "given"), [("td3", {"batch": 1}), ("sac", {"live_pool": 5}), ("ddpg", {"batch": 1})])
+def test_what_one_algorithm_cannot_do_another_may(algo: str, given: dict[str, object]) -> None:
+    """Least figures are each algorithm's own: with these the others do learn."""
+    new_run(algo, ["x"], [], given)
+
+
 def test_a_setting_that_is_gone_is_named() -> None:
     """A run of another version, whose settings were others, is not guessed at."""
     record = record_of(new_run("ppo", ["x"], [], {}))

@@ -1,0 +1,40 @@
+"""Settings beside each other: each may be right, and nothing be learned by them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from seaway.learning.agents.settings import DdpgSettings
+from seaway.learning.rivals.settings import PpoSettings
+
+LEAST_OF_PPO = 2
+"""Steps of a part, and of all, that advantages can be compared within."""
+
+
+@dataclass(frozen=True, slots=True)
+class Odds:
+    """Settings by which nothing can be learned.
+
+    Attributes
+    ----------
+    names
+        Which of them could be changed.
+    says
+        What is wrong, and what would be right.
+    """
+
+    names: tuple[str, ...]
+    says: str
+
+
+def odds_in(settings: object) -> Iterator[Odds]:
+    """Find what cannot be in the settings of an algorithm, or of anything else, where there is nothing."""
+    if isinstance(settings, DdpgSettings) and settings.live_pool < settings.warm_up:
+        pool, first = settings.live_pool, settings.warm_up
+        says = f"live_pool keeps {pool} transitions, and learning begins when it holds {first} (warm_up): "
+        yield Odds(("live_pool", "warm_up"), f"{says}it never would; give live_pool {first}, or warm_up {pool}")
+    if isinstance(settings, PpoSettings):
+        for name in ("batch", "steps"):
+            if getattr(settings, name) < LEAST_OF_PPO:
+                yield Odds((name,), f"{getattr(settings, name)} is not at least {LEAST_OF_PPO}, as ppo needs it")
