@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from seaway.domain.errors import RejectedError
 from seaway.learning.algos import ALGOS
 from seaway.learning.runs.assemble import new_run, option
 from seaway.learning.runs.folder import RunFolder
+from seaway.learning.runs.relations import unused
 from seaway.learning.runs.run import resume, train
 from seaway.learning.training.listener import Listener, Reached
 from seaway.learning.training.settings import Run
@@ -65,21 +66,33 @@ class Asked:
             raise RejectedError(f"choose an algorithm: {', '.join(ALGOS)}", where="--algo")
         return new_run(self.algo, self.instances, self.draw, self.given, self.where)
 
+    def idle(self, run: Run) -> list[str]:
+        """Say which of the settings that were given change nothing in the run, and what would make each count."""
+        return [f"{self.where(name)} changes nothing: {why}" for name, why in unused(run.learner, self.given).items()]
 
-def begin(asked: Asked, watch: Listener) -> tuple[Path, Reached]:
-    """Learn from the beginning; return the run's folder and what it came to."""
+
+def begin(asked: Asked, watch: Listener, tell: Callable[[str], None]) -> tuple[Path, Reached]:
+    """Learn from the beginning; return the run's folder and what it came to.
+
+    Parameters
+    ----------
+    tell
+        Told what was asked for in vain.
+    """
     run = asked.run()
+    for text in asked.idle(run):
+        tell(text)
     folder = asked.out or folder_of(run)
     return folder, train(run, folder, watch)
 
 
-def go_on(asked: Asked, watch: Listener) -> tuple[Path, Reached]:
-    """Learn on; or from the beginning where there is no run, but it is said which one it would be."""
+def go_on(asked: Asked, watch: Listener, tell: Callable[[str], None]) -> tuple[Path, Reached]:
+    """Learn on; or from the beginning, as `begin` does, where there is no run, but it is said which one it would be."""
     if asked.out is None and asked.algo is None:
         raise RejectedError("say which run to resume: --out runs/...", where="--resume")
     folder = asked.out or folder_of(asked.run())
     if asked.algo is not None and not RunFolder(folder).has_run:
-        return begin(asked, watch)
+        return begin(asked, watch, tell)
     before, _ = RunFolder(folder).read_config()
     _check_same(asked, before)
     return folder, resume(folder, asked.given, asked.instances, watch, asked.where)

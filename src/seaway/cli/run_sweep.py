@@ -84,8 +84,11 @@ def errands(asked: Asked, seeds: Sequence[int] | None, *, each: bool, resume: bo
                 "holds a run already: add --resume to go on with it, or choose another --out", where=str(folder)
             )
         found.append(Errand(replace(one, out=folder.absolute()), folder))
-    for algo in dict.fromkeys(errand.asked.run().algo for errand in found):
-        check_installed(algo)
+    for one in {errand.asked.algo: errand.asked for errand in found}.values():
+        run = one.run()
+        check_installed(run.algo)
+        for text in one.idle(run):
+            note(f"{run.algo}: {text}")
     return found
 
 
@@ -93,7 +96,7 @@ def learn(errand: Errand) -> Came:
     """Do one run, until it is over or the process is told to end."""
     with _ended_quietly() as watch:
         try:
-            _, reached = go_on(errand.asked, watch)  # where a worker died it has begun
+            _, reached = go_on(errand.asked, watch, _unsaid)  # where a worker died it has begun
         except RejectedError as error:
             return Came(None, str(error))
     return Came(reached)
@@ -130,6 +133,10 @@ def said(came: Came) -> str:
         f"best: {best.placed} of {best.jobs} jobs placed, after episode {came.reached.best_episode}" if best else ""
     )
     return f"{came.reached.why}: {came.reached.episodes}; {placed}"
+
+
+def _unsaid(_: str) -> None:
+    """Say nothing: what was asked for in vain is said once, before the runs."""
 
 
 class _Quiet(Nobody):

@@ -154,6 +154,7 @@ def train(
     """
     from seaway.cli.run_asked import Asked, begin, go_on
     from seaway.cli.run_watch import Ended, RunWatch, announce, ended_by_signals
+    from seaway.cli.telling import note
     from seaway.learning.runs.naming import read_pairs
 
     named = {
@@ -182,7 +183,7 @@ def train(
         raise RejectedError("is for several runs: add --seeds or --each", where="--ray" if ray else "--workers")
     ended = Ended()
     with ended_by_signals(ended), RunWatch(ended) as watch:
-        folder, reached = (go_on if resume else begin)(asked, watch)
+        folder, reached = (go_on if resume else begin)(asked, watch, note)
     announce(folder, reached)
     if reached.unfinished:
         raise typer.Exit(128 + ended.signal)

@@ -102,6 +102,21 @@ def test_a_run_learns_is_told_of_and_goes_on(toy: str, tmp_path: Path, monkeypat
         run(*words[:-1])
 
 
+@pytest.mark.parametrize("more", [[], ["--set", "candidates=2"]])
+def test_a_setting_that_changes_nothing_is_said_once(
+    more: list[str], toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run goes on as it was asked for; what would make the setting count stands beside it."""
+    pytest.importorskip("torch", reason="needs seaway[learn]")
+    monkeypatch.setattr("seaway.learning.runs.run.export", lambda *_: None)
+    words = ["--algo", "ddpg", "--instances", toy, "--hidden", "8", "--episodes", "1", "--actor-rate", "0.01", *more]
+    says = "--actor-rate changes nothing: an actor is trained with candidates above 0, or a discount above 0"
+    for number, several in enumerate(([], ["--seeds", "2"])):
+        told = run(*words, *several, "--out", str(tmp_path / str(number)))
+        assert told.exit_code == 0
+        assert told.stderr.count(says) == (not more)
+
+
 def test_the_first_signal_asks_and_the_second_ends() -> None:
     """After the first, signals do again what they did before."""
     ended, before = Ended(), signal.getsignal(signal.SIGTERM)

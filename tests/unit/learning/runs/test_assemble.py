@@ -15,6 +15,7 @@ from seaway.learning.agents.settings import DdpgSettings
 from seaway.learning.algos import ALGOS
 from seaway.learning.runs.assemble import PARTS, command_of, going_on, new_run, record_of, run_of
 from seaway.learning.runs.naming import RANGES
+from seaway.learning.runs.relations import unused
 
 
 def test_settings_reach_the_part_they_are_of() -> None:
@@ -101,6 +102,24 @@ def test_a_run_that_could_not_learn_is_not_begun(algo: str, given: dict[str, obj
 def test_what_one_algorithm_cannot_do_another_may(algo: str, given: dict[str, object]) -> None:
     """Least figures are each algorithm's own: with these the others do learn."""
     new_run(algo, ["x"], [], given)
+
+
+@pytest.mark.parametrize(
+    ("algo", "given", "idle"),
+    [
+        ("eade-ddpg", {"actor_rate": 1e-3, "soft_update": 0.1, "critic_rate": 1e-2}, {"actor_rate", "soft_update"}),
+        ("eade-ddpg", {"actor_rate": 1e-3, "soft_update": 0.1, "candidates": 3}, {"soft_update"}),
+        ("eade-ddpg", {"actor_rate": 1e-3, "soft_update": 0.1, "discount": 0.9}, set()),
+        ("eade-ddpg", {"heads": 2, "attention": 0, "expert_share": 0, "expert_pool": 9}, {"heads", "expert_pool"}),
+        ("ddpg", {"heads": 2}, {"heads"}),
+        ("td3", {"target_noise": 0.1, "noise": 0.1}, {"target_noise"}),
+        ("ppo", {"trace_decay": 0.5}, {"trace_decay"}),
+        ("pilot", {"rate": 0.4}, set()),
+    ],
+)
+def test_settings_that_nothing_asks_for_are_found(algo: str, given: dict[str, object], idle: set[str]) -> None:
+    """Of those that were given, with the others as they are."""
+    assert unused(new_run(algo, ["x"], [], given).learner, given).keys() == idle
 
 
 def test_a_setting_that_is_gone_is_named() -> None:
