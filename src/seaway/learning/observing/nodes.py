@@ -73,11 +73,13 @@ class NodeObserver:
             snapshot.placers[self] = kept
             for table in (kept[0].seaway.cache.seen, kept[0].seaway.cache.owner, kept[0].seaway.cache.slot):
                 table.fill(-1)
-        params = kept[0] = kept[0]._replace(seaway=resized(kept[0].seaway, len(demands.amounts)))
-        may = np.ones(len(snapshot.nodes), np.uint8) if allowed is None else np.ascontiguousarray(allowed, np.uint8)
+        params = kept[0]
+        if (seaway := resized(params.seaway, len(demands.amounts))) is not params.seaway:
+            params = kept[0] = params._replace(seaway=seaway)
+        may = np.ones(len(snapshot.nodes), np.bool_) if allowed is None else np.ascontiguousarray(allowed, np.bool_)
         nodes, lost = np.empty(MOST, np.int64), np.empty(MOST, np.int64)
         figures, job = np.zeros((MOST, FIGURES), np.float32), np.zeros(JOB_FIGURES, np.float32)
-        count = view(params, snapshot.arrays, demands, line, may, nodes, lost, figures, job)
+        count = view(params, snapshot.arrays, demands, line, may.view(np.uint8), nodes, lost, figures, job)
         return NodeView(nodes[:count], figures[:count], job)
 
     def params(self, snapshot: Snapshot) -> FeatureParams:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Protocol
-
-import numpy as np
 
 from seaway.learning.policies.budget import Guard, NoAnswerError
 from seaway.learning.policies.fall_back import FallBack
@@ -150,13 +149,13 @@ def may_wait(cycle: Cycle) -> bool:
     return cycle.may_wait and cycle.job.replicas == 1
 
 
-def finite(figures: np.ndarray) -> None:
-    """Refuse figures that are none.
+def finite(total: float) -> None:
+    """Refuse 32-bit figures by their sum as a 64-bit one, which is finite just where all of them are.
 
     Raises
     ------
     NoAnswerError
         When one is not finite.
     """
-    if not np.isfinite(figures).all():
+    if not isfinite(total):
         raise NoAnswerError(Reason.NOT_FINITE, "its answer is not a number")

@@ -47,9 +47,9 @@ class ClusterChoice:
             why = f"trained for {self._clusters} clusters, and the fleet has {count}"
             raise NoAnswerError(Reason.UNSUITABLE, why)
         shown = self._observe(cycle.snapshot, cycle.line)
-        action = self._model.run({"observation": shown[np.newaxis]})["action"]
+        action = self._model.run({"observation": shown[np.newaxis]})["action"].item()
         finite(action)
-        choice = choice_of(action.item(), count)
+        choice = choice_of(action, count)
         if choice == count:
             if not may_wait(cycle):
                 raise NoAnswerError(Reason.WAITED, "it would wait, and this job may not")

@@ -51,7 +51,7 @@ class NodeChoice:
         given, wait = answers["scores"].astype(np.float64), float(answers["wait"].item())
         if given.shape != shown.nodes.shape:
             raise NoAnswerError(Reason.FAILED, f"{given.size} scores for {len(shown.nodes)} nodes")
-        finite(np.append(given, wait))
+        finite(given.sum() + wait)
         best = given.max()
         scores = np.zeros(len(cycle.feasible), np.int64)
         scores[shown.nodes] = 1 + np.rint(np.maximum(given - best, -FARTHEST) * STEPS + FARTHEST * STEPS)

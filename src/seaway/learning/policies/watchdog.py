@@ -35,7 +35,8 @@ class Watchdog:
 
     def begin_anew(self) -> None:
         """Forget all runs and the thread: a process that was forked has neither."""
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._runs: dict[int, tuple[float, Run]] = {}
         self._looks_s = inf
         self._thread: threading.Thread | None = None
@@ -44,7 +45,7 @@ class Watchdog:
     def over(self, run: Run, seconds: float) -> Iterator[None]:
         """Watch over a run, which is told to stop when so many seconds have passed before the end; by any thread."""
         until_s = self._now_s() + seconds
-        with self._changed:
+        with self._lock:
             if self._thread is None:
                 thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
                 thread.start()
@@ -56,11 +57,11 @@ class Watchdog:
         try:
             yield
         finally:
-            with self._changed:
+            with self._lock:
                 self._runs.pop(id(run), None)
 
     def _watch(self) -> None:
-        with self._changed:
+        with self._lock:
             while True:
                 now_s = self._now_s()
                 for key, (until_s, run) in list(self._runs.items()):

@@ -103,7 +103,7 @@ def test_runs_that_follow_one_another_do_not_wake_it() -> None:
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_forked_process_has_a_watchdog_of_its_own() -> None:
     """Threads do not survive a fork: the child's runs are watched over by a new one, even if the lock was held."""
-    with WATCHDOG.over(Run(), LONG_S), WATCHDOG._changed:  # noqa: SLF001  # as another thread may hold it just then
+    with WATCHDOG.over(Run(), LONG_S), WATCHDOG._lock:  # noqa: SLF001  # as another thread may hold it just then
         child = os.fork()
         if not child:
             try:
