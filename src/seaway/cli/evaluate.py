@@ -68,7 +68,8 @@ def evaluate(
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="Search this long for the best packing of each instance, with all jobs known; needs the extra learn.",
+            help="Look for the best packing of each instance, with all jobs known, for about this long: tries are "
+            "counted, so that the same is found on any machine. Needs the extra learn.",
             rich_help_panel=ON,
         ),
     ] = None,

@@ -62,7 +62,7 @@ class Effort:
     Attributes
     ----------
     seconds
-        On the solver's own clock, which counts what it does: about those of a clock on the wall.
+        On the solver's own clock, which counts what it does; each takes several of CPU.
     workers, seed
         Its threads, and the seed of everything drawn.
     """

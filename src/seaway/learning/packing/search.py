@@ -17,10 +17,10 @@ from seaway.learning.packing.board import Board
 from seaway.scheduling.booking import Booking
 from seaway.scheduling.state import Float64, Int64
 
-TRY_COST_S = 4e-4
-JOB_COST_S = 4e-6
-"""What a try costs, and each job that is tried in it, seconds: counted rather than measured, so that what comes out
-depends on nothing but the seed."""
+TRY_COST_S = 5e-4
+JOB_COST_S = 3.5e-5
+"""What a try costs, and each job that is tried in it, seconds of CPU as they were measured once: what is spent is
+counted by them, so that what comes out depends on nothing but the seed."""
 
 START_SHARE = 0.1
 """Share of the effort that goes into packings from scratch."""

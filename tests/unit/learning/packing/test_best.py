@@ -19,7 +19,9 @@ from seaway.domain.placement import Placement
 from seaway.learning.instances.folder import read_instances
 from seaway.learning.instances.instance import Instance
 from seaway.learning.packing.best import best_packing
+from seaway.learning.packing.board import Board
 from seaway.learning.packing.packing import Seat, Step, booked
+from seaway.learning.packing.search import Search
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 
 pytestmark = pytest.mark.skipif(find_spec("ortools") is None, reason="needs seaway[learn]")
@@ -126,6 +128,31 @@ def test_same_seed_same_packing() -> None:
     jobs = [small(gpu_memory_mib=1_000 + 370 * at % 5_000, gpu_milli=100 + 130 * at % 700) for at in range(20)]
     problem = named(jobs, fleet(ten_gb(2), ten_gb(1)))
     assert best_packing(problem, 1, seed=3) == best_packing(problem, 1, seed=3)
+
+
+def test_effort_is_counted_in_tries() -> None:
+    """Twice the effort is twice as many tries, however long they take."""
+    jobs = [small(gpu_memory_mib=1_000 + 370 * at % 5_000, gpu_milli=100 + 130 * at % 700) for at in range(40)]
+    problem = named(jobs, fleet(ten_gb(2), ten_gb(1)))
+
+    def tries(effort_s: float) -> int:
+        board = Counted(problem)
+        Search(board, seed=0).run(effort_s, len(jobs) + 1, lambda _: None)
+        return board.tries
+
+    assert tries(0.2) == tries(0.2)
+    assert tries(0.4) == pytest.approx(2 * tries(0.2), rel=0.1)
+
+
+class Counted(Board):
+    """Counts how often jobs are packed anew."""
+
+    tries = 0
+
+    def put(self, order: Sequence[int]) -> list[int]:
+        """Count, and pack."""
+        self.tries += 1
+        return super().put(order)
 
 
 def test_told_on_the_way() -> None:
