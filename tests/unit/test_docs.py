@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from operator import attrgetter
 from pathlib import Path
 from urllib.parse import unquote
@@ -12,11 +13,13 @@ import pytest
 
 from seaway import Client
 from seaway.bootstrap.settings import KINDS, SECTIONS, variable
+from seaway.learning.instances.folder import read_instances
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "contributing").rglob("*.md")])
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+INSTANCE = re.compile(r"(?:--instances |Path\(\")(benchmarks[^\s\")]*)")
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 SETTING = re.compile(r"\| `([\w.]+)` \| `([^|]*)` \|.*\| `(SEAWAY_\w+)` \|")
 
@@ -33,6 +36,22 @@ def test_links_lead_somewhere(page: Path) -> None:
     links = [unquote(link.partition("#")[0]) for link in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8")))]
     targets = [link for link in links if link and not re.match(r"[a-z]+:", link)]
     assert [link for link in targets if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_instances_that_commands_name_are_there_or_to_be_made(page: Path) -> None:
+    """No page has a reader type the name of a folder of instances in `benchmarks` that the repository has not."""
+    named = INSTANCE.findall(page.read_text(encoding="utf-8"))
+    assert [each for each in named if not list((ROOT / each).glob("**/nodes.csv"))] == []
+
+
+def test_the_instance_to_try_learning_on_can_be_made_by_what_the_page_says(tmp_path: Path) -> None:
+    """Who types it has an instance under the name that the other commands of the page use."""
+    text = (ROOT / "docs" / "learning.md").read_text(encoding="utf-8")
+    (block,) = (each for each in re.findall(r"```bash\n(.*?)```", text, re.DOTALL) if "nodes.csv" in each)
+    subprocess.run(["bash", "-ec", block], cwd=tmp_path, check=True)
+    (made,) = read_instances([tmp_path / "instances"])
+    assert (made.name, len(made.fleet.clusters), len(made.jobs)) == ("toy-0", 4, 60)
 
 
 @pytest.mark.parametrize("section", SECTIONS)

@@ -142,15 +142,15 @@ def train(
 
     [bold]Examples[/bold]
 
-    [cyan]seaway train --algo eade-ddpg --instances benchmarks/placement-0 --episodes 1000 --out runs/first[/cyan]
+    [cyan]seaway train --algo eade-ddpg --instances instances/toy-0 --episodes 1000 --out runs/first[/cyan]
 
     [cyan]seaway train --out runs/first --resume[/cyan]
 
-    [cyan]seaway train --algo td3 --instances benchmarks/placement-0 --seed 3 --set discount=0.99[/cyan]
+    [cyan]seaway train --algo td3 --instances instances/toy-0 --seed 3 --set discount=0.99[/cyan]
 
     Two algorithms, each instance for itself, three seeds of each, four runs at once:
 
-    [cyan]seaway train --algo eade-ddpg,ddpg --instances benchmarks --each --seeds 3 --workers 4 --out runs/all[/cyan]
+    [cyan]seaway train --algo eade-ddpg,ddpg --instances instances --each --seeds 3 --workers 4 --out runs/all[/cyan]
     """
     from seaway.cli.run_asked import Asked, begin, go_on
     from seaway.cli.run_watch import Ended, RunWatch, announce, ended_by_signals
