@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,29 +34,35 @@ def decide_learned(seed: int) -> Result:
     if not names:
         raise SkippedError("no trained policy for nodes is there")
     trace = openb(ORDERS[0])
-    rows = [_times(trace, name, library, PolicyOptions(seed=seed, mix=trace.mix)) for name in (*names, "seaway")]
+    options = PolicyOptions(seed=seed, mix=trace.mix)
+    servers = Limits(strikes=len(trace.jobs) + 1)
+    replays = replace(servers, budget_ms=0)
+    rows = [_times(trace, name, library, options, limits) for name in names for limits in (servers, replays)]
+    rows.append(_times(trace, "seaway", library, options, replays))
     notes = [
         f"{len(trace.fleet.clusters[0].nodes):,} nodes, {trace.fleet.device_count:,} GPUs, {len(trace.jobs):,} jobs",
         "a job a call: what fits, figures, model, booking; wall-clock time of `decide`, and CPU time of the thread",
+        "with the budget of servers, which stop a run that takes four times that, and with none as in replays",
+        "no policy is set aside; fallbacks: decisions that took longer than the budget",
         "seaway: the heuristic by machine code, beside it",
     ]
     missed = [
-        f"{row['policy']} took {row['p99_us']:,} us at the 99th percentile"
+        f"{row['policy']} took {row['p99_us']:,} us at the 99th percentile with a budget of {row['budget_ms']:g} ms"
         for row in rows
         if row["p99_us"] > BOUND_US and row["policy"] in names
     ]
     return Result("decide-learned", rows, notes, missed)
 
 
-def _times(trace: Trace, name: str, library: Library, options: PolicyOptions) -> dict[str, Any]:
+def _times(trace: Trace, name: str, library: Library, options: PolicyOptions, limits: Limits) -> dict[str, Any]:
     """Decide all jobs one by one, and take the time of each."""
     counts = Counts(time.monotonic_ns)
-    policy = Trained(library, Limits(budget_ms=0), counts).make(name, options)
+    policy = Trained(library, limits, counts).make(name, options)
     snapshot = Snapshot(trace.fleet)
     queue = JobQueue(snapshot, trace.jobs)
     decide(snapshot.copy(), queue.part(0, WARM_UP_JOBS), policy)
     decide(snapshot, JobQueue(snapshot), policy)
-    took_us, cpu_us, placed = [], [], 0
+    took_us, cpu_us, placed, warming = [], [], 0, _fallbacks(counts)
     for job in range(len(queue)):
         alone = queue.part(job, job + 1)
         begun, cpu = time.perf_counter_ns(), time.thread_time_ns()
@@ -63,13 +70,17 @@ def _times(trace: Trace, name: str, library: Library, options: PolicyOptions) ->
         cpu_us.append((time.thread_time_ns() - cpu) / 1e3)
         took_us.append((time.perf_counter_ns() - begun) / 1e3)
         placed += int(plan.jobs_placed[0])
-    counted = counts.counted().values()
     return {
         "policy": name,
+        "budget_ms": limits.budget_ms,
         "p50_us": round(float(np.quantile(took_us, 0.5)), 1),
         "p99_us": round(float(np.quantile(took_us, 0.99)), 1),
         "cpu_p50_us": round(float(np.quantile(cpu_us, 0.5)), 1),
         "cpu_p99_us": round(float(np.quantile(cpu_us, 0.99)), 1),
         "placed": placed,
-        "fallbacks": sum(sum(each.fallbacks.values()) for each in counted),
+        "fallbacks": _fallbacks(counts) - warming,
     }
+
+
+def _fallbacks(counts: Counts) -> int:
+    return sum(sum(each.fallbacks.values()) for each in counts.counted().values())
