@@ -52,6 +52,11 @@ class PilotLearner:
     ----------
     instances
         One at least; of more, every `judged`-th is only evaluated on.
+
+    Raises
+    ------
+    RejectedError
+        When the first job of none of them fits: nothing could show what the policy file is to answer.
     """
 
     def __init__(self, settings: PilotSettings, instances: Sequence[Instance], seed: int) -> None:
@@ -65,6 +70,8 @@ class PilotLearner:
         self._ways = [_Way(board, each) for board in self._boards for each in waiting]
         self._judged = [Board(instance) for instance in judged]
         self._views = views(instances)
+        if not self._views:
+            raise RejectedError("the first job of no instance fits anywhere: there is nothing to learn from")
         self._weights = first_weights(settings.width, settings.heads, seed)
         self._evolution = Evolution(
             changing(self._weights),

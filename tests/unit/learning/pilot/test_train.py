@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -58,3 +60,12 @@ def test_without_scores_only_waiting_and_figures_of_clusters_are_learned() -> No
     moved = {name for name, values in after.items() if not np.array_equal(values, before[name])}
     assert moved == {"skip", "wait_last", "wait_skip"}
     assert np.flatnonzero(after["skip"] != before["skip"]).tolist() == [16, 17, 18, 19]
+
+
+def test_instances_that_show_nothing_are_refused_before_anything_is_learned() -> None:
+    """Where the first job fits nowhere on any instance no policy file could be written in the end."""
+    (instance,) = drawn("placement", 1, seed=0)
+    first = instance.jobs[0]
+    huge = replace(first, demand=replace(first.demand, gpus=1_000))
+    with pytest.raises(RejectedError, match="fits anywhere"):
+        PilotLearner(PilotSettings(), [replace(instance, jobs=(huge, *instance.jobs[1:]))], 0)
