@@ -11,6 +11,7 @@ from seaway.domain.errors import RejectedError
 from seaway.learning.instances.drawn.kinds import drawn
 from seaway.learning.pilot.settings import PilotSettings
 from seaway.learning.policies.manifest import Level
+from seaway.testing.builders import job
 
 pytest.importorskip("torch", reason="needs seaway[learn]")
 
@@ -64,8 +65,9 @@ def test_without_scores_only_waiting_and_figures_of_clusters_are_learned() -> No
 
 def test_instances_that_show_nothing_are_refused_before_anything_is_learned() -> None:
     """Where the first job fits nowhere on any instance no policy file could be written in the end."""
+    from seaway.learning.pilot.train import PilotLearner
+
     (instance,) = drawn("placement", 1, seed=0)
-    first = instance.jobs[0]
-    huge = replace(first, demand=replace(first.demand, gpus=1_000))
+    huge = job("huge", gpus=1_000)
     with pytest.raises(RejectedError, match="fits anywhere"):
-        PilotLearner(PilotSettings(), [replace(instance, jobs=(huge, *instance.jobs[1:]))], 0)
+        PilotLearner(PilotSettings(), [replace(instance, jobs=(huge, *instance.jobs[1:]))], seed=0)
