@@ -119,7 +119,7 @@ def test_a_setting_that_changes_nothing_is_said_once(
 
 def test_the_first_signal_asks_and_the_second_ends() -> None:
     """After the first, signals do again what they did before."""
-    ended, before = Ended(), signal.getsignal(signal.SIGTERM)
+    ended, before = Ended(), {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
     with ended_by_signals(ended):
         assert not RunWatch(ended).stopping
         os.kill(os.getpid(), signal.SIGTERM)
