@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seaway.learning.agents.choose import choose
+from seaway.learning.agents.choose import Choosing
 from seaway.learning.agents.networks import Actor, Chooser, Critic
 from seaway.learning.agents.passes import Passes, lay_flat, make_room
 from seaway.learning.agents.replay import Floats, Pool, Replay
@@ -74,6 +74,7 @@ class EadeDdpg:
         self._acting, self._acting_later = Passes(self.actor, room), Passes(self._target_actor, room)
         room = make_room(self.critic, settings.batch)
         self._valuing, self._valuing_later = Passes(self.critic, room), Passes(self._target_critic, room)
+        self._choosing = Choosing(self.chooser, observation_size)
         self._live = Pool(settings.live_pool, observation_size)
         self._expert = Pool(settings.expert_pool, observation_size)
         self._replay = Replay(self._live, self._expert, settings.expert_share, settings.batch)
@@ -91,7 +92,7 @@ class EadeDdpg:
         """
         if noise and self._live.filled < self.settings.warm_up:
             return self._rng.uniform(-1.0, 1.0)
-        chosen = choose(self.chooser, observation)
+        chosen = self._choosing.choose(observation)
         return min(max(chosen + self._rng.normal(0.0, noise), -1.0), 1.0) if noise else chosen
 
     def remember(self, observation: Floats, action: float, reward: float, following: Floats, ended: bool) -> None:
