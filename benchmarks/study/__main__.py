@@ -60,11 +60,10 @@ def _comparison(options: argparse.Namespace, folders: Sequence[Path]) -> int:
     _keep(options, "comparison", asked.episodes, found)
     if not options.no_pictures:
         from seaway.cli.evaluate_pictures import draw_all
-        from seaway.learning.evaluation.runs import from_runs
 
         pictures = asked.folder / "pictures"
         pictures.mkdir(parents=True, exist_ok=True)
-        draw_all(pictures, trials, instances, from_runs(asked.folder))
+        draw_all(pictures, trials, instances, comparison.learned(asked))
         print(f"pictures in {pictures}")
     return _exit_code(failed)
 

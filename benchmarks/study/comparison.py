@@ -70,12 +70,13 @@ def known_rows(file: Path, episodes: int) -> list[Row]:
 
 def trainings(asked: Comparison) -> list[Training]:
     """List all trainings, instance after instance, so that what is there early compares all algorithms on some."""
+    known = {_trained(row) for row in asked.known}
     return [
         training_of(asked, algo, path, seed)
         for seed in asked.seeds
         for path in asked.instances
         for algo in asked.algos
-        if (algo, path.name, seed) not in {_trained(row) for row in asked.known}
+        if (algo, path.name, seed) not in known
     ]
 
 
