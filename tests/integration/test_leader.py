@@ -164,6 +164,14 @@ class Pair:
         """Tell whether jobs run."""
         return all(self.job(each)["state"] == "running" for each in jobs)
 
+    def is_gone(self, job: str) -> bool:
+        """Tell whether nothing of a job is in the cluster any more."""
+        return all(
+            each["metadata"]["labels"].get("seaway.io/job") != job
+            for kind in (PODS, JOBS)
+            for each in self.cluster.list(kind, "seaway")
+        )
+
     def events(self, jobs: list[str]) -> list[str]:
         """Return what is stored of what happened to jobs."""
         return [self.client.get(f"/api/v1/jobs/{each}/events", timeout=30).text for each in jobs]
@@ -277,6 +285,7 @@ def test_a_leader_that_stood_still_writes_nothing_any_more(pair: Pair) -> None:
     pair.sign_in(second)
     gone = jobs.pop()
     assert pair.client.post(f"/api/v1/jobs/{gone}/cancel", timeout=30).status_code < 300
+    wait(lambda: pair.is_gone(gone), "what was cancelled is gone")
     jobs.append(pair.submit(9))
     pair.prove(jobs)
     stored = pair.events([*jobs, gone])
