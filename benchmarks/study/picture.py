@@ -8,6 +8,9 @@ from pathlib import Path
 from seaway.cli.evaluate_pictures import figure_of, plot_band, save
 from seaway.learning.evaluation.courses import course_of
 
+COLUMNS = 2
+"""How many panels stand beside each other."""
+
 
 def draw(files: Mapping[str, Mapping[str, Sequence[Path]]], path: Path) -> list[Path]:
     """Draw a panel for each effect with the reward over episodes for each value; return the files.
@@ -17,8 +20,12 @@ def draw(files: Mapping[str, Mapping[str, Sequence[Path]]], path: Path) -> list[
     files
         Files of episodes by effect and value; a value without any is left out.
     """
-    figure = figure_of(13, 8)
-    for axes, (effect, values) in zip(figure.subplots(2, 2).flat, files.items(), strict=True):
+    rows = -(-len(files) // COLUMNS)
+    figure = figure_of(13, 4 * rows)
+    panels = figure.subplots(rows, COLUMNS, squeeze=False).flat
+    for axes in list(panels)[len(files) :]:
+        axes.remove()
+    for axes, (effect, values) in zip(panels, files.items(), strict=False):
         for at, (value, each) in enumerate(values.items()):
             course = course_of(each)
             if course:
