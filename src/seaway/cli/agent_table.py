@@ -16,8 +16,8 @@ from rich.text import Text
 from seaway.application.network.rounds import Reported
 from seaway.cli.columns import Column, Rows
 from seaway.cli.output import console
-from seaway.cli.words import NONE, loss, rtt
 from seaway.domain.network import PPM
+from seaway.terminal.words import NONE, loss, rtt
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

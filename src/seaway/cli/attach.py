@@ -64,7 +64,7 @@ def _said(out: Console, status: Any, job: Body, event: Body) -> str:  # noqa: AN
     """Show an event, and return the job's state after it; empty where it says none."""
     from rich.markup import escape
 
-    from seaway.cli.timeline import line
+    from seaway.terminal.timeline import line
 
     out.print(line(event))
     state = str(event["state"])

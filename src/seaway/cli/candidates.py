@@ -9,7 +9,7 @@ from rich.text import Text
 
 from seaway.cli.columns import Column, Rows
 from seaway.cli.explain import refusals, remedies, scores
-from seaway.cli.words import NONE, rate, rtt
+from seaway.terminal.words import NONE, rate, rtt
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -41,8 +41,8 @@ def cordon(
             return
         body = client.body(calls.cordons())
     from seaway.cli.columns import Column, Rows
-    from seaway.cli.words import day
-    from seaway.cli.words import place as named
+    from seaway.terminal.words import day
+    from seaway.terminal.words import place as named
 
     rows = body["cordons"]
     columns = (

@@ -60,14 +60,14 @@ def events(
 def _picture(body: Body, *, wide: bool) -> RenderableType:
     from rich.console import Group
 
-    from seaway.cli.timeline import line
+    from seaway.terminal.timeline import line
 
     return Group(*(line(each, dated=True, named=wide) for each in body["events"]))
 
 
 def _follow(client: Client, job: str | None, output: Output) -> None:
     from seaway.cli.remote import be_patient
-    from seaway.cli.timeline import line
+    from seaway.terminal.timeline import line
 
     out = console()
     be_patient(client)

@@ -82,7 +82,7 @@ def _clusters(body: Body, *, wide: bool) -> RenderableType:
     from rich.text import Text
 
     from seaway.cli.columns import Column, Rows
-    from seaway.cli.words import cores, gib, level, seconds, state
+    from seaway.terminal.words import cordoned, cores, gib, level, seconds, state
 
     columns = (
         Column("CLUSTER", lambda each: each["name"]),
@@ -99,7 +99,7 @@ def _clusters(body: Body, *, wide: bool) -> RenderableType:
         Column("HARDWARE", lambda each: ", ".join(each["hardware"]), wide=True, cut=True, drop=9),
         Column("SILENT", lambda each: seconds(each["silent_s"]), right=True, wide=True, drop=9),
         Column("STRAYS", lambda each: str(len(each["strays"])), right=True, wide=True, drop=9),
-        Column("CORDON", _cordon, cut=True, drop=3),
+        Column("CORDON", cordoned, cut=True, drop=3),
         *([Column("SILENCE", _silence, cut=True)] if not wide and any(map(_silence, body["clusters"])) else ()),
     )
     rows = Rows(columns, body["clusters"], wide=wide)
@@ -116,19 +116,19 @@ def _nodes(body: Body, *, wide: bool) -> RenderableType:
     from rich.text import Text
 
     from seaway.cli.columns import Column
-    from seaway.cli.words import cores, gib, level
+    from seaway.terminal.words import cordoned, cores, gib, level, models, small_bars
 
     columns = (
         Column("CLUSTER", lambda each: each["cluster"]),
         Column("NODE", lambda each: each["name"]),
         Column("READY", lambda each: Text("yes", "green") if each["ready"] else Text("no", "red")),
-        Column("GPUS", lambda each: _models(each["devices"]), drop=4),
-        Column("TAKEN", lambda each: _small_bars(each["devices"])),
+        Column("GPUS", lambda each: models(each["devices"]), drop=4),
+        Column("TAKEN", lambda each: small_bars(each["devices"])),
         Column("CPU", lambda each: level(each["cpu_milli"], cores), drop=5),
         Column("MEMORY", lambda each: level(each["memory_mib"], gib), drop=6, wide=True),
         Column("PODS", _pods, right=True, drop=6, wide=True),
         Column("SLICES", lambda each: str(sum(len(one["slices"]) for one in each["devices"])), right=True, drop=2),
-        Column("CORDON", _cordon, cut=True, drop=3),
+        Column("CORDON", cordoned, cut=True, drop=3),
     )
     return _with_reasons(columns, body["nodes"], lambda each: f"{each['cluster']}/{each['name']}", wide=wide)
 
@@ -161,7 +161,7 @@ def _with_reasons(
 
 def _pods(node: Body) -> str:
     """Say how many pods a node has and takes; servers of old, and nodes that take any number, do not."""
-    from seaway.cli.words import NONE
+    from seaway.terminal.words import NONE
 
     pods = node.get("pods")
     return f"{pods['used']}/{pods['total']}" if pods else NONE
@@ -171,7 +171,7 @@ def _devices(body: Body, *, wide: bool) -> RenderableType:
     from rich.text import Text
 
     from seaway.cli.columns import Column
-    from seaway.cli.words import cores, gib, level
+    from seaway.terminal.words import cores, gib, level
 
     columns = (
         Column("NODE", lambda each: f"{each['cluster']}/{each['node']}", cut=True),
@@ -196,7 +196,7 @@ def _devices(body: Body, *, wide: bool) -> RenderableType:
 def _used_columns() -> tuple[Column, ...]:
     """Return what was measured of devices, for fleets where anything is."""
     from seaway.cli.columns import Column
-    from seaway.cli.words import NONE, cores, gib
+    from seaway.terminal.words import NONE, cores, gib
 
     def figure(device: Body, name: str, write: Callable[[int], str]) -> str:
         value = (device.get("used") or {}).get(name)
@@ -210,7 +210,7 @@ def _used_columns() -> tuple[Column, ...]:
 
 def _slices(body: Body, *, wide: bool) -> RenderableType:
     from seaway.cli.columns import Column, Rows
-    from seaway.cli.words import cores, gib
+    from seaway.terminal.words import cores, gib
 
     columns = (
         Column("NODE", lambda each: f"{each['cluster']}/{each['node']}", cut=True),
@@ -224,34 +224,3 @@ def _slices(body: Body, *, wide: bool) -> RenderableType:
         Column("MIG", lambda each: each["mig_profile"], wide=True),
     )
     return Rows(columns, body["slices"], wide=wide)
-
-
-def _cordon(thing: Body) -> str:
-    cordon = thing["cordon"]
-    if not cordon:
-        return ""
-    said = f"{'drained' if cordon['drain'] else 'cordoned'} by {cordon['actor']}"
-    return f"{said}: {cordon['reason']}" if cordon["reason"] else said
-
-
-def _models(devices: list[Body]) -> str:
-    counts: dict[str, int] = {}
-    for each in devices:
-        counts[each["model"]] = counts.get(each["model"], 0) + 1
-    return ", ".join(f"{count} {model}" for model, count in counts.items())
-
-
-EIGHTHS = "·▁▂▃▄▅▆▇█"
-
-
-def _small_bars(devices: list[Body]) -> str:
-    """Draw each device as one block, as high as what is taken of its memory or cores, whichever is more."""
-    return "".join(EIGHTHS[_eighths(each)] if each["healthy"] else "x" for each in devices)
-
-
-def _eighths(device: Body) -> int:
-    shares = [
-        amount["used"] / amount["total"] for amount in (device["memory_mib"], device["core_milli"]) if amount["total"]
-    ]
-    share = min(max(shares, default=0.0), 1.0)
-    return max(round(share * 8), int(share > 0))

@@ -89,7 +89,7 @@ def table(body: Body, *, wide: bool) -> RenderableType:
     from rich.console import Group
 
     from seaway.cli.columns import Column, Rows
-    from seaway.cli.words import NONE, ago, gpus, places, state
+    from seaway.terminal.words import NONE, ago, gpus, places, state
 
     if not body["jobs"]:
         return "no jobs"

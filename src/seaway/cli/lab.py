@@ -291,7 +291,7 @@ def _tables(body: dict[str, Any], *, wide: bool) -> RenderableType:
     from rich.console import Group
 
     from seaway.cli.columns import Column, Rows
-    from seaway.cli.words import NONE, loss, rate, rtt
+    from seaway.terminal.words import NONE, loss, rate, rtt
 
     gateways = (
         Column("GATEWAY", lambda each: each["name"]),
@@ -317,7 +317,7 @@ def _tables(body: dict[str, Any], *, wide: bool) -> RenderableType:
 
 
 def _conditions(conditions: Conditions) -> str:
-    from seaway.cli.words import loss, rate, rtt
+    from seaway.terminal.words import loss, rate, rtt
 
     limit = f", rate {rate(conditions.rate_mbps)}" if conditions.rate_mbps else ""
     delay, jitter = rtt(conditions.delay_ns), rtt(conditions.jitter_ns)

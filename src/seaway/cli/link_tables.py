@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from seaway.cli.columns import Column, Rows
-from seaway.cli.words import NONE, bar, clock, loss, rate, rtt, seconds
+from seaway.terminal.words import NONE, bar, clock, loss, rate, rtt, seconds
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -38,7 +38,7 @@ def metrics(
 
 def _table(body: Body, *, wide: bool) -> RenderableType:
     from seaway.cli.columns import Column, Rows
-    from seaway.cli.words import place
+    from seaway.terminal.words import place
 
     columns = (
         Column("METRIC", lambda each: each["metric"]),

@@ -99,8 +99,8 @@ def delete_network(context: typer.Context, force: Force = False) -> None:
 def agents(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
     """List the agents of all gateways: which report, which are silent, and what came of their reports."""
     from seaway.cli.columns import Column, Rows
-    from seaway.cli.words import NONE, ago
     from seaway.client.calls.network import agents as call
+    from seaway.terminal.words import NONE, ago
 
     with connect(context) as client:
         body = client.body(call())

@@ -38,8 +38,8 @@ def queues(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
     if context.invoked_subcommand:
         return
     from seaway.cli.columns import Column, Rows
-    from seaway.cli.words import NONE
     from seaway.client.calls.tenancy import queues as call
+    from seaway.terminal.words import NONE
 
     with connect(context) as client:
         body = client.body(call())
@@ -129,8 +129,8 @@ def shadows(
     answer. A trained policy is not asked about a job that fits nowhere.
     """
     from seaway.cli.columns import Column, Rows
-    from seaway.cli.words import day
     from seaway.client.calls.tenancy import shadows as call
+    from seaway.terminal.words import day
 
     with connect(context) as client:
         body = whole(client, call(name, limit=limit))

@@ -56,7 +56,7 @@ def _picture(body: Body, attempts: list[Body], copies: list[Body], *, wide: bool
     from rich.text import Text
 
     from seaway.cli.columns import Column, Rows, details
-    from seaway.cli.words import day, lasted, state
+    from seaway.terminal.words import day, lasted, need, state
 
     shown: list[RenderableType] = [
         details(
@@ -68,7 +68,7 @@ def _picture(body: Body, attempts: list[Body], copies: list[Body], *, wide: bool
                 ("tenant", body["tenant"]),
                 ("queue", f"{body['queue']}, priority {body['priority']}"),
                 ("replicas", str(body["replicas"])),
-                ("each needs", _need(body)),
+                ("each needs", need(body)),
                 ("submitted", f"{day(body['submitted_at'])} by {body['submitted_by']}"),
                 ("started", day(body["started_at"]) if body["started_at"] else ""),
                 ("ended", day(body["ended_at"]) if body["ended_at"] else ""),
@@ -100,7 +100,7 @@ def _picture(body: Body, attempts: list[Body], copies: list[Body], *, wide: bool
 def _containers(copies: list[Body]) -> RenderableType:
     """List the containers that run a job's replicas, each with its pod."""
     from seaway.cli.columns import Column, Rows
-    from seaway.cli.words import NONE
+    from seaway.terminal.words import NONE
 
     columns = (
         Column("REPLICA", lambda each: str(each["replica"]), right=True),
@@ -121,20 +121,6 @@ def _containers(copies: list[Body]) -> RenderableType:
         for container in replica["containers"] or [unknown]
     ]
     return Rows(columns, rows) if rows else ""
-
-
-def _need(body: Body) -> str:
-    """Say what each replica needs, and leave out what it does not."""
-    from seaway.cli.words import NONE, gib, gpus
-    from seaway.domain.amounts import cpu_text
-
-    request = body["request"]
-    parts = [
-        f"{cpu_text(request['cpu_milli'])} CPU" if request["cpu_milli"] else "",
-        f"{gib(request['memory_mib'])} memory" if request["memory_mib"] else "",
-        f"GPUs {gpus(body)}" if gpus(body) != NONE else "",
-    ]
-    return ", ".join(part for part in parts if part) or "nothing in particular"
 
 
 def _where(placements: list[Body]) -> list[str]:

@@ -34,8 +34,8 @@ def strays(
     if context.invoked_subcommand:
         return
     from seaway.cli.columns import Column, Rows
-    from seaway.cli.words import cores, gib, state
     from seaway.client.calls.strays import strays as call
+    from seaway.terminal.words import cores, gib, state
 
     with connect(context) as client:
         body = client.body(call(cluster=cluster))

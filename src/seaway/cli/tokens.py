@@ -82,8 +82,8 @@ def create(
 def list_tokens(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
     """List tokens, revoked ones too; their secrets are kept nowhere."""
     from seaway.cli.columns import Column, Rows
-    from seaway.cli.words import NONE, day
     from seaway.client.calls.access import tokens as call
+    from seaway.terminal.words import NONE, day
 
     with connect(context) as client:
         body = client.body(call())
@@ -130,8 +130,8 @@ def audit(
       [cyan]seaway audit --limit 1000 -o json | jq '.entries[] | select(.status >= 400)'[/cyan]
     """
     from seaway.cli.columns import Column, Rows
-    from seaway.cli.words import day
     from seaway.client.calls.access import audit as call
+    from seaway.terminal.words import day
 
     with connect(context) as client:
         body = whole(client, call(limit=limit))
@@ -153,7 +153,7 @@ def _holds(token: Body) -> Text:
 
     from rich.text import Text
 
-    from seaway.cli.words import day, moment
+    from seaway.terminal.words import day, moment
 
     if token["revoked_at"]:
         return Text(f"revoked {day(token['revoked_at'])}", "red")

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from seaway.cli.explain import picture, remedies
-from seaway.cli.show import _need
+from seaway.terminal.words import need
 
 REMEDY = {"field": "gpu_memory_mib", "asked": 190_735, "admits": 81_920, "cluster": "north", "node": "n0"}
 
@@ -57,4 +57,4 @@ def test_what_a_replica_does_not_need_is_not_told(
 ) -> None:
     """Amounts of 0 are left out."""
     job = {"request": {"cpu_milli": cpu_milli, "memory_mib": memory_mib}, "spec": {"resources": resources}}
-    assert _need(job) == said
+    assert need(job) == said

@@ -1,0 +1,193 @@
+"""Figures of the API as people read them: times, amounts, bars, states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.text import Text
+
+Body = dict[str, Any]
+"""A message as the API shows it."""
+
+NONE = "–"
+STYLES = {
+    "running": "green",
+    "completed": "green dim",
+    "up": "green",
+    "failed": "red",
+    "lost": "red",
+    "preempted": "yellow",
+    "queued": "yellow",
+    "pending": "yellow",
+    "stale": "yellow",
+    "suspended": "magenta",
+    "scheduled": "cyan",
+    "deploying": "cyan",
+    "cancelled": "dim",
+    "deleted": "dim",
+}
+"""Colours of states; the word is always there too."""
+
+BAR = 10
+"""Blocks of a bar."""
+
+EIGHTHS = "·▁▂▃▄▅▆▇█"
+"""A device as one mark, from nothing taken to all."""
+
+_STEPS = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+
+
+def moment(text: str) -> datetime:
+    """Read a time as the API writes it."""
+    return datetime.fromisoformat(text)
+
+
+def ago(text: str | None, now: datetime | None = None) -> str:
+    """Say how long ago something was, in its largest unit."""
+    if not text:
+        return NONE
+    return seconds((now or datetime.now(UTC)).timestamp() - moment(text).timestamp())
+
+
+def lasted(start: str | None, end: str | None, now: datetime | None = None) -> str:
+    """Say how long something took, until now where it has not ended."""
+    if not start:
+        return NONE
+    until = moment(end) if end else now or datetime.now(UTC)
+    return seconds(until.timestamp() - moment(start).timestamp())
+
+
+def seconds(count: float) -> str:
+    """Write seconds in the two largest units that say something."""
+    whole = max(int(count), 0)
+    for at, (size, unit) in enumerate(_STEPS):
+        if whole >= size:
+            smaller, its_unit = _STEPS[min(at + 1, len(_STEPS) - 1)]
+            rest = whole % size // smaller
+            return f"{whole // size}{unit}{rest}{its_unit}" if rest else f"{whole // size}{unit}"
+    return "0s"
+
+
+def clock(text: str) -> str:
+    """Write a time of today by the clock on the wall here."""
+    return moment(text).astimezone().strftime("%H:%M:%S")
+
+
+def day(text: str | None) -> str:
+    """Write a time with its day, by the clock on the wall here."""
+    return moment(text).astimezone().strftime("%Y-%m-%d %H:%M:%S") if text else NONE
+
+
+def state(name: str) -> Text:
+    """Write a state in its colour."""
+    return Text(name, STYLES.get(name, ""))
+
+
+def places(body: Body) -> str:
+    """Say where a job is: its first node, and how many more."""
+    nodes, clusters = body["nodes"], body["clusters"]
+    if not nodes:
+        return NONE
+    first = f"{clusters[0]}/{nodes[0]}" if len(clusters) == 1 else ", ".join(clusters)
+    return first if len(nodes) == 1 or len(clusters) > 1 else f"{first} +{len(nodes) - 1}"
+
+
+def place(cluster: str, node: str) -> str:
+    """Name a node with its cluster, or a cluster."""
+    return f"{cluster}/{node}" if node else cluster
+
+
+def gib(mib: int) -> str:
+    """Write memory in Gi, short."""
+    if mib < 1024:
+        return f"{mib}Mi" if mib else "0"
+    return f"{mib / 1024:.0f}Gi" if mib >= 10 * 1024 or mib % 1024 == 0 else f"{mib / 1024:.1f}Gi"
+
+
+def cores(milli: int) -> str:
+    """Write thousandths as a number."""
+    return f"{milli / 1000:.1f}".removesuffix(".0")
+
+
+def rtt(ns: int | None) -> str:
+    """Write a time on a network in milliseconds; `NONE` when nothing answered."""
+    if ns is None:
+        return NONE
+    return f"{ns / 1e6:.2f}".rstrip("0").rstrip(".") + " ms"
+
+
+def loss(ppm: int) -> str:
+    """Write parts per million as a percentage."""
+    return f"{ppm / 10_000:.4f}".rstrip("0").rstrip(".") + " %"
+
+
+def rate(mbps: int) -> str:
+    """Write a bandwidth."""
+    return f"{mbps / 1000:.1f}".removesuffix(".0") + " Gbps" if mbps >= 1000 else f"{mbps} Mbps"
+
+
+def bar(used: int, total: int, blocks: int = BAR) -> Text:
+    """Draw how much of something is taken, as a bar of so many blocks."""
+    share = used / total if total else 0.0
+    full = min(max(round(share * blocks), int(used > 0)), blocks)
+    style = "red" if share > 0.9 else "yellow" if share > 0.6 else "green"
+    return Text.assemble(("█" * full, style), ("░" * (blocks - full), "dim"))
+
+
+def level(amount: Body, write: Callable[[int], str]) -> Text:
+    """Draw an amount: a bar, what is used and what there is."""
+    return Text.assemble(bar(amount["used"], amount["total"]), f" {write(amount['used'])}/{write(amount['total'])}")
+
+
+def gpus(job: Body) -> str:
+    """Say what devices each replica of a job asks for, in the words of who asked."""
+    asked = job["spec"].get("resources", {})
+    if not asked.get("gpus"):
+        return NONE
+    share = asked.get("gpu_memory") or asked.get("gpu_cores")
+    return f"{asked['gpus']} × {share}" if share else str(asked["gpus"])
+
+
+def cordoned(thing: Body) -> str:
+    """Say who keeps new work away from a cluster or a node, and why; empty where nobody does."""
+    cordon = thing["cordon"]
+    if not cordon:
+        return ""
+    said = f"{'drained' if cordon['drain'] else 'cordoned'} by {cordon['actor']}"
+    return f"{said}: {cordon['reason']}" if cordon["reason"] else said
+
+
+def models(devices: Sequence[Body]) -> str:
+    """Count devices by model."""
+    counts: dict[str, int] = {}
+    for each in devices:
+        counts[each["model"]] = counts.get(each["model"], 0) + 1
+    return ", ".join(f"{count} {model}" for model, count in counts.items())
+
+
+def small_bars(devices: Sequence[Body]) -> str:
+    """Draw each device as one block, as high as what is taken of its memory or cores, whichever is more."""
+    return "".join(EIGHTHS[_eighths(each)] if each["healthy"] else "x" for each in devices)
+
+
+def _eighths(device: Body) -> int:
+    shares = [
+        amount["used"] / amount["total"] for amount in (device["memory_mib"], device["core_milli"]) if amount["total"]
+    ]
+    share = min(max(shares, default=0.0), 1.0)
+    return max(round(share * 8), int(share > 0))
+
+
+def need(job: Body) -> str:
+    """Say what each replica of a job needs, and leave out what it does not."""
+    from seaway.domain.amounts import cpu_text
+
+    request = job["request"]
+    parts = [
+        f"{cpu_text(request['cpu_milli'])} CPU" if request["cpu_milli"] else "",
+        f"{gib(request['memory_mib'])} memory" if request["memory_mib"] else "",
+        f"GPUs {gpus(job)}" if gpus(job) != NONE else "",
+    ]
+    return ", ".join(part for part in parts if part) or "nothing in particular"
