@@ -14,9 +14,9 @@ from rich.live import Live
 from rich.text import Text
 
 from seaway.application.network.rounds import Reported
-from seaway.cli.columns import Column, Rows
 from seaway.cli.output import console
 from seaway.domain.network import PPM
+from seaway.terminal.columns import Column, Rows
 from seaway.terminal.words import NONE, loss, rtt
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seaway.cli.columns import Column, Rows
-from seaway.cli.explain import refusals, remedies, scores
+from seaway.terminal.columns import Column, Rows
+from seaway.terminal.reasons import refusals, remedies, scores
 from seaway.terminal.words import NONE, rate, rtt
 
 if TYPE_CHECKING:

@@ -81,7 +81,7 @@ def join(
 def list_joined(data: Data = None, output: OutputOption = Output.TABLE) -> None:
     """List the clusters that were joined on this machine; `seaway fleet` says how they are."""
     from seaway.bootstrap.joining import joined
-    from seaway.cli.columns import Column, Rows
+    from seaway.terminal.columns import Column, Rows
 
     names = joined(data or data_folder())
     if not names:

@@ -151,7 +151,7 @@ def _quoted(text: str) -> str:
 
 
 def _picture(body: dict[str, Any]) -> Any:  # noqa: ANN401  # what rich can print
-    from seaway.cli.columns import Column, Rows
+    from seaway.terminal.columns import Column, Rows
 
     rows = [{"name": name, **setting} for name, setting in body["settings"].items()]
     columns = (

@@ -40,7 +40,7 @@ def cordon(
             typer.echo(f"{place} takes no new work; what runs there goes on")
             return
         body = client.body(calls.cordons())
-    from seaway.cli.columns import Column, Rows
+    from seaway.terminal.columns import Column, Rows
     from seaway.terminal.words import day
     from seaway.terminal.words import place as named
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from seaway.cli.columns import Column, Rows
 from seaway.cli.output import console
 from seaway.learning.evaluation.intervals import Estimate
 from seaway.learning.evaluation.row import Row
 from seaway.learning.evaluation.summary import METHOD, Summary, by_instance, summarise
+from seaway.terminal.columns import Column, Rows
 
 UNKNOWN = "–"
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seaway.cli.columns import Column
+    from seaway.terminal.columns import Column
 
 app = typer.Typer(rich_markup_mode="rich")
 
@@ -81,7 +81,7 @@ def _clusters(body: Body, *, wide: bool) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from seaway.cli.columns import Column, Rows
+    from seaway.terminal.columns import Column, Rows
     from seaway.terminal.words import cordoned, cores, gib, level, seconds, state
 
     columns = (
@@ -115,7 +115,7 @@ def _silence(cluster: Body) -> str:
 def _nodes(body: Body, *, wide: bool) -> RenderableType:
     from rich.text import Text
 
-    from seaway.cli.columns import Column
+    from seaway.terminal.columns import Column
     from seaway.terminal.words import cordoned, cores, gib, level, models, small_bars
 
     columns = (
@@ -143,7 +143,7 @@ def _with_reasons(
     from rich.console import Group
     from rich.text import Text
 
-    from seaway.cli.columns import Column, Rows
+    from seaway.terminal.columns import Column, Rows
 
     named: dict[str, list[str]] = {}
     for each in things:
@@ -170,7 +170,7 @@ def _pods(node: Body) -> str:
 def _devices(body: Body, *, wide: bool) -> RenderableType:
     from rich.text import Text
 
-    from seaway.cli.columns import Column
+    from seaway.terminal.columns import Column
     from seaway.terminal.words import cores, gib, level
 
     columns = (
@@ -195,7 +195,7 @@ def _devices(body: Body, *, wide: bool) -> RenderableType:
 
 def _used_columns() -> tuple[Column, ...]:
     """Return what was measured of devices, for fleets where anything is."""
-    from seaway.cli.columns import Column
+    from seaway.terminal.columns import Column
     from seaway.terminal.words import NONE, cores, gib
 
     def figure(device: Body, name: str, write: Callable[[int], str]) -> str:
@@ -209,7 +209,7 @@ def _used_columns() -> tuple[Column, ...]:
 
 
 def _slices(body: Body, *, wide: bool) -> RenderableType:
-    from seaway.cli.columns import Column, Rows
+    from seaway.terminal.columns import Column, Rows
     from seaway.terminal.words import cores, gib
 
     columns = (

@@ -88,27 +88,12 @@ def table(body: Body, *, wide: bool) -> RenderableType:
     """Make the table of some jobs."""
     from rich.console import Group
 
-    from seaway.cli.columns import Column, Rows
-    from seaway.terminal.words import NONE, ago, gpus, places, state
+    from seaway.terminal.columns import Rows
+    from seaway.terminal.job_tables import JOB_COLUMNS
 
     if not body["jobs"]:
         return "no jobs"
-    columns = (
-        Column("NAME", lambda job: job["name"]),
-        Column("ID", lambda job: job["id"], drop=3),
-        Column("TENANT", lambda job: job["tenant"], wide=True, drop=6),
-        Column("QUEUE", lambda job: job["queue"], drop=5),
-        Column("STATE", lambda job: state(job["state"])),
-        Column("PRIORITY", lambda job: str(job["priority"]), right=True, wide=True, drop=9),
-        Column("REPLICAS", lambda job: str(job["replicas"]), right=True, wide=True, drop=9),
-        Column("GPUS", gpus, drop=4),
-        Column("WHERE", places, cut=True, drop=1),
-        Column("AGE", lambda job: ago(job["submitted_at"]), right=True, drop=2),
-        Column("ATTEMPT", lambda job: str(job["attempt"] or NONE), right=True, wide=True, drop=9),
-        Column("BY", lambda job: job["submitted_by"], wide=True, drop=8),
-        Column("REASON", lambda job: job["reason"], cut=True),
-    )
-    rows = Rows(columns, body["jobs"], wide=wide)
+    rows = Rows(JOB_COLUMNS, body["jobs"], wide=wide)
     if body.get("next") is None:
         return rows
     return Group(rows, f"[dim]more: seaway jobs --after {body['next']}[/dim]")

@@ -9,10 +9,10 @@ import typer
 
 from seaway.cli import complete
 from seaway.cli.jobs import keep_showing
-from seaway.cli.link_tables import Figure, matrix, table
-from seaway.cli.link_tables import history as drawn
 from seaway.cli.output import Output, OutputOption, show
 from seaway.cli.remote import Body, connect, whole
+from seaway.terminal.link_tables import Figure, matrix, table
+from seaway.terminal.link_tables import history as drawn
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -93,8 +93,8 @@ def gateways(context: typer.Context, output: OutputOption = Output.TABLE) -> Non
 
       [cyan]seaway gateways -o name[/cyan]
     """
-    from seaway.cli.columns import Column, Rows
     from seaway.client.calls.fleet import gateways as call
+    from seaway.terminal.columns import Column, Rows
 
     with connect(context) as client:
         body = client.body(call())

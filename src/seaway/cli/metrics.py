@@ -37,7 +37,7 @@ def metrics(
 
 
 def _table(body: Body, *, wide: bool) -> RenderableType:
-    from seaway.cli.columns import Column, Rows
+    from seaway.terminal.columns import Column, Rows
     from seaway.terminal.words import place
 
     columns = (

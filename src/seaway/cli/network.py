@@ -98,8 +98,8 @@ def delete_network(context: typer.Context, force: Force = False) -> None:
 @app.command()
 def agents(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
     """List the agents of all gateways: which report, which are silent, and what came of their reports."""
-    from seaway.cli.columns import Column, Rows
     from seaway.client.calls.network import agents as call
+    from seaway.terminal.columns import Column, Rows
     from seaway.terminal.words import NONE, ago
 
     with connect(context) as client:

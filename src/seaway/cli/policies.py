@@ -203,7 +203,7 @@ def remove(context: typer.Context, name: Name, remote: Remote = False) -> None:
 
 
 def _list(context: typer.Context, remote: bool, output: Output) -> None:
-    from seaway.cli.columns import Column, Rows
+    from seaway.terminal.columns import Column, Rows
 
     with store_of(context, remote=remote) as store:
         body = store.listed()
@@ -224,7 +224,7 @@ def _list(context: typer.Context, remote: bool, output: Output) -> None:
 def _picture(body: Body, compared: Sequence[Body]) -> RenderableType:
     from rich.console import Group
 
-    from seaway.cli.columns import details
+    from seaway.terminal.columns import details
 
     said = body["trained"]
     about = {"policy": body["name"], "does": body["description"], "from": body["source"]}

@@ -37,8 +37,8 @@ def queues(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
     """
     if context.invoked_subcommand:
         return
-    from seaway.cli.columns import Column, Rows
     from seaway.client.calls.tenancy import queues as call
+    from seaway.terminal.columns import Column, Rows
     from seaway.terminal.words import NONE
 
     with connect(context) as client:
@@ -128,8 +128,8 @@ def shadows(
     DECIDED is how many jobs the shadow decided itself, FELL BACK how many something else decided because it had no
     answer. A trained policy is not asked about a job that fits nowhere.
     """
-    from seaway.cli.columns import Column, Rows
     from seaway.client.calls.tenancy import shadows as call
+    from seaway.terminal.columns import Column, Rows
     from seaway.terminal.words import day
 
     with connect(context) as client:

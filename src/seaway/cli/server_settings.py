@@ -58,7 +58,7 @@ def without_passwords(value: object) -> object:
 
 
 def _picture(rows: list[dict[str, Any]]) -> RenderableType:
-    from seaway.cli.columns import Column, Rows
+    from seaway.terminal.columns import Column, Rows
 
     columns = (
         Column("SETTING", lambda each: each["name"]),

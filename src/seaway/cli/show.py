@@ -55,73 +55,13 @@ def _picture(body: Body, attempts: list[Body], copies: list[Body], *, wide: bool
     from rich.console import Group
     from rich.text import Text
 
-    from seaway.cli.columns import Column, Rows, details
-    from seaway.terminal.words import day, lasted, need, state
+    from seaway.terminal.columns import Rows
+    from seaway.terminal.job_tables import ATTEMPT_COLUMNS, containers, facts
 
-    shown: list[RenderableType] = [
-        details(
-            [
-                ("name", body["name"]),
-                ("id", body["id"]),
-                ("state", state(body["state"])),
-                ("reason", body["reason"]),
-                ("tenant", body["tenant"]),
-                ("queue", f"{body['queue']}, priority {body['priority']}"),
-                ("replicas", str(body["replicas"])),
-                ("each needs", need(body)),
-                ("submitted", f"{day(body['submitted_at'])} by {body['submitted_by']}"),
-                ("started", day(body["started_at"]) if body["started_at"] else ""),
-                ("ended", day(body["ended_at"]) if body["ended_at"] else ""),
-                ("ran for", lasted(body["started_at"], body["ended_at"]) if body["started_at"] else ""),
-                ("not before", day(body["not_before"]) if body["not_before"] else ""),
-                (
-                    "answers at",
-                    "; ".join(f"{each['address']} in {each['cluster']}" for each in copies if each["address"]),
-                ),
-            ]
-        )
-    ]
+    shown: list[RenderableType] = [facts(body, copies)]
     if attempts:
-        columns = (
-            Column("ATTEMPT", lambda each: str(each["number"]), right=True),
-            Column("STATE", lambda each: each["state"]),
-            Column("POLICY", lambda each: each["policy"], drop=2),
-            Column("WHERE", lambda each: ", ".join(_where(each["placements"])), cut=True),
-            Column("TOOK", lambda each: lasted(each["running_at"], each["ended_at"]), right=True, drop=1),
-            Column("WHY", lambda each: each["reason"] or each["why"], cut=True),
-        )
-        shown += ["", Rows(columns, attempts, wide=wide)]
+        shown += ["", Rows(ATTEMPT_COLUMNS, attempts, wide=wide)]
     if wide:
-        shown += ["", _containers(copies)] if copies else []
+        shown += ["", containers(copies)] if copies else []
         shown += ["", "[bold]what was asked for[/bold]", Text(as_yaml(body["spec"]).rstrip())]
     return Group(*shown)
-
-
-def _containers(copies: list[Body]) -> RenderableType:
-    """List the containers that run a job's replicas, each with its pod."""
-    from seaway.cli.columns import Column, Rows
-    from seaway.terminal.words import NONE
-
-    columns = (
-        Column("REPLICA", lambda each: str(each["replica"]), right=True),
-        Column("PHASE", lambda each: each["phase"]),
-        Column("CLUSTER", lambda each: each["cluster"]),
-        Column("NODE", lambda each: each["node"], drop=2),
-        Column("POD", lambda each: each["pod"], cut=True, drop=1),
-        Column("CONTAINER", lambda each: each["name"] or NONE),
-        Column("PORTS", lambda each: ",".join(map(str, each["ports"])) or NONE),
-        Column("DEVICES", lambda each: ", ".join(each["devices"]) or NONE, cut=True, drop=3),
-    )
-    unknown = {"name": "", "ports": [], "devices": []}
-    rows = [
-        {**replica, **container, "cluster": copy["cluster"]}
-        for copy in copies
-        for replica in copy["replicas"]
-        if replica["pod"]
-        for container in replica["containers"] or [unknown]
-    ]
-    return Rows(columns, rows) if rows else ""
-
-
-def _where(placements: list[Body]) -> list[str]:
-    return list(dict.fromkeys(f"{each['cluster']}/{each['node']}" for each in placements))

@@ -33,8 +33,8 @@ def strays(
     """
     if context.invoked_subcommand:
         return
-    from seaway.cli.columns import Column, Rows
     from seaway.client.calls.strays import strays as call
+    from seaway.terminal.columns import Column, Rows
     from seaway.terminal.words import cores, gib, state
 
     with connect(context) as client:

@@ -23,8 +23,8 @@ def tenants(context: typer.Context, output: OutputOption = Output.TABLE) -> None
     """
     if context.invoked_subcommand:
         return
-    from seaway.cli.columns import Column, Rows
     from seaway.client.calls.tenancy import tenants as call
+    from seaway.terminal.columns import Column, Rows
 
     with connect(context) as client:
         body = client.body(call())

@@ -81,8 +81,8 @@ def create(
 @app.command("list")
 def list_tokens(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
     """List tokens, revoked ones too; their secrets are kept nowhere."""
-    from seaway.cli.columns import Column, Rows
     from seaway.client.calls.access import tokens as call
+    from seaway.terminal.columns import Column, Rows
     from seaway.terminal.words import NONE, day
 
     with connect(context) as client:
@@ -129,8 +129,8 @@ def audit(
 
       [cyan]seaway audit --limit 1000 -o json | jq '.entries[] | select(.status >= 400)'[/cyan]
     """
-    from seaway.cli.columns import Column, Rows
     from seaway.client.calls.access import audit as call
+    from seaway.terminal.columns import Column, Rows
     from seaway.terminal.words import day
 
     with connect(context) as client:

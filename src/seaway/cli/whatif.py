@@ -89,7 +89,7 @@ def _picture(body: Body, *, wide: bool) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from seaway.cli.columns import Column, Rows
+    from seaway.terminal.columns import Column, Rows
 
     figures = [
         {"name": name.replace("_", " "), "before": body["before"].get(name), "after": after}

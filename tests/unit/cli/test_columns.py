@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from seaway.cli.columns import Column, Rows, details
 from seaway.terminal import words
+from seaway.terminal.columns import Column, Rows, details
 from seaway.terminal.timeline import line
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)

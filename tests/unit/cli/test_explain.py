@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from seaway.cli.explain import picture, remedies
+from seaway.terminal.reasons import picture, remedies
 from seaway.terminal.words import need
 
 REMEDY = {"field": "gpu_memory_mib", "asked": 190_735, "admits": 81_920, "cluster": "north", "node": "n0"}

@@ -10,10 +10,10 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
+from seaway.terminal.words import Body
+
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
-
-    from seaway.cli.remote import Body
 
 GAP = 2
 LEAST = 16

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from seaway.cli.columns import Column, Rows
-from seaway.terminal.words import NONE, bar, clock, loss, rate, rtt, seconds
+from seaway.terminal.columns import Column, Rows
+from seaway.terminal.words import NONE, Body, bar, clock, loss, rate, rtt, seconds
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from seaway.cli.remote import Body
 
 STATES = {"measured": "green", "stale": "yellow", "unknown": "dim", "told": ""}
 """Colours of how much what is known is worth; the word is always there too."""

@@ -1,0 +1,89 @@
+"""Why a job is where it is, in layers: a sentence, its place and the rules, and every candidate's scores."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from seaway.domain.amounts import figure_text
+from seaway.terminal.columns import Column, Rows
+from seaway.terminal.words import Body
+
+
+def picture(body: Body, layers: int) -> RenderableType:
+    """Show a reason in so many layers below its sentence."""
+    shown: list[RenderableType] = [Text.assemble((body["name"], "bold"), f": {body['sentence']}")]
+    explanation = body["explanation"]
+    if layers:
+        shown += _standing(body)
+        if explanation:
+            shown += refusals(explanation)
+    if layers > 1 and explanation:
+        shown += remedies(explanation) + scores(explanation["candidates"])
+    return Group(*shown)
+
+
+def _standing(body: Body) -> list[RenderableType]:
+    lines: list[RenderableType] = []
+    if body["position"]:
+        lines.append(Text(f"  number {body['position']} in its queue; {_ahead(body['ahead'])} decided before it"))
+    if body["chosen_because"]:
+        lines.append(Text(f"  chosen because: {body['chosen_because']}"))
+    lines += [Text(f"  replica {each['replica']}: {each['cluster']}/{each['node']}") for each in body["placements"]]
+    return lines
+
+
+def _ahead(jobs: int) -> str:
+    """Say how many jobs come before one."""
+    if not jobs:
+        return "nothing is"
+    return "1 job is" if jobs == 1 else f"{jobs:,} jobs are"
+
+
+def refusals(explanation: Body) -> list[RenderableType]:
+    """Show how many nodes each rule refuses."""
+    fit = explanation["nodes"] - sum(each["nodes"] for each in explanation["refusals"])
+    nodes = "1 node" if explanation["nodes"] == 1 else f"{explanation['nodes']:,} nodes"
+    head = f"\n{fit or 'none'} of {nodes} could take a replica now"
+    if not explanation["refusals"]:
+        return [head]
+    columns = (
+        Column("NODES", lambda each: str(each["nodes"]), right=True),
+        Column("REFUSED BY", lambda each: each["plugin"]),
+        Column("BECAUSE", lambda each: each["reason"], cut=True),
+    )
+    links = explanation.get("links", [])
+    broken = ["\nlinks that break its bounds", *(f"  {each}" for each in links)] if links else []
+    return [head, Rows(columns, explanation["refusals"]), *broken]
+
+
+def remedies(explanation: Body) -> list[RenderableType]:
+    """Show the smallest changes that would admit a job."""
+    if not explanation["remedies"]:
+        return []
+    columns = (
+        Column("CHANGE", lambda each: figure_text(each["field"], each["asked"])[0]),
+        Column("FROM", lambda each: figure_text(each["field"], each["asked"])[1], right=True),
+        Column("TO", lambda each: figure_text(each["field"], each["admits"])[1] if each["admits"] else "–", right=True),
+        Column("AND IT FITS", lambda each: f"{each['cluster']}/{each['node']}", cut=True),
+    )
+    return ["\nany one of these changes would admit it", Rows(columns, explanation["remedies"])]
+
+
+def scores(candidates: list[Body]) -> list[RenderableType]:
+    """Show what each plugin said of each candidate."""
+    if not candidates:
+        return []
+    plugins = list(candidates[0]["scores"])
+    columns = (
+        Column("CANDIDATE", lambda each: f"{each['cluster']}/{each['node']}", cut=True),
+        *(Column(plugin, partial(_score, plugin), right=True, drop=1) for plugin in plugins),
+        Column("TOTAL", lambda each: f"{each['total']:,}", right=True),
+    )
+    return ["", Rows(columns, candidates)]
+
+
+def _score(plugin: str, candidate: Body) -> str:
+    return f"{candidate['scores'].get(plugin, 0):,}"
