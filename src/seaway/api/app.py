@@ -57,8 +57,10 @@ class Application(FastAPI):
         await self.guard(scope, receive, send)
 
 
-def make_app(plane: Plane) -> FastAPI:
+def make_app(plane: Plane, *, home: bool = True) -> FastAPI:
     """Make the interface of a control plane, which somebody else starts and stops.
+
+    Where pages are shown beside it, they have its root: `home` leads from there to the API's description otherwise.
 
     The application's state has ``hub``, whose `close` ends all event streams: a server has to call it before
     it waits for its connections to end (`seaway.api.server` does).
@@ -103,7 +105,8 @@ def make_app(plane: Plane) -> FastAPI:
         metrics.text_routes,
     ):
         app.router.routes.extend(each.routes)  # to include a router would make each of its routes once more
-    app.add_api_route("/", _home, include_in_schema=False)
+    if home:
+        app.add_api_route("/", _home, include_in_schema=False)
     app.add_api_route("/docs", _docs, include_in_schema=False)
     app.add_api_route("/openapi.json", _description, include_in_schema=False)
     app.guard = Guard(super(Application, app).__call__, desk, meter)

@@ -49,6 +49,8 @@ class ServerSettings:
         Whether everybody is an admin; only on loopback.
     body_limit_bytes
         The largest body of a request.
+    web
+        Whether pages for people are served beside the API.
     """
 
     host: str = "127.0.0.1"
@@ -57,6 +59,7 @@ class ServerSettings:
     tls_key: str = ""
     no_auth: bool = False
     body_limit_bytes: int = 1_048_576
+    web: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +244,8 @@ class PolicySettings:
         How long a trained policy may take for a decision; 0 for any time.
     strikes, set_aside_s
         After how many slow or failed decisions in a row it is not asked any more, and for how long.
+    profiles_dir
+        A folder of profile files, each a policy that queues may have; empty for none.
     """
 
     trusted_keys: str = ""
@@ -249,6 +254,7 @@ class PolicySettings:
     budget_ms: float = 5
     strikes: int = 5
     set_aside_s: float = 30
+    profiles_dir: str = ""
 
 
 @dataclass(frozen=True, slots=True)

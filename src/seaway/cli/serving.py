@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import uvicorn
+from fastapi import FastAPI
 from rich.console import Console
 
 from seaway.adapters.sqlalchemy.backups import backup
@@ -91,7 +92,7 @@ def _serve(settings: Settings, folder: DataFolder, listener: socket.socket, turn
             if kind is Kind.JOINED and not joined(folder.path):
                 Console(highlight=False, soft_wrap=True).print(f"No cluster is joined: {JOIN}")
 
-        server = _Greeting(make_server(make_app(plane), settings.server).config, welcome)
+        server = _Greeting(make_server(_application(plane, settings.server), settings.server).config, welcome)
         plane.writer.on_deposed(server.end)
         turn.on_lost(server.end)
         turn.begin()
@@ -100,6 +101,16 @@ def _serve(settings: Settings, folder: DataFolder, listener: socket.socket, turn
                 server.run(sockets=[listener])
         if why := plane.writer.deposed or turn.lost:
             raise UnavailableError(why)
+
+
+def _application(plane: Plane, server: ServerSettings) -> FastAPI:
+    """Make what answers: the API, and pages beside it unless they are switched off."""
+    app = make_app(plane, home=not server.web)
+    if server.web:
+        from seaway.web.mount import mount  # takes a second to load
+
+        mount(app)
+    return app
 
 
 @contextmanager

@@ -1,0 +1,47 @@
+"""Asking the API in the name of a visitor, without a network in between."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import httpx
+from starlette.types import ASGIApp
+
+from seaway.client.aio import AsyncClient
+from seaway.client.call import Call, Paged
+from seaway.client.tries import Pace
+
+T = TypeVar("T")
+
+BASE = "http://127.0.0.1"
+"""Stands in requests that never leave this process."""
+
+ONCE = Pace(patience_s=0)
+"""Whoever looks at a page sees at once what is wrong, and can try again."""
+
+
+class Asker:
+    """Asks the API.
+
+    Parameters
+    ----------
+    api
+        The application that answers.
+    token
+        In whose name; empty for nobody's.
+    address
+        Where the visitor is, whom failed logins count against.
+    """
+
+    def __init__(self, api: ASGIApp, token: str, address: str) -> None:
+        self.token = token
+        transport = httpx.ASGITransport(api, raise_app_exceptions=False, client=(address or "127.0.0.1", 0))
+        self.client = AsyncClient(BASE, token, transport=transport, pace=ONCE)
+
+    async def ask(self, call: Call[T]) -> T:
+        """Make a call; raises what `seaway.client.errors` has."""
+        return await self.client.send(call)
+
+    async def all(self, paged: Paged[T]) -> list[T]:
+        """Fetch a list as far as it is wanted, page by page."""
+        return [each async for each in self.client.each(paged)]

@@ -1,0 +1,51 @@
+"""Pieces of a page that are text with figures in it: templates, filled in anew when figures change.
+
+They are made on the server as HTML, which is quick and takes no element for each cell; names of all kinds are escaped.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from nicegui import ui
+
+from seaway.web import figures
+from seaway.web.words import Words
+
+
+class Fragment:
+    """A piece of a page.
+
+    Parameters
+    ----------
+    template
+        A file of `seaway.web.templates`, without its ending.
+    words
+        In whose language; the template has it as ``_``.
+    """
+
+    def __init__(self, template: str, words: Words) -> None:
+        self._template = environment().get_template(f"{template}.html")
+        self._words = words
+        self.element = ui.html("", sanitize=False).classes(f"fragment fragment-{template.replace('_', '-')}")
+
+    def show(self, **figures_: object) -> None:
+        """Fill it in; nothing is sent where nothing has changed."""
+        self.element.set_content(self._template.render(_=self._words, locale=self._words.locale, **figures_))
+
+
+@cache
+def environment() -> Environment:
+    """Return how templates are read: strictly, and with everything escaped."""
+    made = Environment(
+        loader=PackageLoader("seaway.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {name: getattr(figures, name) for name in figures.FILTERS}
+    made.globals["Markup"] = Markup
+    return made

@@ -1,0 +1,123 @@
+"""What stands around every page: the menu, the head with who looks and how it is shown, and what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from urllib.parse import quote, urlencode
+
+from nicegui import ui
+
+from seaway.domain.errors import ForbiddenError, SeawayError, UnknownError
+from seaway.web import addresses, cookies
+from seaway.web.menu import Entry
+from seaway.web.visit import Visit
+from seaway.web.words import LANGUAGES, Words
+
+ICONS = {"auto": "brightness_auto", "light": "light_mode", "dark": "dark_mode"}
+DARK: dict[str, bool | None] = {"auto": None, "light": False, "dark": True}
+
+
+@contextmanager
+def frame(visit: Visit, title: str, menu: Sequence[Entry], style: str = "") -> Iterator[None]:
+    """Put a page into its frame; what is made within is the page."""
+    words, path = visit.words, visit.request.url.path
+    dress(visit.theme, words, title, style)
+    with ui.left_drawer(bordered=True).props(f'width=208 aria-label="{words("Pages")}"').classes("menu") as drawer:
+        _menu(words, path, menu)
+    with ui.header().classes("head"):
+        ui.button(icon="menu", on_click=drawer.toggle).props(f'flat round dense aria-label="{words("Menu")}"')
+        ui.label(title).classes("head-title")
+        ui.space()
+        _who(visit)
+    with ui.element("main").classes("page").props("id=main") as main:
+        _trouble(visit)
+        yield
+    ui.skip_link(words("Skip to content"), target=main)
+
+
+def dress(theme: str, words: Words, title: str, style: str = "") -> None:
+    """Set what a page looks like: its title, its styles, light or dark, its language."""
+    ui.page_title(f"{title} · Seaway")
+    for sheet in ("seaway", style) if style else ("seaway",):
+        ui.add_head_html(f'<link rel="stylesheet" href="{addresses.STATIC}/{sheet}.css">')
+    ui.colors(primary="#0b6e8a", secondary="#35546b", accent="#c2571a", positive="#2a7d46", negative="#b3261e")
+    ui.dark_mode(DARK[theme])
+    ui.run_javascript(f"document.documentElement.lang = '{words.language}'")
+
+
+def problem(words: Words, error: SeawayError) -> None:
+    """Say why something cannot be shown."""
+    match error:
+        case UnknownError():
+            icon, head = "search_off", words("There is nothing here")
+        case ForbiddenError():
+            icon, head = "lock", words("You may not see this")
+        case _:
+            icon, head = "error_outline", words("This cannot be shown now")
+    with ui.element("section").classes("problem").props("role=alert"):
+        ui.icon(icon).props("aria-hidden=true")
+        ui.label(head).classes("problem-head")
+        ui.label(str(error)).classes("problem-text")
+        ui.link(words("Overview"), addresses.HOME)
+
+
+def _menu(words: Words, path: str, menu: Sequence[Entry]) -> None:
+    with ui.link(target=addresses.HOME).classes("brand").props(f'aria-label="{words("Seaway, overview")}"'):
+        ui.html(BRAND, sanitize=False)
+        ui.label("Seaway")
+    with ui.element("nav").classes("menu-lines"):
+        for each in menu:
+            here = path == each.path or (each.path != addresses.HOME and path.startswith(f"{each.path}/"))
+            link = ui.link(target=each.path).classes("menu-line")
+            if here:
+                link.classes("menu-here").props("aria-current=page")
+            with link:
+                ui.icon(each.icon).props("aria-hidden=true")
+                ui.label(words(each.title))
+
+
+def _who(visit: Visit) -> None:
+    words, here = visit.words, quote(addresses.own(str(visit.request.url.path)))
+    with ui.element("div").classes("head-tools"):
+        for theme in cookies.THEMES:
+            if theme == visit.theme:
+                following = cookies.THEMES[(cookies.THEMES.index(theme) + 1) % len(cookies.THEMES)]
+                said = {"auto": words("as the system"), "light": words("light"), "dark": words("dark")}[theme]
+                label = words("Colours: {theme}", theme=said)
+                _tool(ICONS[theme], f"{addresses.PREFERENCES}?theme={following}&next={here}", label)
+        other = next(each for each in LANGUAGES if each != words.language)
+        with ui.link(target=f"{addresses.PREFERENCES}?language={other}&next={here}").classes("tool tool-text"):
+            ui.label(LANGUAGES[other]).props(f"lang={other}")
+        whom = visit.who.name + (f" · {visit.who.tenant}" if visit.who.tenant else "")
+        with ui.element("div").classes("who"):
+            ui.label(whom).classes("who-name")
+            ui.label(words(visit.who.role)).classes("who-role")
+        if visit.asker.token:
+            _tool("logout", f"{addresses.LOGOUT}?{urlencode({'next': addresses.HOME})}", words("Log out"))
+
+
+def _tool(icon: str, target: str, label: str) -> None:
+    with ui.link(target=target).classes("tool").props(f'aria-label="{label}" title="{label}"'):
+        ui.icon(icon).props("aria-hidden=true")
+
+
+def _trouble(visit: Visit) -> None:
+    """Have a line that says when nothing new comes, and why."""
+    line = ui.label().classes("trouble").props("role=status")
+    line.set_visibility(False)
+
+    def told(error: SeawayError | None) -> None:
+        if error is not None:
+            line.set_text(f"{visit.words('Not up to date:')} {error}")
+        line.set_visibility(error is not None)
+
+    visit.troubles.append(told)
+
+
+BRAND = (
+    '<svg viewBox="0 0 32 32" width="26" height="26" aria-hidden="true" focusable="false">'
+    '<rect width="32" height="32" rx="7" fill="var(--brand)"/>'
+    '<path d="M5 12q5.5-5 11 0t11 0M5 18q5.5-5 11 0t11 0M5 24q5.5-5 11 0t11 0" fill="none" stroke="#fff" '
+    'stroke-width="2.4" stroke-linecap="round"/></svg>'
+)

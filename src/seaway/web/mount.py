@@ -1,0 +1,111 @@
+"""Putting the pages beside the API."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from fastapi import FastAPI
+from nicegui import app as nicegui_app
+from nicegui import core, ui
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.routing import Match, Mount
+from starlette.types import Message, Receive, Scope, Send
+
+from seaway.web import addresses
+from seaway.web.board import Board
+from seaway.web.page import Page, add_page
+from seaway.web.pages import login, overview
+from seaway.web.routes import add_routes
+
+PAGES = (Page("/", "Overview", overview.build, "space_dashboard"),)
+"""All pages, as they stand in the menu."""
+
+POLICY = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; font-src 'self' data:; worker-src 'self' blob:; object-src 'none'; "
+    "base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
+)
+"""Nothing comes from elsewhere, and nobody shows a page within one of his own. The library's templates need eval."""
+
+LEFT = "No response returned."
+"""What the framework raises where a browser left before it was answered."""
+
+RECONNECT_S = 30.0
+"""For how long a page is kept whose browser lost its connection."""
+
+
+def mount(app: FastAPI) -> None:
+    """Serve pages beside the API; once in a process.
+
+    Parameters
+    ----------
+    app
+        The API's application, which pages ask.
+    """
+    board = Board()
+    nicegui_app.add_static_files(addresses.STATIC, Path(str(files("seaway.web") / "static")))
+    for page in PAGES:
+        add_page(page, list(PAGES), app, board)
+    login.add()
+    add_routes(app, app)
+    ui.run_with(
+        app,
+        title="Seaway",
+        favicon=ICON,
+        dark=None,
+        reconnect_timeout=RECONNECT_S,
+        tailwind=False,
+        binding_refresh_interval=None,
+        show_welcome_message=False,
+    )
+    app.router.routes[-1] = _Pages("/", core.app)  # in place of a mount that takes the API's paths, too
+
+
+class _Pages(Mount):
+    """Takes all paths but the API's, and only what comes from this server's own pages."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Tell whether a path is a page's."""
+        if scope["type"] in ("http", "websocket") and addresses.is_api(scope["path"]):
+            return Match.NONE, {}
+        return super().matches(scope)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a page, or what belongs to one."""
+        if not _is_own(scope):
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1008, "reason": "another site's page"})
+            else:
+                await PlainTextResponse("this comes from another site's page", 403)(scope, receive, send)
+            return
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                if headers.get("content-type", "").startswith("text/html"):
+                    headers["content-security-policy"] = POLICY
+                    headers["cache-control"] = "no-store"
+            await send(message)
+
+        try:
+            await super().handle(scope, receive, sending)
+        except RuntimeError as error:
+            if str(error) != LEFT:
+                raise
+
+
+def _is_own(scope: Scope) -> bool:
+    """Tell whether a request comes from this server's own page, where a browser says from where it comes."""
+    headers = Headers(scope=scope)
+    origin = headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == headers.get("host")
+
+
+ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#0b6e8a"/>'
+    '<path d="M5 12q5.5-5 11 0t11 0M5 18q5.5-5 11 0t11 0M5 24q5.5-5 11 0t11 0" fill="none" stroke="#fff" '
+    'stroke-width="2.4" stroke-linecap="round"/></svg>'
+)

@@ -1,0 +1,138 @@
+"""The first page: how the fleet is, what waits, what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from nicegui import ui
+
+from seaway.client.calls import fleet, jobs, network
+from seaway.web import figures
+from seaway.web.fragment import Fragment
+from seaway.web.visit import Visit
+from seaway.web.words import Words
+
+if TYPE_CHECKING:
+    from seaway.wire.fleet import AmountOut, ClusterList, ClusterOut
+    from seaway.wire.job_out import JobCount
+    from seaway.wire.network_views import AgentList
+
+WAITING = ("pending", "queued", "preempted")
+STARTING = ("scheduled", "deploying")
+OVER = ("completed", "failed", "cancelled")
+ORDER = ("running", "deploying", "scheduled", "queued", "pending", "preempted", "suspended", "failed", "completed",
+         "cancelled")  # fmt: skip
+"""States as they are listed."""
+
+SELDOM_S = 3.0
+"""How often agents are looked at: they report every few seconds."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What came last of each call."""
+
+    clusters: list[ClusterOut]
+    states: dict[str, int]
+    agents: AgentList | None = None
+
+
+async def build(visit: Visit) -> None:
+    """Put the page together."""
+    words = visit.words
+    seen = _Seen([], {})
+    tiles = Fragment("tiles", words)
+    clusters = Fragment("clusters", words)
+    with ui.element("div").classes("halves"):
+        alerts, states = Fragment("alerts", words), Fragment("job_states", words)
+
+    def draw() -> None:
+        tiles.show(tiles=list(_tiles(seen, words)))
+        alerts.show(alerts=list(_alerts(seen, words)))
+
+    def heard_clusters(value: ClusterList) -> None:
+        seen.clusters = value.clusters
+        clusters.show(clusters=value.clusters)
+        draw()
+
+    def heard_jobs(value: JobCount) -> None:
+        seen.states = value.states
+        listed = [{"state": each, "jobs": value.states[each]} for each in ORDER if value.states.get(each)]
+        states.show(states=listed, most=max(value.states.values(), default=0))
+        draw()
+
+    def heard_agents(value: AgentList) -> None:
+        seen.agents = value
+        draw()
+
+    await visit.follow(fleet.clusters(), heard_clusters)
+    await visit.follow(jobs.count(), heard_jobs)
+    if visit.may("operator"):
+        await visit.follow(network.agents(), heard_agents, SELDOM_S)
+
+
+def _tiles(seen: _Seen, words: Words) -> Iterator[dict[str, object]]:
+    """List the figures at the top."""
+    locale, clusters = words.locale, seen.clusters
+    up = sum(each.state == "up" for each in clusters)
+    yield _tile("/fleet", words("Clusters up"), figures.count(up, locale), of=str(len(clusters)))
+    nodes, gpus = sum(each.nodes for each in clusters), sum(each.gpus for each in clusters)
+    said = words("{gpus} GPUs", gpus=figures.count(gpus, locale))
+    yield _tile("/fleet", words("Nodes"), figures.count(nodes, locale), note=said)
+    cores = _sum(each.gpu_milli for each in clusters)
+    free = words("{free} free", free=figures.whole(cores[1] - cores[0], locale))
+    share = figures.share(*cores)
+    yield _tile("/fleet", words("GPU cores"), figures.percent(share, locale), note=free, share=share)
+    memory = _sum(each.gpu_memory_mib for each in clusters)
+    free = words("{free} free", free=figures.gib(memory[1] - memory[0], locale))
+    share = figures.share(*memory)
+    yield _tile("/fleet", words("GPU memory"), figures.percent(share, locale), note=free, share=share)
+    waiting, starting = (sum(seen.states.get(each, 0) for each in which) for which in (WAITING, STARTING))
+    said = words("{starting} starting", starting=figures.count(starting, locale))
+    running = figures.count(seen.states.get("running", 0), locale)
+    yield _tile("/jobs?state=running", words("Running jobs"), running, note=said)
+    yield _tile("/queues", words("Waiting jobs"), figures.count(waiting, locale))
+
+
+def _tile(
+    href: str, label: str, figure: str, *, of: str = "", note: str = "", share: float | None = None
+) -> dict[str, object]:
+    return {"href": href, "label": label, "figure": figure, "of": of, "note": note, "share": share}
+
+
+def _sum(amounts: Iterator[AmountOut]) -> tuple[int, int]:
+    """Return what is used of how much."""
+    listed = list(amounts)
+    return sum(each.used for each in listed), sum(each.total for each in listed)
+
+
+def _alerts(seen: _Seen, words: Words) -> Iterator[dict[str, str]]:
+    """List what is wrong, the worst first."""
+    for each in sorted(seen.clusters, key=lambda cluster: cluster.state != "lost"):
+        href = f"/fleet?cluster={quote(each.name)}"
+        if each.state != "up":
+            level = "bad" if each.state in ("lost", "gone") else "warn"
+            what = words("{cluster} is {state}", cluster=each.name, state=words(each.state))
+            yield {"level": level, "what": what, "why": each.silence, "href": href}
+    for agent in seen.agents.agents if seen.agents else ():
+        if agent.state == "silent":
+            what = words("The agent of {gateway} is silent", gateway=agent.gateway)
+            yield {"level": "warn", "what": what, "why": agent.trouble, "href": "/network"}
+    if failed := seen.states.get("failed"):
+        what = words("{n} jobs failed", n=figures.count(failed, words.locale))
+        yield {"level": "warn", "what": what, "why": "", "href": "/jobs?state=failed"}
+    for each in seen.clusters:
+        if each.strays:
+            what = words("{cluster} has {n} copies that nobody knows", cluster=each.name, n=len(each.strays))
+            yield {"level": "note", "what": what, "why": "", "href": f"/fleet?cluster={quote(each.name)}"}
+        if each.cordon:
+            what = words("{cluster} takes no new work", cluster=each.name)
+            yield {
+                "level": "note",
+                "what": what,
+                "why": each.cordon.reason,
+                "href": f"/fleet?cluster={quote(each.name)}",
+            }

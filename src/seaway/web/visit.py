@@ -1,0 +1,129 @@
+"""Somebody who looks at a page."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlencode
+
+from nicegui import Client, context, ui
+
+from seaway.client.call import Call, Paged
+from seaway.client.calls import access
+from seaway.domain.errors import SeawayError, UnauthenticatedError
+from seaway.web import addresses
+from seaway.web.asking import Asker
+from seaway.web.board import EVERY_S, Board, Follower
+from seaway.web.words import Words
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from seaway.wire.tokens import WhoOut
+
+T = TypeVar("T")
+
+ME_EVERY_S = 5.0
+"""How often it is seen whether a visitor's token still holds."""
+
+
+@dataclass(slots=True)
+class Visit:
+    """A visitor on one page, from its load on.
+
+    Attributes
+    ----------
+    who
+        Who it is, as the API sees him.
+    asker, board
+        Ask the API in his name: once, or again and again.
+    words
+        His language.
+    theme
+        Light, dark or auto.
+    request
+        What his browser asked for.
+    client
+        His browser's tab.
+    """
+
+    who: WhoOut
+    asker: Asker
+    board: Board
+    words: Words
+    theme: str
+    request: Request
+    client: Client
+    troubles: list[Callable[[SeawayError | None], None]] = field(default_factory=list)
+    """Told when following fails, and with None when it is well again."""
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What the page's address asks for."""
+        return dict(self.request.query_params)
+
+    def part(self, name: str) -> str:
+        """Return a part of the page's path."""
+        return str(self.request.path_params[name])
+
+    def may(self, role: str) -> bool:
+        """Tell whether he has at least a role."""
+        order = ("viewer", "user", "operator", "admin")
+        return self.who.role in order and order.index(self.who.role) >= order.index(role)
+
+    async def ask(self, call: Call[T]) -> T:
+        """Make a call in his name; raises what `seaway.client.errors` has."""
+        return await self.asker.ask(call)
+
+    async def all(self, paged: Paged[T]) -> list[T]:
+        """Fetch a list in his name, as far as it is wanted."""
+        return await self.asker.all(paged)
+
+    async def follow(
+        self, call: Call[T], heard: Callable[[T], Awaitable[None] | None], every_s: float = EVERY_S
+    ) -> Callable[[], None]:
+        """Have `heard` take the answer of a call now, and whenever it has changed; return what ends that.
+
+        Elements that `heard` makes belong to where this is called. It ends by itself with the page.
+
+        Raises
+        ------
+        SeawayError
+            What goes wrong with the first answer.
+        """
+        slot = context.slot
+
+        async def in_place(value: T) -> None:
+            with slot:
+                done = heard(value)
+                if inspect.isawaitable(done):
+                    await done
+
+        follower = Follower(self.asker, in_place, self._failed)
+        stop = await self.board.follow((self.who.role, self.who.tenant), call, follower, every_s)
+        self.client.on_delete(stop)
+        return stop
+
+    async def stay(self) -> None:
+        """See again and again whether he may still look."""
+        follower: Follower[WhoOut] = Follower(self.asker, lambda _: None, self._failed)
+        stop = await self.board.follow(self.asker.token, access.me(), follower, ME_EVERY_S)
+        self.client.on_delete(stop)
+
+    def keep(self, **query: str | None) -> None:
+        """Put into the page's address what is looked at, so that it survives a reload; None and empty leave it out."""
+        wanted = {**self.query, **query}
+        text = urlencode({name: value for name, value in wanted.items() if value})
+        path = self.request.url.path
+        ui.navigate.history.replace(f"{path}?{text}" if text else path)
+
+    def _failed(self, error: SeawayError | None) -> None:
+        if isinstance(error, UnauthenticatedError):
+            here = urlencode({"next": addresses.own(self.request.url.path), "ended": "1"})
+            with self.client:
+                ui.navigate.to(f"{addresses.LOGIN}?{here}")
+        else:
+            for told in self.troubles:
+                told(error)

@@ -1,0 +1,75 @@
+"""What pages say, in English and Chinese.
+
+English stands in the code and is the key; the catalogues in `locale/zh` have the Chinese of it, a file for each page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+
+from babel.core import Locale, negotiate_locale
+from babel.messages.pofile import read_po
+
+LANGUAGES: Mapping[str, str] = {"en": "English", "zh": "中文"}
+"""Languages by code, each with its own name."""
+
+FIRST = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of a language.
+
+    Attributes
+    ----------
+    language
+        Its code.
+    known
+        What English means in it; what is missing stays English.
+    """
+
+    language: str = FIRST
+    known: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, english: str, /, **parts: object) -> str:
+        """Say something; names in braces are filled in."""
+        said = self.known.get(english) or english
+        return said.format(**parts) if parts else said
+
+    @property
+    def locale(self) -> Locale:
+        """How numbers and times are written."""
+        return Locale.parse(self.language)
+
+
+@cache
+def words_of(language: str) -> Words:
+    """Return the words of a language; English for one that there is not."""
+    if language == FIRST or language not in LANGUAGES:
+        return Words()
+    known: dict[str, str] = {}
+    for file in (files("seaway.web") / "locale" / language).iterdir():
+        with file.open("rb") as opened:
+            catalogue = read_po(opened, locale=language)
+        known |= {str(each.id): str(each.string) for each in catalogue if each.id and each.string}
+    return Words(language, known)
+
+
+def language_of(chosen: str, accepted: str) -> str:
+    """Return the code of the language to speak.
+
+    Parameters
+    ----------
+    chosen
+        What was chosen; empty for nothing.
+    accepted
+        What the browser accepts, as its header has it.
+    """
+    if chosen in LANGUAGES:
+        return chosen
+    wanted = [part.partition(";")[0].strip().replace("-", "_") for part in accepted.split(",")]
+    found = negotiate_locale(wanted, list(LANGUAGES), sep="_")
+    return found if found is not None and found in LANGUAGES else FIRST

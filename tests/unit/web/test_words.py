@@ -1,0 +1,87 @@
+"""What pages say, in every language."""
+
+from __future__ import annotations
+
+import ast
+import string
+from collections import Counter
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from babel.messages.pofile import read_po
+from jinja2 import nodes
+
+from seaway.domain.lifecycle import JobState
+from seaway.web.fragment import environment
+from seaway.web.words import language_of, words_of
+
+WEB = Path(str(files("seaway.web")))
+SPEAKING = {"words", "_"}
+"""What code and templates call to say something."""
+
+NAMED = {*(each.value for each in JobState), "up", "stale", "lost", "gone", "viewer", "user", "operator", "admin"} - {
+    "deleted"
+}
+"""What the API says in one word, and pages say as a word of theirs."""
+
+
+def said_in_code() -> Iterator[str]:
+    """List what Python says: literals given to `words(...)`, `visit.words(...)`, and titles of pages."""
+    for file in WEB.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not node.args:
+                continue
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            at = 1 if name == "Page" else 0 if name in SPEAKING else None
+            if at is not None and isinstance(said := node.args[at], ast.Constant):
+                yield str(said.value)
+
+
+def said_in_templates() -> Iterator[str]:
+    """List what templates say: literals given to `_(...)`."""
+    for file in (WEB / "templates").glob("*.html"):
+        for call in environment().parse(file.read_text(encoding="utf-8")).find_all(nodes.Call):
+            if isinstance(call.node, nodes.Name) and call.node.name == "_" and isinstance(call.args[0], nodes.Const):
+                yield str(call.args[0].value)
+
+
+def names_in(text: str) -> set[str]:
+    """Return what is filled in."""
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+def test_all_that_is_said_is_said_in_chinese_and_fills_in_the_same() -> None:
+    """No English shows through in Chinese, and no name in braces is lost or new."""
+    said, known = {*said_in_code(), *said_in_templates(), *NAMED}, words_of("zh").known
+    assert sorted(said - set(known)) == []
+    assert [each for each in said if names_in(each) != names_in(known[each])] == []
+
+
+def test_catalogues_hold_nothing_else_and_nothing_twice() -> None:
+    """What nobody says any more is not in the catalogues, and no two of them differ on a word."""
+    said = {*said_in_code(), *said_in_templates(), *NAMED}
+    found: Counter[str] = Counter()
+    for file in (WEB / "locale" / "zh").glob("*.po"):
+        with file.open("rb") as opened:
+            found.update(str(each.id) for each in read_po(opened, locale="zh") if each.id)
+    assert sorted(set(found) - said) == []
+    assert [each for each, times in found.items() if times > 1] == []
+
+
+@pytest.mark.parametrize(
+    ("chosen", "accepted", "language"),
+    [
+        ("zh", "en", "zh"),
+        ("", "zh-CN,zh;q=0.9,en;q=0.8", "zh"),
+        ("", "de-DE,de;q=0.9,en;q=0.5", "en"),
+        ("xx", "", "en"),
+        ("", "fr", "en"),
+    ],
+)
+def test_the_language_is_what_was_chosen_or_else_what_the_browser_accepts(
+    chosen: str, accepted: str, language: str
+) -> None:
+    """A choice counts first, then the browser's order, then English."""
+    assert language_of(chosen, accepted) == language
