@@ -78,7 +78,7 @@ async def _own(request: Request) -> bytes:
     desk, meter = desk_of(request), request.app.state.meter
     assert isinstance(meter, Meter)
     listeners, by_queue = len(request.app.state.hub), not who_of(request).tenant
-    return await desk.threads.read(meter.text, desk.plane.overview, desk.audit, listeners, by_queue=by_queue)
+    return await desk.threads.read(meter.text, desk.plane, desk.audit, listeners, by_queue=by_queue)
 
 
 def _in_pieces(pieces: Iterator[bytes], media: str) -> Response:

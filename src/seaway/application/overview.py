@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from seaway.application.control.held import doubled, everyone
 from seaway.application.control.live import Live, deployment
 from seaway.application.control.loop import Controller
+from seaway.application.figures import Figures, figures
 from seaway.application.fleet_views import FleetViews
 from seaway.application.gpu_metrics import GpuMetrics
 from seaway.application.network.bandwidth import Interface
 from seaway.application.network.views import LinkState, LinkView, Side, told
 from seaway.application.policies import Policies
-from seaway.application.ports.backend import Backend, Backends, Collecting
+from seaway.application.ports.backend import Backend, Backends
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.tries import Tries
@@ -25,12 +24,12 @@ from seaway.application.views import (
     TRAINED,
     ClusterView,
     DeviceUse,
-    Figures,
     NodeView,
     PolicyView,
     Reason,
     Trial,
 )
+from seaway.application.waiting_rules import WaitingRules
 from seaway.application.writer import Writer
 from seaway.domain import ids
 from seaway.domain.deployment import Copy, Deployment
@@ -39,9 +38,6 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import Gateway
 from seaway.learning.policies.watch import PolicyCount
 from seaway.scheduling.policies import BUILT_IN, policy_names
-
-DOUBLED = "doubled"
-"""A trouble of a cluster: one of its nodes lists devices that another node has."""
 
 UNNAMED = "0" * ids.LENGTH
 """Stands for the id of a job that is only tried."""
@@ -93,6 +89,7 @@ class Overview:
         self._fleet = FleetViews(controller)
         self._gpus = GpuMetrics(controller)
         self._tries = Tries(controller)
+        self._rules = WaitingRules(controller, self._tries)
 
     @property
     def _live(self) -> Live:
@@ -144,6 +141,10 @@ class Overview:
     def gateway_reads(self) -> dict[str, int]:
         """Count how often it was looked at what gateways' interfaces carry, by what became of it."""
         return self._live.book.reads()
+
+    def probe_rounds(self) -> dict[tuple[str, str], int]:
+        """Count rounds of probes since the start, by the gateway that probed and how they ended."""
+        return self._live.book.rounds()
 
     def interfaces(self) -> list[Interface]:
         """Return what can be said of the interfaces of gateways."""
@@ -279,27 +280,8 @@ class Overview:
 
     def figures(self) -> Figures:
         """Count what monitoring looks at."""
-        collecting = {
-            each.cluster: each.collector_state() for each in self._controller.backends if isinstance(each, Collecting)
-        }
-        with self._controller.lock:
-            live, now_ns = self._live, self._live.clock.monotonic_ns()
-            tally, clusters, nodes = self._controller.scheduler.tally, everyone(live), doubled(live)
-            return Figures(
-                jobs=dict(Counter(job.state.value for job in live.jobs.values())),
-                waiting=dict(Counter(each.queue for each in live.waiting.entries())),
-                decided=tally.decided,
-                placed=tally.placed,
-                conflicts=tally.conflicts,
-                breaches=self._controller.breaches.reported,
-                moves=self._controller.breaches.moved,
-                outgoing=dict(Counter(cluster for _, _, cluster in live.outgoing)),
-                silent_s={each.name: (now_ns - each.heard_ns) / 1e9 for each in clusters},
-                clusters=dict(Counter(each.state.value for each in clusters)),
-                changes=self._writer.stored,
-                transactions=self._writer.groups,
-                collecting={
-                    name: replace(state, troubles={**state.troubles, DOUBLED: nodes.get(name, 0)})
-                    for name, state in collecting.items()
-                },
-            )
+        return figures(self._controller, self._writer)
+
+    def waiting_rules(self) -> dict[str, int]:
+        """Count jobs that wait by the rule, or whatever else it is, that keeps most nodes from them."""
+        return self._rules.counted()

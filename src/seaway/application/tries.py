@@ -124,6 +124,17 @@ class Tries:
         said = f"waits: {unready}" if unready else self._why_waiting(job, explanation, short)
         return Reason(job, said, ahead + 1, ahead, (), because, explanation)
 
+    def explained(self, job: JobRecord) -> Explanation | None:
+        """Explain a job that waits on the fleet as it is; None while its gateway is not there.
+
+        Raises
+        ------
+        UnavailableError
+            While what runs is being read anew.
+        """
+        with self._copying:
+            return self._as_it_came(job, self._explained(job))
+
     def _as_it_came(self, job: JobRecord, explanation: Explanation | None) -> Explanation | None:
         """Say of a job that its policy holds back just that: asked again, a policy may have no answer in time."""
         with self._controller.lock:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
-from seaway.application.ports.backend import CollectorState
 from seaway.application.ports.usage import Used
 from seaway.application.records import Cordon, JobRecord
 from seaway.domain.device import Device
@@ -285,44 +284,3 @@ class PolicyView:
     says: str
     queues: tuple[str, ...] = ()
     source: str = HEURISTIC
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What is counted.
-
-    Attributes
-    ----------
-    jobs
-        Jobs that are not over, by state.
-    waiting
-        Jobs that wait, by queue.
-    decided, placed, conflicts
-        Jobs tried, placed, and given back because somebody changed them meanwhile, since the start.
-    breaches, moves
-        Breaches of the network that were told of, and jobs that were moved for one, since the start.
-    outgoing
-        What clusters are still to be told, by cluster.
-    silent_s
-        Seconds since each cluster answered last.
-    clusters
-        How many clusters are in each state.
-    changes, transactions
-        Changes stored, and in how many transactions, since the start.
-    collecting
-        How collecting goes, by cluster; of those that collect.
-    """
-
-    jobs: dict[str, int]
-    waiting: dict[str, int]
-    decided: int
-    placed: int
-    conflicts: int
-    breaches: int
-    moves: int
-    outgoing: dict[str, int]
-    silent_s: dict[str, float]
-    clusters: dict[str, int]
-    changes: int
-    transactions: int
-    collecting: dict[str, CollectorState] = field(default_factory=dict)

@@ -18,6 +18,7 @@ from dataclasses import replace
 from seaway.application.changes import Change, Outcome
 from seaway.application.ports.store import Store
 from seaway.application.records import Event
+from seaway.application.timing import Timing
 from seaway.domain.errors import ConflictError, DeposedError, UnavailableError
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,10 @@ class Writer:
     ----------
     stored, groups
         Changes stored so far, and in how many transactions.
+    took
+        How long transactions took that were stored.
+    failures
+        Groups so far that nothing is known to be stored of.
     soon
         Changes brought so far by whoever is waited for, like a submit.
     deposed
@@ -67,6 +72,8 @@ class Writer:
         self._storing = threading.Lock()
         self.stored = 0
         self.groups = 0
+        self.took = Timing()
+        self.failures = 0
         self.soon = 0
         self.deposed = ""
         self._on_deposed: list[Callable[[], None]] = []
@@ -105,6 +112,12 @@ class Writer:
             self._some.notify_all()
         if self._thread:
             self._thread.join()
+
+    @property
+    def waiting(self) -> int:
+        """How many changes wait to be stored, those on their way left out."""
+        with self._some:
+            return sum(len(changes) for changes, _ in self._waiting)
 
     def commit(self, changes: Sequence[Change]) -> list[Outcome]:
         """Store changes and wait for it.
@@ -194,16 +207,19 @@ class Writer:
             if self.deposed:
                 raise UnavailableError(self.deposed)
             self._number_events(changes)
+            began_s = time.perf_counter()
             try:
                 outcomes = self._store.commit(changes)
             except DeposedError as error:
                 self._give_up(str(error))
                 raise UnavailableError(self.deposed) from error
             except BaseException:
+                self.failures += 1
                 self._last_event = None  # it may have been stored after all
                 for doubt in self._doubters:
                     doubt()
                 raise
+            self.took.note(time.perf_counter() - began_s)
             self.groups += 1
             self.stored += len(changes)
             self._tell([change for change, outcome in zip(changes, outcomes, strict=True) if outcome is Outcome.STORED])
@@ -227,7 +243,11 @@ class Writer:
     def _number_events(self, changes: Sequence[Change]) -> None:
         """Give every new event its number, in the order in which they are stored."""
         if self._last_event is None:
-            self._last_event = self._store.last_event()
+            try:
+                self._last_event = self._store.last_event()
+            except BaseException:
+                self.failures += 1
+                raise
         for change in changes:
             for at, record in enumerate(change.insert):
                 if isinstance(record, Event):

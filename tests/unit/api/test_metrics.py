@@ -16,6 +16,32 @@ pytestmark = pytest.mark.anyio
 BUCKETS = ("0.00025", "0.001", "1", "+Inf")
 """Some bounds of times of decisions."""
 
+LABELS = {
+    *("cluster", "direction", "gateway", "kind", "le", "operation", "outcome", "policy"),
+    *("queue", "reason", "rule", "source", "stage", "state", "status"),
+}
+
+OWN = (
+    ("seaway_ready",),
+    ("seaway_jobs", "state"),
+    ("seaway_jobs_reached_total", "state"),
+    ("seaway_jobs_refused", "rule"),
+    ("seaway_jobs_placed_total", "policy"),
+    ("seaway_queue_longest_wait_seconds", "queue"),
+    ("seaway_queue_wait_seconds_bucket", "queue", "le"),
+    ("seaway_stage_seconds_bucket", "stage", "le"),
+    ("seaway_deployments_total", "cluster", "outcome"),
+    ("seaway_outgoing", "cluster"),
+    ("seaway_outgoing_delayed", "cluster"),
+    ("seaway_outgoing_oldest_seconds", "cluster"),
+    ("seaway_loop_failures_total",),
+    ("seaway_transaction_seconds_bucket", "le"),
+    ("seaway_transaction_failures_total",),
+    ("seaway_changes_waiting",),
+    ("seaway_http_requests_total", "operation", "status"),
+)
+"""Some of the control plane's own figures, and their labels."""
+
 
 async def test_metrics_are_there_as_text_and_as_json(rig: Rig) -> None:
     """The same series, Seaway's own figures beside them in the text."""
@@ -105,3 +131,38 @@ async def test_fallbacks_of_trained_policies_are_counted_by_policy_and_reason(ri
     assert buckets == [1, 2, 2, 3]
     assert found["seaway_policy_decision_seconds_count", ("policy", "pilot")] == 3
     assert found["seaway_policy_decision_seconds_sum", ("policy", "pilot")] == pytest.approx(2.0009)
+
+
+async def test_the_control_planes_own_figures_have_few_labels(rig: Rig) -> None:
+    """Each has the labels that docs/metrics.md tells of, none of which names a job, a pod or a user."""
+    await rig.submit()
+    rig.step(3)
+    async with rig.client("operator") as client:
+        text = (await client.get("/metrics")).text
+    found = {
+        sample.name: frozenset(sample.labels)
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name.startswith("seaway_")
+    }
+    assert set().union(*found.values()) <= LABELS
+    for name, *labels in OWN:
+        assert found[name] == frozenset(labels), name
+
+
+async def test_stages_are_histograms_of_seconds(rig: Rig) -> None:
+    """Every stage is there, also one that nothing came through yet; the last bucket has all that was counted."""
+    await rig.submit()
+    rig.step(3)
+    async with rig.client("operator") as client:
+        text = (await client.get("/metrics")).text
+    found = {
+        (one.name, one.labels.get("stage", ""), one.labels.get("le", "")): one.value
+        for each in text_string_to_metric_families(text)
+        for one in each.samples
+    }
+    for stage in ("decide", "store", "dispatch", "start"):
+        count = found["seaway_stage_seconds_count", stage, ""]
+        assert count == found["seaway_stage_seconds_bucket", stage, "+Inf"] == 1, stage
+    transactions = found["seaway_transactions_total", "", ""]
+    assert found["seaway_transaction_seconds_bucket", "", "+Inf"] == transactions

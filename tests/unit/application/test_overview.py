@@ -44,12 +44,31 @@ def test_figures_count() -> None:
     made.cluster("alpha").disconnect()
     made.plane.run(3)
     figures = made.plane.overview.figures()
-    assert figures.jobs == {"running": 2, "queued": 1}
-    assert figures.waiting == {"default": 1}
-    assert (figures.placed, figures.conflicts, figures.outgoing) == (2, 0, {})
+    assert figures.ready
+    assert figures.jobs.states == {"running": 2, "queued": 1}
+    assert figures.jobs.waiting == {"default": 1}
+    reached = {state: count for state, count in figures.jobs.reached.items() if count}
+    assert reached == {"pending": 3, "queued": 1, "scheduled": 2, "deploying": 2, "running": 2}
+    assert (figures.placed, figures.conflicts) == ({"bestfit": 2}, 0)
+    assert {name: each.count for name, each in figures.outgoing.items()} == {"alpha": 0, "beta": 0}
     assert figures.silent_s == {"alpha": 3, "beta": 0}
     assert figures.clusters == {"up": 2}
-    assert figures.transactions <= figures.changes
+    assert figures.store.transactions <= figures.store.changes
+    assert sum(figures.store.took.counts) == figures.store.transactions
+
+
+def test_jobs_that_wait_are_counted_by_the_rule_that_keeps_them() -> None:
+    """The one that refuses most nodes to them counts; what waits for something else than a rule is told apart."""
+    made = scene()
+    for _ in range(3):
+        made.submit(gpus=2)
+    made.submit(cpu_milli=50_000_000)
+    assert made.plane.overview.waiting_rules() == {"DeviceFit": 1, "NodeResources": 1, "paused": 0, "others": 0}
+    made = scene()
+    for name in ("alpha", "beta"):
+        made.cluster(name).refuse("not today")
+    made.submit()
+    assert made.plane.overview.waiting_rules() == {"paused": 1, "others": 0}
 
 
 def test_policies_say_which_queues_use_them() -> None:

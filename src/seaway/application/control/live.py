@@ -16,6 +16,7 @@ from seaway.application.control.dispatch import Dispatcher
 from seaway.application.control.fleet import Key, LiveFleet
 from seaway.application.control.refusals import NEVER_REFUSED, Refusals
 from seaway.application.control.settings import ControlSettings
+from seaway.application.control.stages import Stages
 from seaway.application.control.waiting import Entry, Waiting, entry
 from seaway.application.network.book import LinkBook
 from seaway.application.ports.backend import Command, Removal
@@ -117,6 +118,8 @@ class Live:
         Whether silence proves nothing now, because too many clusters are silent, or were until a moment ago.
     book
         What agents measured of links.
+    stages
+        How long jobs take from stage to stage.
     left_ns
         Since when clusters that hold something are not of the fleet any more, by the monotonic clock.
     """
@@ -127,6 +130,7 @@ class Live:
         self.dispatcher = dispatcher
         self.fleet = LiveFleet()
         self.book = LinkBook(sample_s=settings.sample_s)
+        self.stages = Stages(clock)
         self.recent: deque[Job] = deque(maxlen=MIX)
         self.taken_in = 0
         self.doubtful = False
@@ -165,6 +169,7 @@ class Live:
     def begin_anew(self, stored: Stored) -> None:
         """Forget everything but names, which are taken over from what was read; records are to follow in order."""
         self.clear()
+        self.stages.reading = True
         self.queues = {queue.name: queue for queue in stored.queues}
         self.pools = {pool.name: pool for pool in stored.pools}
         self.tenants = {tenant.name: tenant for tenant in stored.tenants}
@@ -232,6 +237,7 @@ class Live:
         if before and before.version >= job.version:
             return
         self.jobs[job.id] = job
+        self.stages.went(before, job)
         self._pause(job)
         if before is None and job.state is JobState.PENDING:
             self.recent.append(job.spec.job(job.id))

@@ -16,6 +16,7 @@ from seaway.application.control.observe import Observer
 from seaway.application.control.reports import Report
 from seaway.application.control.schedule import ProfileFactory, Scheduler
 from seaway.application.control.settings import ControlSettings
+from seaway.application.control.stages import Stage
 from seaway.application.control.steer import Steering
 from seaway.application.control.topology import Map, Topology, with_network
 from seaway.application.control.turns import Turns
@@ -63,6 +64,8 @@ class Controller:
         in parts, and between them whoever waits for the lock has it.
     half_read
         Whether only a part of what is stored is in memory yet.
+    failures
+        Rounds that failed since the start, as where the database did not answer.
     """
 
     def __init__(  # everything that the loop brings together
@@ -90,6 +93,7 @@ class Controller:
         self.breaches = Breaches(self.live, self.scheduler.ready, self.scheduler.reservations)
         self._clock = clock
         self.half_read = False
+        self.failures = 0
         self._loaded = False
         self._met: tuple[Backend, ...] = ()
         self._connected: Map | None = None
@@ -154,6 +158,7 @@ class Controller:
             happened |= self._schedule()
         except BaseException:
             self._loaded = False
+            self.failures += 1
             raise
         return happened
 
@@ -178,6 +183,7 @@ class Controller:
         self._apply([Change(put=[record]) for record in stored.records])
         with self.lock:
             self.upkeep.begin_anew()
+            self.live.stages.reading = False
             self.half_read = False
         self._loaded = True
 
@@ -250,7 +256,9 @@ class Controller:
                 idle = self.live.waiting.idle
             if decisions:
                 decisions = self.scheduler.annotate(decisions)
+                began_ns = self._clock.monotonic_ns()
                 outcomes = self._writer.commit([decision.change for decision in decisions])
+                self.live.stages.took(Stage.STORE, began_ns)
                 with self._giving_way(), self.lock:
                     self.scheduler.settle(decisions, outcomes)
                 self._take_over()

@@ -13,6 +13,7 @@ from seaway.application.control.live import Live
 from seaway.application.control.parts import lacking, lost, phase_of, what_is_gone, with_what_ended
 from seaway.application.control.refusals import NEVER_REFUSED
 from seaway.application.control.reports import Answered, Heard, Report, Silent
+from seaway.application.control.stages import Deployed
 from seaway.application.control.strays import Known, Strays
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, Event, JobRecord, Outgoing, Verb
@@ -256,6 +257,7 @@ class Observer:
             change.update = [job, attempt]
             change.insert.append(told(job, ACTOR))
         if runs and job.state is not JobState.RUNNING:
+            self._live.stages.became(attempt, attempt.clusters, Deployed.RUNNING)
             version = job.version - (1 if change.update else 0)  # one row, one version
             started_ns = job.started_ns or now_ns
             job = replace(
@@ -284,6 +286,7 @@ class Observer:
         if job.state is not JobState.RUNNING:  # it was over before anyone saw it run
             job = replace(job, started_ns=job.started_ns or now_ns)
         after = moved(job, JobState.COMPLETED, "every replica ended well", now_ns)
+        self._live.stages.became(attempt, attempt.clusters, Deployed.RUNNING)
         change = stepped(after, ACTOR)
         change.add(ended(attempt, now_ns))
         self._collect_later(attempt)
@@ -297,6 +300,8 @@ class Observer:
             unfit = [copy.cluster for copy in failed if copy.cause is Cause.DENIED]
             return self._refused(job, attempt, refused, unfit, {})
         struck = [copy for copy in failed if copy.cause is Cause.INFRASTRUCTURE]
+        for copy in failed:
+            self._live.stages.became(attempt, (copy.cluster,), Deployed.STRUCK if copy in struck else Deployed.FAILED)
         reason = next((copy.reason for copy in struck or failed if copy.reason), "a replica failed")
         job = job if struck else replace(job, failures=job.failures + 1)
         if struck or job.spec.comes_back:
@@ -342,6 +347,7 @@ class Observer:
         Nothing is held against those that were not asked: the job waits, and goes wherever it is best.
         """
         cluster, reason = next(iter(refused.items()))
+        self._live.stages.became(attempt, tuple(refused), Deployed.REFUSED)
         placements = [each for each in attempt.placements if each.cluster in refused.keys() - unasked.keys()]
         demand = job.spec.job(job.id, self._live.clusters_of(job.spec.queue)).demand
         before = self._live.refusals.get(job.id, NEVER_REFUSED)
@@ -360,6 +366,7 @@ class Observer:
         left = self._live.seen[key]
         what = " and ".join(what_is_gone(cluster, left.get(cluster), attempt) for cluster in sorted(missing))
         if times > MOST_MADE_AGAIN:
+            self._live.stages.became(attempt, tuple(missing), Deployed.GONE)
             text = f"{what} for the {times}th time"
             return sent_back(job, attempt, text, ACTOR, now_ns, pause_s=self.pause_s(attempt.number))
         reason = f"{what}; it is made again"

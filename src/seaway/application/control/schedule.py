@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.deadlines import Due
@@ -14,6 +14,7 @@ from seaway.application.control.live import Live
 from seaway.application.control.notes import Notebook, Notes
 from seaway.application.control.reserve import Reservations
 from seaway.application.control.shadow import Shadows
+from seaway.application.control.stages import Stage
 from seaway.application.control.waiting import Entry
 from seaway.application.control.warmth import Warmth
 from seaway.application.records import Attempt, JobRecord
@@ -77,10 +78,10 @@ class Decision:
 
 @dataclass(slots=True)
 class Tally:
-    """What was decided since the start."""
+    """What was decided since the start; what was placed, by the policy that chose."""
 
     decided: int = 0
-    placed: int = 0
+    placed: Counter[str] = field(default_factory=Counter)
     conflicts: int = 0
 
 
@@ -204,7 +205,8 @@ class Scheduler:
         """
         waiting, settings = self._live.waiting, self._live.settings
         self._warm_up()
-        until_ns = self._live.clock.monotonic_ns() + LONGEST_NS
+        began_ns = self._live.clock.monotonic_ns()
+        until_ns = began_ns + LONGEST_NS
         tried = 0
         decisions: list[Decision] = []
         if not self.reservations.current():
@@ -223,6 +225,8 @@ class Scheduler:
             decisions += self._decide(known) if known else []
             if not batch or self._live.clock.monotonic_ns() >= until_ns:
                 break
+        if tried:
+            self._live.stages.took(Stage.DECIDE, began_ns)
         return decisions
 
     def annotate(self, decisions: Sequence[Decision]) -> list[Decision]:
@@ -258,7 +262,7 @@ class Scheduler:
         self.begin()
         for decision, outcome in zip(decisions, outcomes, strict=True):
             if outcome is Outcome.STORED:
-                self.tally.placed += 1
+                self.tally.placed[decision.attempt.policy] += 1
                 self.reservations.fulfil(decision.job.id)
             else:
                 self.tally.conflicts += 1
@@ -373,7 +377,7 @@ class Scheduler:
         nodes = tuple(dict.fromkeys(placement.node for placement in placements))
         where = f"{clusters[0]}/{nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes of {', '.join(clusters)}"
         decider = plan.deciders.get(at) or Decider(policy)
-        instead = f" in place of {policy}" if decider.why else ""
+        instead = f" in place of {policy}" if decider.name != policy else ""
         chose = f"{decider.name} chose {where}{instead}"
         chose = f"{chose}: {decider.why}" if decider.why else "; ".join(filter(None, (chose, plan.said.get(at))))
         number = record.attempt + 1

@@ -15,6 +15,7 @@ from seaway.application.control.held import away, everyone, holders, own, sum_up
 from seaway.application.control.live import Live
 from seaway.application.control.observe import ACTOR, NS, WHOLE_S, Observer
 from seaway.application.control.parts import lacking, what_is_gone
+from seaway.application.control.stages import Deployed
 from seaway.application.records import Attempt, ClusterSample, Event, JobRecord, LinkSample, Outgoing, Verb
 from seaway.application.transitions import ELSEWHERE, ended, ending, moved, sent_back, stepped, told
 from seaway.application.views import ClusterState
@@ -227,6 +228,7 @@ class Upkeep:
             return
         self._look_again(Due.EXPIRY, key)
         silent = ", ".join(self._live.unsent(attempt))
+        self._live.stages.became(attempt, tuple(self._live.unsent(attempt)), Deployed.LATE)
         yield self._sent_back(*found, f"{silent} did not confirm it within {in_all_s:.0f} s")
 
     def _last_sign_ns(self, attempt: Attempt, now_ns: int) -> int:

@@ -88,6 +88,7 @@ class LinkBook:
         self._active: dict[Ends, str] = {}
         self._lines: dict[Ends, dict[str, Line]] = {}
         self._heard_ns: dict[str, int] = {}
+        self._rounds: Counter[tuple[str, str]] = Counter()
         self._traffic: dict[str, Traffic | None] = {}
         self._looked_ns: int | None = None
         self._links: dict[Ends, Link] = {}
@@ -157,6 +158,7 @@ class LinkBook:
                 line = self._line(ends, each.path)
                 if line is None or each.sent < 1:
                     continue
+                self._rounds[gateway, each.outcome] += 1
                 if (line.newest is None or each.at_ns > line.newest.at_ns) and line.take(each):
                     self._changed.add(ends)
                 if each.path in self._paths(ends):
@@ -166,6 +168,11 @@ class LinkBook:
         """Return for each gateway how long its agent has not reported, or nobody was there to report to, seconds."""
         with self._lock:
             return {name: max(0, now_ns - heard_ns) / NS_PER_S for name, heard_ns in self._heard_ns.items()}
+
+    def rounds(self) -> dict[tuple[str, str], int]:
+        """Count rounds since the start, by the gateway that probed and how they ended."""
+        with self._lock:
+            return {key: count for key, count in self._rounds.items() if key[0] in self._gateways}
 
     # What follows.
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+ANSWERED, LOSSY, UNANSWERED = "answered", "lossy", "unanswered"
+"""How a round ended: all its probes were answered, some were, none was."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reported:
@@ -35,3 +38,10 @@ class Reported:
     latency_ns: int | None
     jitter_ns: int = 0
     discarded: int = 0
+
+    @property
+    def outcome(self) -> str:
+        """How it ended: `ANSWERED`, `LOSSY` or `UNANSWERED`."""
+        if self.received == 0:
+            return UNANSWERED
+        return ANSWERED if self.received == self.sent else LOSSY

@@ -171,7 +171,7 @@ def test_many_jobs_are_placed_over_several_rounds() -> None:
     made.plane.submit(*[spec(cpu_milli=10, gpus=1, gpu_memory_mib=1000, gpu_milli=1) for _ in range(30)])
     placed = []
     while made.plane.controller.step():
-        placed.append(made.plane.controller.scheduler.tally.placed)
+        placed.append(made.plane.controller.scheduler.tally.placed.total())
     assert placed[0] == 8
     assert placed[-1] == 30
 

@@ -1,0 +1,81 @@
+"""Who measures the network, how much of it is known, and what gateways carry, as metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from seaway.api.families import counter_by, gauge_by
+from seaway.application.network.agents import Agents, AgentView
+from seaway.application.network.bandwidth import Interface
+from seaway.application.overview import Overview
+
+
+class NetworkMetrics(Collector):
+    """For one answer; nothing without a network."""
+
+    def __init__(self, overview: Overview, agents: Agents) -> None:
+        self._silent_s = overview.silent_agents_s()
+        self._states = overview.link_states()
+        self._rounds = overview.probe_rounds()
+        self._agents = agents.views()
+        self._reads = overview.gateway_reads()
+        self._interfaces = overview.interfaces()
+
+    def collect(self) -> Iterator[Metric]:
+        """Return every figure."""
+        yield gauge_by("seaway_links", "Links, by how much what is known of them is worth.", "state", self._states)
+        yield gauge_by(
+            "seaway_agent_silent_seconds", "Seconds since a gateway's agent reported.", "gateway", self._silent_s
+        )
+        yield from _of_agents(self._agents, self._rounds)
+        reads = {(outcome,): count for outcome, count in self._reads.items()}
+        yield counter_by("seaway_gateway_reads", "How often gateways' interfaces were looked at.", ["outcome"], reads)
+        yield from _of_interfaces(self._interfaces)
+
+
+def _of_agents(agents: Sequence[AgentView], rounds: dict[tuple[str, str], int]) -> Iterator[Metric]:
+    """Return what agents reported; of what they count themselves, since they were heard first."""
+    reports = {(each.gateway, "refused"): each.refused for each in agents}
+    reports |= {(each.gateway, "taken"): each.known.reports for each in agents if each.known}
+    yield counter_by("seaway_agent_reports", "Reports of agents.", ["gateway", "outcome"], reports)
+    yield counter_by("seaway_probe_rounds", "Rounds of probes, by how they ended.", ["gateway", "outcome"], rounds)
+    for name, says, counts in (
+        (
+            "seaway_probe_rounds_dropped",
+            "Rounds that were given up before they could be reported.",
+            {(each.gateway,): each.known.dropped for each in agents if each.known},
+        ),
+        (
+            "seaway_probe_answers_discarded",
+            "Answers with an impossible time, which were left out.",
+            {(each.gateway,): each.known.discarded for each in agents if each.known},
+        ),
+    ):
+        yield counter_by(name, says, ["gateway"], counts)
+
+
+def _of_interfaces(interfaces: Sequence[Interface]) -> Iterator[Metric]:
+    """Return what gateways' interfaces carry, and whether that is known."""
+    used = GaugeMetricFamily(
+        "seaway_gateway_used_mbps",
+        "What passes through a gateway's interface, Mbit/s.",
+        labels=["gateway", "direction"],
+    )
+    speeds: dict[str, float] = {}
+    ages_s: dict[str, float] = {}
+    for each in interfaces:
+        traffic = each.traffic
+        if traffic and traffic.speed_mbps is not None:
+            speeds[each.gateway] = traffic.speed_mbps
+        if traffic and traffic.age_s is not None:
+            ages_s[each.gateway] = traffic.age_s
+            used.add_metric([each.gateway, "in"], traffic.in_used_mbps)
+            used.add_metric([each.gateway, "out"], traffic.out_used_mbps)
+    yield used
+    yield gauge_by("seaway_gateway_speed_mbps", "What a gateway's interface can carry, Mbit/s.", "gateway", speeds)
+    yield gauge_by("seaway_gateway_traffic_age_seconds", "How old it is what an interface carries.", "gateway", ages_s)
+    unread = {each.gateway: int(each.unread) for each in interfaces if each.covered}
+    yield gauge_by("seaway_gateway_unread", "Whether a gateway's interface is looked at in vain.", "gateway", unread)

@@ -1,0 +1,124 @@
+"""How long jobs take from one stage to the next, and how often they reach each state: for monitoring."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from enum import StrEnum
+
+from seaway.application.ports.clock import Clock
+from seaway.application.records import Attempt, JobRecord
+from seaway.application.timing import Timing
+from seaway.domain.lifecycle import JobState
+
+NS = 1_000_000_000
+
+
+class Stage(StrEnum):
+    """What takes time between a submit and a running job, besides the wait in its queue."""
+
+    DECIDE = "decide"
+    """Trying a batch of jobs."""
+    STORE = "store"
+    """Until what was decided of a batch is stored, the wait behind others' changes included."""
+    DISPATCH = "dispatch"
+    """From a stored placement until all its clusters took it over."""
+    START = "start"
+    """From there until every replica runs."""
+
+
+class Deployed(StrEnum):
+    """What became of a deployment in a cluster before its job ran."""
+
+    RUNNING = "running"
+    """It runs."""
+    REFUSED = "refused"
+    """The cluster would not have it."""
+    FAILED = "failed"
+    """A replica ended badly before all of them ran."""
+    STRUCK = "struck"
+    """What it was on failed."""
+    LATE = "late"
+    """The cluster did not confirm it in time."""
+    GONE = "gone"
+    """Somebody removed it, again and again."""
+
+
+class Stages:
+    """Follows jobs by what is stored of them; told by the loop's thread alone.
+
+    Parameters
+    ----------
+    clock
+        For how long a round took; of jobs, what is stored says when.
+
+    Attributes
+    ----------
+    times
+        By stage.
+    waits
+        From when a job began to wait until its placement was stored, by queue.
+    reached
+        How often jobs came into each state.
+    deployed
+        Deployments, by cluster and what became of them.
+    reading
+        Whether what is stored is being read anew: nothing of it happens now.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._began: dict[str, tuple[JobState, int]] = {}
+        self.times = {stage: Timing() for stage in Stage}
+        self.waits: defaultdict[str, Timing] = defaultdict(Timing)
+        self.reached: Counter[JobState] = Counter()
+        self.deployed: Counter[tuple[str, Deployed]] = Counter()
+        self.reading = False
+
+    def took(self, stage: Stage, began_ns: int) -> None:
+        """Note that a stage is done which began then, by the monotonic clock."""
+        self.times[stage].note((self._clock.monotonic_ns() - began_ns) / NS)
+
+    def became(self, attempt: Attempt, clusters: tuple[str, ...], what: Deployed) -> None:
+        """Note what became of an attempt in some of its clusters; once it ran, that is no matter of deploying it."""
+        if attempt.running_ns is None:
+            self.deployed.update((cluster, what) for cluster in clusters)
+
+    def went(self, before: JobRecord | None, job: JobRecord) -> None:
+        """Note where a job is now, and where it was."""
+        if before is not None and before.state is job.state:
+            return
+        if self.reading:
+            self._found(job)
+            return
+        self.reached[job.state] += 1
+        began = self._began.get(job.id)
+        if began and job.state.placed:
+            self._note(began, job)
+        if not (job.state.waits or job.state.placed):
+            self._began.pop(job.id, None)
+        elif not (began and began[0].waits and job.state.waits):
+            self._began[job.id] = (job.state, job.changed_ns)
+
+    def began_ns(self, job: JobRecord) -> int:
+        """Return since when a job waits, or is at its present stage, by the wall clock."""
+        began = self._began.get(job.id)
+        return began[1] if began else job.changed_ns
+
+    def _note(self, began: tuple[JobState, int], job: JobRecord) -> None:
+        seconds = (job.changed_ns - began[1]) / NS
+        if began[0].waits:
+            self.waits[job.spec.queue].note(seconds)
+        elif began[0] is JobState.SCHEDULED:
+            self.times[Stage.DISPATCH].note(seconds)
+            if job.state is JobState.RUNNING:  # it ran before anybody heard that it was taken over
+                self.times[Stage.START].note(0)
+        elif began[0] is JobState.DEPLOYING and job.state is JobState.RUNNING:
+            self.times[Stage.START].note(seconds)
+
+    def _found(self, job: JobRecord) -> None:
+        """Note where a job was found that was stored before; one that never had a place has waited all the time."""
+        known = self._began.get(job.id)
+        if known and (known[0] is job.state or (known[0].waits and job.state.waits)):
+            return
+        waited_ns = job.submitted_ns if job.state.waits and not job.attempt else job.changed_ns
+        self._began[job.id] = (job.state, waited_ns)

@@ -1,0 +1,199 @@
+"""What monitoring looks at: counted on demand, from any thread, in one look at the live state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from seaway.application.control.held import doubled, everyone
+from seaway.application.control.live import Live
+from seaway.application.control.loop import Controller
+from seaway.application.control.stages import Deployed
+from seaway.application.ports.backend import Collecting, CollectorState
+from seaway.application.timing import Timed
+from seaway.application.writer import Writer
+from seaway.domain.lifecycle import JobState
+
+DOUBLED = "doubled"
+"""A trouble of a cluster: one of its nodes lists devices that another node has."""
+
+NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class JobFigures:
+    """What is counted of jobs.
+
+    Attributes
+    ----------
+    states
+        Jobs that are not over, by state.
+    waiting
+        Jobs that wait, by queue.
+    longest_waits_s
+        For how long the job has waited that has waited longest, by queue.
+    reached
+        How often jobs came into each state, since the start.
+    waits
+        How long jobs waited for their place, by queue, since the start.
+    """
+
+    states: Mapping[str, int]
+    waiting: Mapping[str, int]
+    longest_waits_s: Mapping[str, float]
+    reached: Mapping[str, int]
+    waits: Mapping[str, Timed]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFigures:
+    """What is counted of storing, since the start but for `waiting`.
+
+    Attributes
+    ----------
+    changes, transactions
+        Changes stored, and in how many transactions.
+    took
+        How long each took.
+    failures
+        How many failed.
+    waiting
+        Changes that wait to be stored.
+    """
+
+    changes: int
+    transactions: int
+    took: Timed
+    failures: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingFigures:
+    """What is counted of what a cluster is to be told.
+
+    Attributes
+    ----------
+    count
+        Commands that it has not confirmed.
+    oldest_s
+        For how long the oldest of these has waited.
+    delayed
+        How many of them were tried in vain.
+    """
+
+    count: int
+    oldest_s: float
+    delayed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What is counted.
+
+    Attributes
+    ----------
+    ready
+        Whether jobs can be placed.
+    decided, conflicts
+        Jobs tried, and given back because somebody changed them meanwhile, since the start.
+    placed
+        Jobs placed, by the policy that chose, since the start.
+    failures
+        Rounds of the control loop that failed, since the start.
+    breaches, moves
+        Breaches of the network that were told of, and jobs that were moved for one, since the start.
+    stages
+        How long jobs took, by stage.
+    deployed
+        Deployments, by cluster and what became of them, since the start.
+    outgoing
+        What clusters are still to be told, by cluster.
+    silent_s
+        Seconds since each cluster answered last.
+    clusters
+        How many clusters are in each state.
+    collecting
+        How collecting goes, by cluster; of those that collect.
+    """
+
+    ready: bool
+    jobs: JobFigures
+    store: StoreFigures
+    decided: int
+    placed: Mapping[str, int]
+    conflicts: int
+    failures: int
+    breaches: int
+    moves: int
+    stages: Mapping[str, Timed]
+    deployed: Mapping[tuple[str, Deployed], int]
+    outgoing: Mapping[str, OutgoingFigures]
+    silent_s: Mapping[str, float]
+    clusters: Mapping[str, int]
+    collecting: Mapping[str, CollectorState] = field(default_factory=dict)
+
+
+def figures(controller: Controller, writer: Writer) -> Figures:
+    """Count what monitoring looks at."""
+    collecting = {each.cluster: each.collector_state() for each in controller.backends if isinstance(each, Collecting)}
+    store = StoreFigures(writer.stored, writer.groups, writer.took.timed(), writer.failures, writer.waiting)
+    with controller.lock:
+        live, now_ns = controller.live, controller.live.clock.monotonic_ns()
+        tally, clusters, nodes = controller.scheduler.tally, everyone(live), doubled(live)
+        return Figures(
+            ready=not controller.unready(),
+            jobs=_jobs(live),
+            store=store,
+            decided=tally.decided,
+            placed=dict(tally.placed),
+            conflicts=tally.conflicts,
+            failures=controller.failures,
+            breaches=controller.breaches.reported,
+            moves=controller.breaches.moved,
+            stages={stage.value: timing.timed() for stage, timing in live.stages.times.items()},
+            deployed=_deployed(live, (each.name for each in clusters)),
+            outgoing=_outgoing(live, (each.name for each in clusters)),
+            silent_s={each.name: (now_ns - each.heard_ns) / NS for each in clusters},
+            clusters=dict(Counter(each.state.value for each in clusters)),
+            collecting={
+                name: replace(state, troubles={**state.troubles, DOUBLED: nodes.get(name, 0)})
+                for name, state in collecting.items()
+            },
+        )
+
+
+def _jobs(live: Live) -> JobFigures:
+    """Count jobs; a queue of which none waits has a wait of nothing."""
+    now_ns, stages = live.clock.now_ns(), live.stages
+    since_ns = dict.fromkeys(live.queues, now_ns)
+    for job in live.jobs.values():
+        if job.state.waits and job.spec.queue in since_ns:
+            since_ns[job.spec.queue] = min(since_ns[job.spec.queue], stages.began_ns(job))
+    return JobFigures(
+        states=dict(Counter(job.state.value for job in live.jobs.values())),
+        waiting=dict.fromkeys(live.queues, 0) | Counter(each.queue for each in live.waiting.entries()),
+        longest_waits_s={queue: (now_ns - began_ns) / NS for queue, began_ns in since_ns.items()},
+        reached={state.value: stages.reached[state] for state in JobState},
+        waits={queue: timing.timed() for queue, timing in stages.waits.items() if queue in live.queues},
+    )
+
+
+def _deployed(live: Live, clusters: Iterable[str]) -> dict[tuple[str, Deployed], int]:
+    """Count deployments; what has not happened yet counts as 0, so that the first time is seen as a rise."""
+    known = live.stages.deployed
+    return {(cluster, what): known[cluster, what] for cluster in clusters for what in Deployed}
+
+
+def _outgoing(live: Live, clusters: Iterable[str]) -> dict[str, OutgoingFigures]:
+    now_ns = live.clock.now_ns()
+    oldest_ns: dict[str, int] = dict.fromkeys(clusters, now_ns)
+    counts = Counter(cluster for _, _, cluster in live.outgoing)
+    delayed = Counter(cluster for _, _, cluster in live.dispatcher.delays())
+    for (_, _, cluster), each in live.outgoing.items():
+        oldest_ns[cluster] = min(oldest_ns.get(cluster, now_ns), each.created_ns)
+    return {
+        cluster: OutgoingFigures(counts[cluster], (now_ns - at_ns) / NS, delayed[cluster])
+        for cluster, at_ns in oldest_ns.items()
+    }

@@ -1,0 +1,66 @@
+"""How long things take, counted by bounds, as monitoring shows it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+
+BOUNDS_S = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1,
+    2.5,
+    5,
+    10,
+    30,
+    60,
+    300,
+    900,
+    3600,
+    14_400,
+    86_400,
+)
+"""Bounds of times that are counted apart, seconds: from a transaction to a day in a queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What was counted until now.
+
+    Attributes
+    ----------
+    counts
+        How many took up to each of `BOUNDS_S`, and longer, in this order; none is in two.
+    total_s
+        How long all of them took.
+    """
+
+    counts: tuple[int, ...]
+    total_s: float
+
+
+class Timing:
+    """Counts times; noted by one thread, read by any."""
+
+    __slots__ = ("_counts", "_total_s")
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(BOUNDS_S) + 1)
+        self._total_s = 0.0
+
+    def note(self, seconds: float) -> None:
+        """Count something that took so long; less than nothing, as after a clock was set, is nothing."""
+        seconds = max(0.0, seconds)
+        self._counts[bisect_left(BOUNDS_S, seconds)] += 1
+        self._total_s += seconds
+
+    def timed(self) -> Timed:
+        """Return what was counted until now."""
+        return Timed(tuple(self._counts), self._total_s)

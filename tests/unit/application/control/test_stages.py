@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from seaway.application.control.stages import Deployed, Stage
+from seaway.application.timing import BOUNDS_S, Timed, Timing
+from seaway.domain.errors import UnavailableError
+from seaway.domain.lifecycle import JobState
+from tests.unit.application.scene import START_S, Scene, scene
+
+
+def deployed(made: Scene) -> dict[tuple[str, Deployed], int]:
+    """Return what became of deployments, as far as anything did."""
+    return {key: count for key, count in made.plane.overview.figures().deployed.items() if count}
+
+
+def seconds(timed: Timed) -> tuple[int, float]:
+    """Return how many were counted, and how long they took together."""
+    return sum(timed.counts), timed.total_s
+
+
+def test_times_are_counted_up_to_their_bound() -> None:
+    """A time that is a bound counts for it; one that is longer than all bounds counts last; none is less than 0."""
+    timing = Timing()
+    for each in (-1, 0.001, 0.002, 86_400, 86_401):
+        timing.note(each)
+    assert timing.timed() == Timed((2, 1, *(0,) * (len(BOUNDS_S) - 3), 1, 1), 172_801.003)
+
+
+def test_stages_add_up_to_the_way_of_a_job() -> None:
+    """From a submit to the placement it waits, then it is told, then it starts; each is counted once."""
+    made = scene()
+    for _ in range(2):
+        made.submit(gpus=2, runs_s=10)
+    late = made.submit(gpus=2)
+    made.plane.run(20)
+    figures = made.plane.overview.figures()
+    assert made.state(late) == "running"
+    count, waited_s = seconds(figures.jobs.waits["default"])
+    assert (count, 10 <= waited_s <= 15) == (3, True)
+    assert seconds(figures.stages[Stage.START]) == (3, 3 * START_S)
+    assert sum(figures.stages[Stage.DISPATCH].counts) == sum(figures.stages[Stage.STORE].counts) == 3
+    assert sum(figures.stages[Stage.DECIDE].counts) >= 3
+    assert deployed(made).keys() == {("alpha", Deployed.RUNNING), ("beta", Deployed.RUNNING)}
+
+
+def test_the_longest_wait_of_a_queue_goes_on_over_a_fault() -> None:
+    """What is read anew is no news: a job waits since it was submitted, and no state is counted twice."""
+    made = scene()
+    for _ in range(3):
+        made.submit(gpus=2)
+    made.plane.run(60)
+    before = made.plane.overview.figures().jobs
+    assert before.longest_waits_s == {"default": 60}
+    made.plane.store.fail_next(after=True)
+    with pytest.raises(UnavailableError):
+        made.submit(gpus=2)
+    made.plane.run(5)
+    after = made.plane.overview.figures()
+    assert after.jobs.longest_waits_s == {"default": 65}
+    assert after.store.failures == 1
+    rise = Counter(after.jobs.reached) - Counter(before.reached)
+    assert rise.keys() <= {JobState.QUEUED.value}
+
+
+def test_deployments_count_by_what_became_of_them() -> None:
+    """Refused, failed before it ran, and never confirmed are told apart, each for the cluster that did it."""
+    made = scene(assume_s=30, grace_s=1000)
+    made.cluster("alpha").refuse("not today")
+    made.submit(gpus=2)
+    assert deployed(made) == {("alpha", Deployed.REFUSED): 1}
+    made = scene(assume_s=30, grace_s=1000)
+    made.cluster("alpha").disconnect()
+    made.submit()
+    made.plane.run(31)
+    assert deployed(made) == {("alpha", Deployed.LATE): 1}
+    made = scene()
+    made.cluster("alpha").fail_starts("no such image")
+    made.submit()
+    made.plane.run(5)
+    assert deployed(made)["alpha", Deployed.FAILED] == 1
+
+
+def test_what_fails_while_it_runs_is_no_failed_deployment() -> None:
+    """A job that ran and then ended badly was deployed well."""
+    made = scene()
+    job_id = made.submit()
+    made.plane.run(5)
+    made.cluster("alpha").fail_copy(job_id, 1, "out of memory")
+    made.plane.run(1)
+    assert made.plane.overview.figures().jobs.reached["failed"] == 1
+    assert deployed(made) == {("alpha", Deployed.RUNNING): 1}
