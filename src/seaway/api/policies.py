@@ -92,7 +92,7 @@ async def export_policy(request: Request, name: str) -> Response:
     """Give the file of a trained policy, to be imported elsewhere."""
     desk = desk_of(request)
     if (await _view(request, name)).source != TRAINED:
-        raise ConflictError(f"policy {name!r} is a heuristic, which has no file")
+        raise ConflictError(f"policy {name!r} is no trained one, so that it has no policy file")
     file = (await desk.threads.read(desk.plane.policies.look_up, name)).file
     headers = {"content-disposition": f'attachment; filename="{name}{SUFFIX}"'}
     return Response(pack(file), media_type=FILE, headers=headers)

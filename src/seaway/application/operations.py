@@ -211,7 +211,8 @@ class Operations:
     def delete_policy(self, name: str, actor: str, meant: MeantPolicy | None = None) -> None:
         """Remove a trained policy that no queue has, live or as its shadow; raises as `Policies.remove`."""
         with self._setting_up:
-            users = [queue.name for queue in self._store.queues() if name in (queue.policy, queue.shadow)]
+            names = {name, *self.policies.profiles_with(name)}
+            users = [queue.name for queue in self._store.queues() if names & {queue.policy, queue.shadow}]
             if users:
                 raise ConflictError(f"policy {name!r} is used by queue {users[0]!r}")
             self.policies.remove(name, actor, meant)
@@ -231,7 +232,7 @@ class Operations:
         return ""
 
     def _is_there(self, policy: str) -> bool:
-        return policy in policy_names() or policy in self.policies.names()
+        return policy in policy_names() or policy in self.policies.names() or policy in self.policies.profiles
 
     def _require_policies(self, queue: Queue) -> None:
         """Check that nobody removed a policy of a queue since it was looked up."""

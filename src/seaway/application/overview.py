@@ -21,6 +21,7 @@ from seaway.application.tries import Tries
 from seaway.application.views import (
     HEURISTIC,
     PACKAGE,
+    PROFILE,
     TRAINED,
     ClusterView,
     DeviceUse,
@@ -201,7 +202,7 @@ class Overview:
         return self._live.clusters_of(job.spec.queue)
 
     def policies(self) -> list[PolicyView]:
-        """Return the policies that a queue may have: heuristics, those of other packages, and trained ones."""
+        """Return the policies that a queue may have: heuristics, those of other packages, profiles, trained ones."""
         users: dict[str, list[str]] = {}
         for queue in list(self._live.queues.values()):
             users.setdefault(queue.policy, []).append(queue.name)
@@ -209,8 +210,10 @@ class Overview:
             (name, BUILT_IN[name].says, HEURISTIC) if name in BUILT_IN else (name, "from another package", PACKAGE)
             for name in policy_names()
         ]
+        joined = [(name, self._policies.says(name), PROFILE) for name in self._policies.profiles]
         trained = [(name, self._policies.says(name), TRAINED) for name in self._policies.names()]
-        return [PolicyView(name, says, tuple(users.get(name, ())), source) for name, says, source in (*rules, *trained)]
+        every = (*rules, *joined, *trained)
+        return [PolicyView(name, says, tuple(users.get(name, ())), source) for name, says, source in every]
 
     def policy_counts(self) -> dict[str, PolicyCount]:
         """Return how trained policies did since the start, of those that were asked."""

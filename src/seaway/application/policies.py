@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from seaway.application.changes import Change
@@ -19,6 +19,7 @@ from seaway.learning.policies.library import Library, ShippedLibrary
 from seaway.learning.policies.signature import PublicKey, require_trusted, signer
 from seaway.learning.policies.watch import Counts
 from seaway.scheduling.policies import policy_names
+from seaway.scheduling.registry import Outline
 
 MOST = 100
 """Policies that may be brought: all are held in memory."""
@@ -72,10 +73,13 @@ class Policies:
 
     Attributes
     ----------
+    profiles
+        Profiles that queues may have by their names; trained policies may be among their plugins.
     counts
         How those do that decide here.
     on_change
-        Called with a name when what bears it is another, or may be; one call at a time.
+        Called with a name when what bears it is another, or may be, and with the names of the profiles that it is in;
+        one call at a time.
     """
 
     def __init__(
@@ -100,6 +104,7 @@ class Policies:
         self._changing = threading.RLock()
         self._stored: dict[str, PolicyRecord] | None = None
         self._files: dict[str, tuple[PolicyRecord, PolicyFile]] = {}
+        self.profiles: Mapping[str, Outline] = {}
 
     # A library.
 
@@ -125,11 +130,30 @@ class Policies:
         return file
 
     def says(self, name: str) -> str:
-        """Return what a policy does, one clause; why it cannot be used, where that is so."""
+        """Return what a policy or a profile does, one clause; why it cannot be used, where that is so."""
+        if name in self.profiles:
+            return f"joins {', '.join(each.policy or each.name for each in self.profiles[name].wanted)}"
         try:
             return self.load(name).manifest.says or "a trained policy"
         except RejectedError as error:
             return error.message
+
+    def offer(self, profiles: Mapping[str, Outline]) -> None:
+        """Let queues have profiles, too.
+
+        Raises
+        ------
+        RejectedError
+            When one has the name of a trained policy.
+        """
+        for name in profiles:
+            if name in self.names():
+                raise RejectedError(f"there is a trained policy {name!r}; give the profile of that name another")
+        self.profiles = profiles
+
+    def profiles_with(self, name: str) -> list[str]:
+        """Return the profiles among whose plugins a trained policy is."""
+        return [profile for profile, outline in self.profiles.items() if name in outline.policies]
 
     # What operators do.
 
@@ -160,7 +184,7 @@ class Policies:
         file = unpack(content)
         require_trusted(file, self._trusted)
         name = file.manifest.name
-        if name in policy_names() or name in self._shipped.names():
+        if name in policy_names() or name in self._shipped.names() or name in self.profiles:
             raise RejectedError(f"{name!r} is the name of a policy that Seaway has; give it another", where="name")
         self._try_out(content)
         check_speed(file, self._stop_s)
@@ -179,7 +203,7 @@ class Policies:
             text = f"policy {name} {verb}: {file.manifest.algo}, of level {file.manifest.level}"
             self._store_told(name, Change(put=[record]), text, actor)
             self._records()[name] = record
-            self.on_change(name)
+            self._tell_of(name)
         return self.look_up(name), there is None
 
     def remove(self, name: str, actor: str, meant: Meant | None = None) -> None:
@@ -199,13 +223,15 @@ class Policies:
             if record is None:
                 if name in policy_names() or name in self._shipped.names():
                     raise ConflictError(f"policy {name!r} comes with Seaway and is always there")
+                if name in self.profiles:
+                    raise ConflictError(f"policy {name!r} is a file in policies.profiles_dir; remove that, and restart")
                 raise UnknownError(f"there is no trained policy {name!r}")
             if meant and not meant(self._told(record)):
                 raise StaleError(f"the policy {name!r} is another by now than the one that is meant; read it again")
             self._store_told(name, Change(delete=[record]), f"policy {name} removed", actor)
             del self._records()[name]
             self._files.pop(name, None)
-            self.on_change(name)
+            self._tell_of(name)
 
     def _told(self, record: PolicyRecord) -> Brought | None:
         """Return what is told of a policy; None of one that cannot be read any more, which may be removed."""
@@ -238,5 +264,9 @@ class Policies:
             self._writer.require(change)
         except SeawayError:
             self._stored = None  # it may have been stored all the same
-            self.on_change(name)
+            self._tell_of(name)
             raise
+
+    def _tell_of(self, name: str) -> None:
+        for each in (name, *self.profiles_with(name)):
+            self.on_change(each)

@@ -264,8 +264,8 @@ class Reason:
     explanation: Explanation | None
 
 
-HEURISTIC, PACKAGE, TRAINED = "seaway", "package", "trained"
-"""Where policies are from: rules of ours, another package, or training."""
+HEURISTIC, PACKAGE, PROFILE, TRAINED = "seaway", "package", "profile", "trained"
+"""Where policies are from: rules of ours, another package, a profile file of the server, or training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +277,7 @@ class PolicyView:
     queues
         The queues that are placed by it.
     source
-        `HEURISTIC`, `PACKAGE` or `TRAINED`.
+        `HEURISTIC`, `PACKAGE`, `PROFILE` or `TRAINED`.
     """
 
     name: str

@@ -29,6 +29,7 @@ from seaway.application.whatif import WhatIf
 from seaway.application.writer import Writer
 from seaway.bootstrap.bandwidth import make_bandwidths
 from seaway.bootstrap.network import Network, make_network
+from seaway.bootstrap.profiles import read_outlines
 from seaway.bootstrap.settings import IdentitySettings, PolicySettings, Settings
 from seaway.bootstrap.trained import Trained
 from seaway.bootstrap.warming import POLICIES, warm
@@ -110,7 +111,8 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
     talker: Dispatcher = dispatcher or Threads(clock, random, settings.control.stale_s)
     bounds = limits(settings.policies, clock)
     policies = Policies(store, writer, clock, trusted_keys(settings.policies.trusted_keys), stop_s=bounds.stop_s)
-    trained = Trained(policies, bounds, policies.counts)
+    policies.offer(read_outlines(settings.policies.profiles_dir))
+    trained = Trained(policies, bounds, policies.counts, policies.profiles)
     controller = Controller(store, writer, backends, talker, trained.profile, clock, settings.control)
     if isinstance(talker, Threads):
         talker.on_report = controller.wake

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from time import monotonic_ns
 
+from seaway.bootstrap.profiles import TRAINED
 from seaway.client.where import data_folder
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.learning.policies.budget import Limits
+from seaway.learning.policies.choice import Learned
 from seaway.learning.policies.file import PolicyFile
 from seaway.learning.policies.library import FolderLibrary, JoinedLibrary, Library, ShippedLibrary
-from seaway.learning.policies.make import make_learned, make_unusable
+from seaway.learning.policies.make import joined_edition, make_learned, make_plugin, make_unusable
 from seaway.learning.policies.manifest import Level
 from seaway.learning.policies.session import Session
 from seaway.learning.policies.watch import Counts, Unwatched, Watch
 from seaway.scheduling.engine import Policy
 from seaway.scheduling.policies import BUILT_IN, PolicyOptions, make_policy, policy_names
 from seaway.scheduling.profile import Profile
+from seaway.scheduling.registry import Outline, profile_from
 
 FOLDER = "policies"
 """Where a user's policy files are, in the data folder."""
@@ -37,12 +40,15 @@ class Trained:
         The trained ones.
     limits, watch
         What they may take, and who is told when they take more.
+    outlines
+        Profiles that may have trained ones among their plugins, by name.
     """
 
-    def __init__(self, library: Library, limits: Limits, watch: Watch) -> None:
+    def __init__(self, library: Library, limits: Limits, watch: Watch, outlines: Mapping[str, Outline] = {}) -> None:
         self._library = library
         self._limits = limits
         self._watch = watch
+        self._outlines = outlines
         self._models: dict[tuple[str, str], Session] = {}
         self._loading = threading.Lock()
 
@@ -57,16 +63,44 @@ class Trained:
         trained = [] if name in BUILT_IN else self._library.names()
         if name in trained:
             return self.learned(self._library.load(name), options, watch)
+        if name in self._outlines:
+            return self.joined(self._outlines[name], options, watch)
         if name in BUILT_IN or name in (there := policy_names()):
             return make_policy(name, options)
-        raise RejectedError(f"unknown policy {name!r}; there are: {', '.join([*there, *trained])}")
+        raise RejectedError(f"unknown policy {name!r}; there are: {', '.join([*there, *self._outlines, *trained])}")
 
     def learned(self, file: PolicyFile, options: PolicyOptions, watch: Watch | None = None) -> Profile:
         """Make a trained policy; raises as `make`."""
-        manifest = file.manifest
-        if options.level == "cluster" and manifest.level is Level.NODE:
-            raise RejectedError(f"policy {manifest.name!r} chooses among nodes; leave the level out")
+        _require_level(file, options)
         return make_learned(file, options, self._limits, watch or self._watch, model=self._model(file))
+
+    def joined(
+        self,
+        outline: Outline,
+        options: PolicyOptions,
+        watch: Watch | None = None,
+        load: Callable[[str], PolicyFile] | None = None,
+    ) -> Profile:
+        """Make a profile that may have trained policies among its plugins; raises as `make`.
+
+        Parameters
+        ----------
+        load
+            Reads and checks the trained ones; None to take those of the library.
+        """
+        files: dict[str, PolicyFile] = {}
+
+        def plugin(policy: str) -> Learned:
+            try:
+                file = files[policy] = (load or self._library.load)(policy)
+                _require_level(file, options)
+                model = self._model(file)
+                return make_plugin(file, options, self._limits, watch or self._watch, model=model, profile=outline.name)
+            except RejectedError as error:
+                raise RejectedError(f"plugin {TRAINED!r} with policy {policy!r}: {error}") from error
+
+        profile = profile_from(outline, options, {TRAINED: plugin})
+        return profile.of_edition(joined_edition(outline, files)) if files else profile
 
     def profile(self, name: str, mix: Sequence[Job]) -> Profile:
         """Make a policy that consists of plugins, for a mix of jobs of the past; raises as `make`."""
@@ -97,6 +131,11 @@ class Trained:
             if model is None:
                 model = self._models[digest] = Session(file)
             return model
+
+
+def _require_level(file: PolicyFile, options: PolicyOptions) -> None:
+    if options.level == "cluster" and file.manifest.level is Level.NODE:
+        raise RejectedError(f"policy {file.manifest.name!r} chooses among nodes; leave the level out")
 
 
 @lru_cache(maxsize=4)

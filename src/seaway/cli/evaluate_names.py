@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import cast
 
 from seaway.bootstrap.profiles import SUFFIX as PROFILE
-from seaway.bootstrap.profiles import policy_of
+from seaway.bootstrap.profiles import own_files, policy_of
 from seaway.bootstrap.trained import own_library
 from seaway.cli.replay import policy_list
 from seaway.cli.telling import note
 from seaway.domain.errors import RejectedError
 from seaway.learning.evaluation.contestants import Contestant, heuristic, heuristics
 from seaway.learning.evaluation.runs import from_file, from_run, from_runs, is_run
+from seaway.learning.evaluation.seen import seen_together
 from seaway.learning.policies.file import SUFFIX as TRAINED
 from seaway.learning.policies.file import read_policy
 from seaway.learning.policies.library import ShippedLibrary
@@ -80,7 +81,8 @@ def _from_folder(path: Path) -> list[Contestant]:
 
 def _of_engine(name: str, level: Level) -> Contestant:
     if name.endswith(PROFILE):
-        return heuristic(Path(name).stem, level, partial(policy_of, name))
+        made = heuristic(Path(name).stem, level, partial(policy_of, name))
+        return replace(made, trained_on=seen_together([each.manifest.config for each in own_files(Path(name))]))
     library = own_library()
     if name in policy_names():
         return heuristic(name, level)

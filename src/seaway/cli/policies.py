@@ -216,9 +216,10 @@ def _list(context: typer.Context, remote: bool, output: Output) -> None:
     )
     show(output, body, lambda wide: Rows(columns, rows, wide=wide), lambda: (each["name"] for each in rows))
     if not remote and output in (Output.TABLE, Output.WIDE):
+        from seaway.bootstrap.profiles import TRAINED
         from seaway.scheduling.registry import plugin_names
 
-        console().print(f"\nplugins for profile files: {', '.join(plugin_names())}", markup=False)
+        console().print(f"\nplugins for profile files: {', '.join([*plugin_names(), TRAINED])}", markup=False)
 
 
 def _picture(body: Body, compared: Sequence[Body]) -> RenderableType:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,11 +56,35 @@ class Wanted:
         How much its score counts.
     settings
         What it is told, by keyword.
+    policy
+        The policy that it stands for, which it is told as ``policy``; empty for what stands for none.
     """
 
     name: str
     weight: int = 1
     settings: Mapping[str, Any] = field(default_factory=dict)
+    policy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A profile whose plugins are yet to be made.
+
+    Attributes
+    ----------
+    name
+        What users call the policy.
+    wanted
+        Its plugins besides the rules of fit, in order.
+    """
+
+    name: str
+    wanted: tuple[Wanted, ...]
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """The policies that its plugins stand for."""
+        return tuple(each.policy for each in self.wanted if each.policy)
 
 
 def plugin_names() -> list[str]:
@@ -68,24 +92,35 @@ def plugin_names() -> list[str]:
     return [*BUILT_IN, *offered(ENTRY_POINTS)]
 
 
-def make_plugin(wanted: Wanted, options: PolicyOptions) -> Plugin:
+def make_plugin(wanted: Wanted, options: PolicyOptions, own: Mapping[str, PluginFactory] = {}) -> Plugin:
     """Make a plugin.
+
+    Parameters
+    ----------
+    own
+        What makes plugins that the caller has besides those that everybody has, by name.
 
     Raises
     ------
     RejectedError
         When there is none of that name, it cannot be loaded, or it does not know a setting.
     """
-    factory = _factory(wanted.name, options)
+    factory = own.get(wanted.name) or _factory(wanted.name, options, own)
+    told = {**wanted.settings, **({"policy": wanted.policy} if wanted.policy else {})}
     try:
-        return factory(**wanted.settings)
+        return factory(**told)
     except TypeError as error:
-        settings = ", ".join(wanted.settings) or "nothing"
+        settings = ", ".join(told) or "nothing"
         raise RejectedError(f"plugin {wanted.name!r} cannot be told {settings}: {error}") from error
 
 
-def profile_from(name: str, wanted: Sequence[Wanted], options: PolicyOptions) -> Profile:
+def profile_from(outline: Outline, options: PolicyOptions, own: Mapping[str, PluginFactory] = {}) -> Profile:
     """Put a profile together from the rules of fit and plugins by name.
+
+    Parameters
+    ----------
+    own
+        As for `make_plugin`.
 
     Raises
     ------
@@ -93,14 +128,14 @@ def profile_from(name: str, wanted: Sequence[Wanted], options: PolicyOptions) ->
         When a plugin cannot be made, or no plugin scores nodes.
     """
     rules = tuple(Weighted(rule) for rule in rules_of_fit())
-    chosen = tuple(Weighted(make_plugin(each, options), each.weight) for each in wanted)
-    return Profile(name, (*rules, *chosen), seed=options.seed, plain=options.plain)
+    chosen = tuple(Weighted(make_plugin(each, options, own), each.weight) for each in outline.wanted)
+    return Profile(outline.name, (*rules, *chosen), seed=options.seed, plain=options.plain)
 
 
-def _factory(name: str, options: PolicyOptions) -> PluginFactory:
+def _factory(name: str, options: PolicyOptions, own: Iterable[str]) -> PluginFactory:
     if name in BUILT_IN:
         return BUILT_IN[name](options)
     factory: PluginFactory | None = load_offer(ENTRY_POINTS, name)
     if factory is None:
-        raise RejectedError(f"unknown plugin {name!r}; there are: {', '.join(plugin_names())}")
+        raise RejectedError(f"unknown plugin {name!r}; there are: {', '.join([*plugin_names(), *own])}")
     return factory

@@ -43,7 +43,8 @@ class PolicyOut(Shown):
     queues: list[str]
     """The queues that are placed by it."""
     source: str
-    """`seaway` for a heuristic of ours, `package` for one of another package, `trained` for a trained one."""
+    """`seaway` for a heuristic of ours, `package` for one of another package, `profile` for a profile file of the server,
+    `trained` for a trained one."""
 
 
 class PolicyList(Shown):

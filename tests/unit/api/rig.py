@@ -17,7 +17,7 @@ from seaway.application.access import Bearer
 from seaway.application.control.dispatch import InPlace
 from seaway.application.records import Role
 from seaway.bootstrap.plane import Plane, make_plane
-from seaway.bootstrap.settings import ServerSettings, Settings
+from seaway.bootstrap.settings import PolicySettings, ServerSettings, Settings
 from seaway.domain.cluster import Cluster
 from seaway.domain.network import Link
 from seaway.domain.tenancy import Queue, Tenant
@@ -66,12 +66,18 @@ class Rig:
             return submitted
 
 
-def make_rig(*, no_auth: bool = False, bearer: Bearer | None = None, server: Mapping[str, Any] | None = None) -> Rig:
+def make_rig(
+    *,
+    no_auth: bool = False,
+    bearer: Bearer | None = None,
+    server: Mapping[str, Any] | None = None,
+    policies: PolicySettings | None = None,
+) -> Rig:
     """Make a control plane over two small clusters, with the tenants ``default`` and ``other``."""
     clock, store = VirtualClock(), MemoryStore()
     links = [Link("site", "gw-a", 1_000_000, bandwidth_mbps=1000), Link("site", "gw-b", 9_000_000, bandwidth_mbps=1000)]
     world = fleet(small_cluster("a", "gw-a"), small_cluster("b", "gw-b"), links=links)
-    settings = Settings(server=ServerSettings(no_auth=no_auth, **(server or {})))
+    settings = Settings(server=ServerSettings(no_auth=no_auth, **(server or {})), policies=policies or PolicySettings())
     plane = make_plane(
         settings,
         store,

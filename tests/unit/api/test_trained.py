@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from seaway.application.changes import Change
+from seaway.bootstrap.settings import PolicySettings
+from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import DEFAULT, Queue
 from seaway.learning.policies.file import pack
 from seaway.testing.policies import cluster_policy, node_policy
 from seaway.testing.records import shadow_result
-from tests.unit.api.rig import Rig
+from tests.unit.api.rig import Rig, make_rig
 
 pytestmark = pytest.mark.anyio
 
@@ -94,3 +98,69 @@ async def test_a_policy_that_cannot_be_used_is_stood_in_for_until_it_can(rig: Ri
     rig.plane.policies.bring(pack(node_policy()), "ada")
     assert rig.plane.controller.scheduler.warmth.wait("tiny", most_s=60)
     assert rig.plane.controller.scheduler.policy("tiny").title.startswith("tiny@")
+
+
+BOTH = """
+name = "both"
+[[plugin]]
+name = "trained"
+policy = "tiny"
+weight = 2
+[[plugin]]
+name = "BestFit"
+"""
+
+
+async def test_a_trained_policy_decides_beside_other_plugins(tmp_path: Path) -> None:
+    """A profile of the server's folder may be chosen once its policy is there, and decided in the shadow before."""
+    (tmp_path / "both.toml").write_text(BOTH, encoding="utf-8")
+    rig = make_rig(policies=PolicySettings(profiles_dir=str(tmp_path), shadow_jobs=1))
+    queue = f"/api/v1/queues/{DEFAULT}"
+    async with rig.client("admin") as client:
+        listed = {each["name"]: each for each in (await client.get("/api/v1/policies")).json()["policies"]}
+        assert (listed["both"]["source"], listed["both"]["description"]) == ("profile", "joins tiny, BestFit")
+        early = await client.put(queue, json={"shadow": "both"})
+        assert early.status_code == 422
+        assert "plugin 'trained' with policy 'tiny': there is no trained policy 'tiny'" in early.text
+        rig.plane.policies.bring(pack(node_policy()), "ada")
+        untried = await client.put(queue, json={"policy": "both"})
+        assert "it decided 0 of 1 jobs in its shadow" in untried.json()["detail"]
+        assert (await client.put(queue, json={"shadow": "both"})).status_code == 200
+        assert (await client.delete("/api/v1/policies/tiny")).status_code == 409
+        await rig.submit(name="watched")
+        rig.step(3)
+        (seen,) = (await client.get("/api/v1/shadows")).json()["shadows"]
+        assert (seen["shadow"][:5], seen["jobs"], seen["answered"]) == ("both@", 1, 1)
+        assert (await client.put(queue, json={"policy": "both"})).status_code == 200
+        job = await rig.submit(name="decided")
+        rig.step(3)
+        rig.clock.advance_s(LONGEST_WAIT_S)
+        rig.step(3)
+        (attempt,) = rig.store.attempts(job["id"])
+        assert (attempt.policy, attempt.why.partition(" chose ")[0]) == ("both", "both")
+        metrics = (await client.get("/metrics")).text
+    assert 'seaway_policy_decision_seconds_count{policy="tiny"}' in metrics
+
+
+async def test_a_profile_whose_policy_has_no_answer_still_decides(tmp_path: Path) -> None:
+    """The heuristic scores in the policy's place, which the attempt says, and each time is counted."""
+    (tmp_path / "both.toml").write_text(BOTH, encoding="utf-8")
+    rig = make_rig(policies=PolicySettings(profiles_dir=str(tmp_path), shadow_jobs=0))
+    rig.plane.policies.bring(pack(cluster_policy(clusters=9)), "ada")
+    async with rig.client("admin") as client:
+        assert (await client.put(f"/api/v1/queues/{DEFAULT}", json={"policy": "both"})).status_code == 200
+        job = await rig.submit(name="decided")
+        rig.step(3)
+        metrics = (await client.get("/metrics")).text
+    (attempt,) = rig.store.attempts(job["id"])
+    assert attempt.policy == "both"
+    said = "seaway scores instead of tiny: trained for 9 clusters, and the fleet has 2"
+    assert attempt.why.partition(": ")[2].startswith(said)
+    assert 'seaway_policy_fallbacks_total{policy="tiny",reason="unsuitable"}' in metrics
+
+
+def test_a_profile_may_not_take_the_name_of_a_trained_policy(tmp_path: Path) -> None:
+    """Which of the two a queue means would not be clear, so that the server does not start."""
+    (tmp_path / "mine.toml").write_text(BOTH.replace("both", "pilot"), encoding="utf-8")
+    with pytest.raises(RejectedError, match="there is a trained policy 'pilot'"):
+        make_rig(policies=PolicySettings(profiles_dir=str(tmp_path)))

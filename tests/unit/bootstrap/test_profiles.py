@@ -57,7 +57,7 @@ BAD = {
     "plugin = [3]": 'plugin 1: needs a name = "..."',
     "[[plugin]]\nweight = 2": 'plugin 1: needs a name = "..."',
     '[[plugin]]\nname = "BestFit"\n[[plugin]]\nname = 3': 'plugin 2: needs a name = "..."',
-    '[[plugin]]\nname = "BestFit"\nwight = 2': "plugin 1: unknown key 'wight'; there are: name, settings, weight",
+    '[[plugin]]\nname = "BestFit"\nwight = 2': "plugin 1: unknown key 'wight'; there are: name, policy, ",
     'nmae = "x"\n[[plugin]]\nname = "BestFit"': "unknown key 'nmae'; there are: name, plugin",
     '[[plugin]]\nname = "BestFit"\nweight = 0': "plugin 1: weight has to be a whole number from 1 up",
     '[[plugin]]\nname = "BestFit"\nweight = 1.5': "plugin 1: weight has to be a whole number from 1 up",

@@ -1,5 +1,6 @@
 import csv
 import json
+import re
 from pathlib import Path
 from typing import NoReturn
 
@@ -55,6 +56,22 @@ def test_json_is_a_row_a_policy_instance_and_seed(folder: Path, capsys: pytest.C
     assert {(row["jobs"], row["placed"], row["refused"], row["failed"]) for row in rows} == {(3, 2, 1, 0)}
     assert list(rows[0]) == list(COLUMNS)
     assert out.err == ""
+
+
+def test_a_trained_policy_beside_other_plugins_is_measured(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The example of the page on trained policies plays like any policy, under the name of its file."""
+    text = (Path(__file__).resolve().parents[3] / "docs" / "learned.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(name = .*?)```", text, re.DOTALL)
+    (folder / "pilot-near.toml").write_text(example, encoding="utf-8")
+    assert evaluate("--instances", str(folder), "--policy", str(folder / "pilot-near.toml"), "-o", "json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {(row["policy"], row["level"], row["placed"]) for row in rows} == {("pilot-near", "node", 2)}
+    nodes, jobs = str(folder / "small-0" / "nodes.csv"), str(folder / "small-0" / "jobs.csv")
+    with pytest.raises(SystemExit) as done:
+        main(["replay", "--nodes", nodes, "--jobs", jobs, "--policy", str(folder / "pilot-near.toml"), "-o", "json"])
+    assert not done.value.code
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["policy"], row["placed"]) == ("pilot-near", 2)
 
 
 def test_several_folders_and_a_file_of_best_packings(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,12 +47,14 @@ def run(missing: str, typed: str, cwd: Path) -> subprocess.CompletedProcess[str]
         ("train --algo ddpg --instances TOY --seeds 2 --ray auto", "pip install 'seaway[ray]'"),
         ("evaluate --instances TOY --pack 1 --policy bestfit", "pip install 'seaway[learn]'"),
         ("evaluate --instances TOY --policy pilot", "pip install 'seaway[policy]'"),
+        ("evaluate --instances TOY --policy joined.toml", "'pilot': trained policies need onnxruntime: pip install"),
         ("policies import pilot.policy", "pip install 'seaway[policy]'"),
     ],
 )
 def test_it_is_said_what_to_install(typed: str, says: str, toy: str, tmp_path: Path) -> None:
     """A command that needs an extra names it in one line, the last, without a traceback."""
     run(f"{LEARN} {POLICY}", "policies export pilot", tmp_path)
+    (tmp_path / "joined.toml").write_text('[[plugin]]\nname = "trained"\npolicy = "pilot"\n', encoding="utf-8")
     done = run(f"{LEARN} {POLICY}", typed.replace("TOY", toy), tmp_path)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("error: ")

@@ -9,7 +9,7 @@ import pytest
 from seaway.domain.errors import RejectedError
 from seaway.scheduling.plugins import RULES_OF_FIT
 from seaway.scheduling.policies import PolicyOptions, make_policy, policy_names
-from seaway.scheduling.registry import BUILT_IN, Wanted, make_plugin, plugin_names, profile_from
+from seaway.scheduling.registry import BUILT_IN, Outline, Wanted, make_plugin, plugin_names, profile_from
 
 OPTIONS = PolicyOptions(seed=3, plain=True)
 
@@ -22,7 +22,7 @@ def test_plugins_go_by_the_names_they_give_themselves(name: str) -> None:
 
 def test_profile_begins_with_the_rules_of_fit() -> None:
     """Whatever plugins are chosen, the rules of fit stand before them, and options are passed on."""
-    profile = profile_from("mine", [Wanted("Spread", 2), Wanted("PrioritySort")], OPTIONS)
+    profile = profile_from(Outline("mine", (Wanted("Spread", 2), Wanted("PrioritySort"))), OPTIONS)
     names = [each.plugin.name for each in profile.plugins]
     assert names == [*RULES_OF_FIT, "Spread", "PrioritySort"]
     assert [weight for _, weight in profile.scores()] == [2]
@@ -38,13 +38,14 @@ def test_profile_begins_with_the_rules_of_fit() -> None:
         ([Wanted("ClusterScore", settings={"price": -3})], r"from 0 up"),
         ([Wanted("BestFit"), Wanted("BestFit")], r"'mine' has the plugin 'BestFit' more than once"),
         ([Wanted("BestFit", weight=0)], r"'mine' has a weight that is not between 1 and"),
+        ([Wanted("BestFit", policy="pilot")], r"plugin 'BestFit' cannot be told policy"),
         ([Wanted("PrioritySort")], r"'mine' has no plugin that scores nodes"),
     ],
 )
 def test_what_cannot_be_made_is_rejected(wanted: list[Wanted], message: str) -> None:
     """A slip is answered with one line that names the plugin and what there is."""
     with pytest.raises(RejectedError, match=message):
-        profile_from("mine", wanted, OPTIONS)
+        profile_from(Outline("mine", tuple(wanted)), OPTIONS)
 
 
 def offer(folder: Path, name: str, **groups: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,16 +24,23 @@ class Seen:
     draw, draws, draw_seed
         Kinds of which instances were drawn besides, how many of each, and from which seed. One of them is known by its
         name, and by its content when it is drawn again.
+    also
+        What others were trained on that decide with it.
     """
 
     digests: frozenset[str] = frozenset()
     draw: tuple[str, ...] = ()
     draws: int = 0
     draw_seed: int = 0
+    also: tuple[Seen, ...] = ()
 
     def has(self, instance: Instance, digest: str) -> bool:
         """Tell whether an instance is one of them, given its digest."""
-        return digest in self.digests or any(self._drew(kind, instance, digest) for kind in self.draw)
+        return (
+            digest in self.digests
+            or any(self._drew(kind, instance, digest) for kind in self.draw)
+            or any(each.has(instance, digest) for each in self.also)
+        )
 
     def _drew(self, kind: str, instance: Instance, digest: str) -> bool:
         family, name = family_of(kind, self.draw_seed), instance.name
@@ -61,3 +68,9 @@ def seen_by(config: Mapping[str, Any]) -> Seen | None:
     except msgspec.ValidationError:
         return None
     return Seen(frozenset(told.digests.values()), told.draw, told.settings.draws, told.settings.draw_seed)
+
+
+def seen_together(configs: Sequence[Mapping[str, Any]]) -> Seen | None:
+    """Return what policies that decide together were trained on; None where one of them, or none, says it."""
+    seen = [each for config in configs if (each := seen_by(config))]
+    return Seen(also=tuple(seen)) if seen and len(seen) == len(configs) else None

@@ -92,7 +92,8 @@ class Policy(Protocol):
 class Learned:
     """A trained policy as a plugin: a score, a choice of devices and, of jobs of one replica, whether to wait.
 
-    It is asked once for a decision, with what fits known. Where it has no answer, the heuristic decides.
+    It is asked once for a decision, with what fits known. Where it has no answer, the heuristic decides; in a profile
+    that it shares with other plugins, the heuristic scores in its place, and the profile decides all the same.
 
     Parameters
     ----------
@@ -104,13 +105,16 @@ class Learned:
         Asks it.
     fall_back
         What decides otherwise.
+    profile
+        The profile that it shares with others; empty where it is alone.
     """
 
-    def __init__(self, name: str, policy: Policy, guard: Guard, fall_back: FallBack) -> None:
+    def __init__(self, name: str, policy: Policy, guard: Guard, fall_back: FallBack, *, profile: str = "") -> None:
         self.name = name
         self._policy = policy
         self._guard = guard
         self._fall_back = fall_back
+        self._profile = profile
 
     def pre_score(self, cycle: Cycle) -> Status:
         """Ask the policy; hold the job back where it says so."""
@@ -133,15 +137,19 @@ class Learned:
         """Return what the policy says of a decision, or why nothing; it is asked once."""
         found: Answer | str | None = cycle.notes.get(self.name)
         if found is None:
-            found = cycle.notes[self.name] = self._guard.ask(lambda: self._answer(cycle))
-            cycle.decider = Decider(self.name)
+            found = cycle.notes[self.name] = self._guard.ask(lambda: self._policy.answer(cycle))
             if isinstance(found, str):
-                cycle.decider = Decider(self._fall_back.name, found)
-                cycle.said = f"{self._fall_back.name} decides instead of {self.name}: {found}"
+                self._tell(cycle, found)
+            elif cycle.decider is None:
+                cycle.decider = Decider(self._profile or self.name)
         return found
 
-    def _answer(self, cycle: Cycle) -> Answer:
-        return self._policy.answer(cycle)
+    def _tell(self, cycle: Cycle, why: str) -> None:
+        """Say that the heuristic steps in."""
+        does = "scores" if self._profile else "decides"
+        said = f"{self._fall_back.name} {does} instead of {self.name}: {why}"
+        cycle.said = "; ".join(filter(None, (cycle.said, said)))
+        cycle.decider = Decider(self._profile, cycle.said) if self._profile else Decider(self._fall_back.name, why)
 
 
 def may_wait(cycle: Cycle) -> bool:

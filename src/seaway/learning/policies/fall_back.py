@@ -18,15 +18,21 @@ class FallBack:
     ----------
     profile
         The policy.
+    graded
+        Whether every node gets a score of its own, as it takes to be weighed against other scores.
     """
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, *, graded: bool = False) -> None:
         self._profile = profile
+        self._graded = graded
         self.name = profile.name
 
     def scores(self, cycle: Cycle) -> Scores:
-        """Score nodes, shape (N,): the node that it takes before all others, by machine code where there is some."""
-        placer = placer_for(cycle.snapshot, self._profile)
+        """Score nodes, shape (N,).
+
+        Unless they are graded, the node that it takes comes before all others, by machine code where there is some.
+        """
+        placer = None if self._graded else placer_for(cycle.snapshot, self._profile)
         if isinstance(placer, CompiledPlacer):
             n = placer.chosen(cycle.snapshot, cycle.line, cycle.draw)
             if n >= 0 and cycle.feasible[n]:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from hashlib import sha256
+
+import msgspec
+
 from seaway.domain.errors import RejectedError
 from seaway.learning.observing import clusters as clusters_shown
 from seaway.learning.observing import nodes as nodes_shown
@@ -18,6 +23,7 @@ from seaway.scheduling.framework import Cycle, Scores
 from seaway.scheduling.plugins.seaway import Seaway
 from seaway.scheduling.policies import PolicyOptions, make_profile, profile_of
 from seaway.scheduling.profile import Profile
+from seaway.scheduling.registry import Outline
 
 EDITION_DIGITS = 12
 """Digits of a model's digest by which people tell it from others."""
@@ -47,15 +53,34 @@ def make_learned(
         When it was trained on other figures than this version shows, onnxruntime is missing, or there is no such
         heuristic to fall back to.
     """
+    plugin = make_plugin(file, options, limits, watch, model=model)
+    return profile_of(plugin.name, options, plugin).of_edition(edition_of(file))
+
+
+def make_plugin(
+    file: PolicyFile,
+    options: PolicyOptions,
+    limits: Limits,
+    watch: Watch,
+    *,
+    model: Stoppable | None = None,
+    profile: str = "",
+) -> Learned:
+    """Make a trained policy as a plugin, to be weighed against others.
+
+    Parameters
+    ----------
+    profile
+        The profile that it joins; empty for one that it is alone in. The others are as for `make_learned`, and so is
+        what is raised.
+    """
     manifest = file.manifest
     _check_figures(manifest)
     loaded = model or Session(file)
     asked = Stopped(loaded, limits.stop_s) if limits.budget_ms else loaded
     chooser = _chooser(manifest, asked, options)
-    behind = make_profile(limits.fall_back, PolicyOptions(seed=options.seed, mix=options.mix))
-    plugin = Learned(manifest.name, chooser, Guard(manifest.name, limits, watch), FallBack(behind))
-    profile = profile_of(manifest.name, options, plugin)
-    return profile.of_edition(edition_of(file))
+    behind = FallBack(_behind(options, limits), graded=bool(profile))
+    return Learned(manifest.name, chooser, Guard(manifest.name, limits, watch), behind, profile=profile)
 
 
 class Unusable:
@@ -87,14 +112,31 @@ class Unusable:
 
 def make_unusable(name: str, why: str, options: PolicyOptions, limits: Limits, watch: Watch) -> Profile:
     """Make what decides in place of a policy that cannot be used, and says so of each decision."""
-    behind = make_profile(limits.fall_back, PolicyOptions(seed=options.seed, mix=options.mix))
-    plugin = Learned(name, Unusable(why), Guard(name, limits, watch), FallBack(behind))
+    plugin = Learned(name, Unusable(why), Guard(name, limits, watch), FallBack(_behind(options, limits)))
     return profile_of(name, options, plugin)
 
 
 def edition_of(file: PolicyFile) -> str:
     """Return what tells a policy from others of its name."""
     return file.manifest.model_sha256[:EDITION_DIGITS]
+
+
+def joined_edition(outline: Outline, files: Mapping[str, PolicyFile]) -> str:
+    """Return what tells a profile from others of its name: its plugins, weights and settings, and trained policies.
+
+    Parameters
+    ----------
+    files
+        Its trained policies, by the names that it has for them.
+    """
+    models = {name: file.manifest.model_sha256 for name, file in files.items()}
+    parts = [(each.name, each.weight, each.settings, models.get(each.policy)) for each in outline.wanted]
+    return sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:EDITION_DIGITS]
+
+
+def _behind(options: PolicyOptions, limits: Limits) -> Profile:
+    """Make the heuristic that decides where a trained policy does not."""
+    return make_profile(limits.fall_back, PolicyOptions(seed=options.seed, mix=options.mix))
 
 
 def _chooser(manifest: Manifest, model: Model, options: PolicyOptions) -> Policy:

@@ -37,7 +37,7 @@ class NodeChoice:
         self._devices = devices
 
     def answer(self, cycle: Cycle) -> Answer:
-        """Score every node; those that the model is not shown come after those that it is.
+        """Score every node; those that the model is not shown come just after the worst of those that it is.
 
         Raises
         ------
@@ -53,8 +53,9 @@ class NodeChoice:
             raise NoAnswerError(Reason.FAILED, f"{given.size} scores for {len(shown.nodes)} nodes")
         finite(given.sum() + wait)
         best = given.max()
+        steps = np.rint(np.maximum(given - best, -FARTHEST) * STEPS).astype(np.int64)
         scores = np.zeros(len(cycle.feasible), np.int64)
-        scores[shown.nodes] = 1 + np.rint(np.maximum(given - best, -FARTHEST) * STEPS + FARTHEST * STEPS)
+        scores[shown.nodes] = steps - (steps.min() - 1)
         return Answer(scores, waits=wait > best and may_wait(cycle))
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seaway.learning.evaluation.runs import from_file
-from seaway.learning.evaluation.seen import Seen, seen_by
+from seaway.learning.evaluation.seen import Seen, seen_by, seen_together
 from seaway.learning.evaluation.trials import tasks
 from seaway.learning.instances.drawn.kinds import drawn
 from seaway.learning.instances.folder import read_instances
@@ -65,6 +65,18 @@ def test_what_a_file_does_not_say_is_not_guessed() -> None:
     assert read_back(run, {str(at): "1" for at in range(MOST_DIGESTS + 1)}) is None
     for config in ({}, record_of(run), {"digests": ["1"]}, {"digests": {}, "settings": {"draws": "many"}}):
         assert seen_by(config) is None
+
+
+def test_what_decides_together_was_trained_on_what_each_was() -> None:
+    """A profile of several trained policies has seen what any of them has; where one does not say, nobody knows."""
+    one, two = drawn("network", 2, seed=3)
+    said = [{"digests": {each.name: digest_of(each)}} for each in (one, two)]
+    for configs, has in (([said[0]], [True, False]), (said, [True, True])):
+        seen = seen_together(configs)
+        assert seen
+        assert [seen.has(each, digest_of(each)) for each in (one, two)] == has
+    assert seen_together([*said, {}]) is None
+    assert seen_together([]) is None
 
 
 def test_shipped_policies_that_do_not_say_are_left_blank() -> None:
