@@ -1,0 +1,205 @@
+"""The alerts of clusters, queues, the control plane and its database, as Prometheus itself works them out."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.integration.test_rules import RULES, try_out
+
+pytestmark = pytest.mark.skipif(not shutil.which("promtool"), reason="there is no promtool: apt-get install prometheus")
+
+PREFIX = "seaway_transaction_seconds_bucket"
+
+
+def alerts() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return every alert that is shipped, and its file, by name."""
+    return {
+        rule["alert"]: (path.name, rule)
+        for path in RULES.glob("*.yml")
+        for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]
+        for rule in group["rules"]
+    }
+
+
+def fires(
+    folder: Path, name: str, series: dict[str, str], *, at: str, not_at: str, **told: tuple[str, dict[str, str]]
+) -> None:
+    """See that an alert fires at a time, for nothing but what is told, and did not before.
+
+    Parameters
+    ----------
+    series
+        Values minute by minute, as promtool writes them.
+    told
+        What each alert's summary says, and its labels besides the severity.
+    """
+    file, rule = alerts()[name]
+    expected = [
+        {
+            "exp_labels": {**labels, **rule["labels"]},
+            "exp_annotations": {"summary": summary, "description": rule["annotations"]["description"]},
+        }
+        for summary, labels in told.values()
+    ]
+    for each in expected:  # what a description says of its labels
+        for label, value in each["exp_labels"].items():
+            said = each["exp_annotations"]["description"]
+            each["exp_annotations"]["description"] = said.replace(f"{{{{ $labels.{label} }}}}", value)
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": key, "values": values} for key, values in series.items()],
+        "alert_rule_test": [
+            {"eval_time": not_at, "alertname": name, "exp_alerts": []},
+            {"eval_time": at, "alertname": name, "exp_alerts": expected},
+        ],
+    }
+    try_out(folder, file, yaml.safe_dump([test], width=1000))
+
+
+def test_every_alert_has_a_test() -> None:
+    """None is shipped that nobody saw fire."""
+    tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_rules*.py"))
+    assert [name for name in alerts() if name not in tests] == []
+
+
+def test_a_cluster_that_is_silent_is_told_of(tmp_path: Path) -> None:
+    """After a minute, and one more; one that answers in between is none."""
+    fires(
+        tmp_path,
+        "SeawayClusterStale",
+        {
+            'seaway_cluster_silent_seconds{cluster="a"}': "0+60x10",
+            'seaway_cluster_silent_seconds{cluster="b"}': "0 60 120 0 60 0x10",
+        },
+        not_at="2m",
+        at="4m",
+        a=("What is known of cluster a is 4m 0s old", {"cluster": "a"}),
+    )
+
+
+def test_a_cluster_that_is_hardly_used_is_told_of_after_an_hour(tmp_path: Path) -> None:
+    """Less than half of its cores for all of that time; a peak in between begins it anew."""
+    fires(
+        tmp_path,
+        "SeawayLowUtilisation",
+        {
+            'ClusterGPUCorePercentage{cluster="a"}': "12.5x90",
+            'ClusterGPUCorePercentage{cluster="b"}': "12.5x30 60 12.5x60",
+            'ClusterGPUCorePercentage{cluster="c"}': "50x90",
+        },
+        not_at="59m",
+        at="61m",
+        a=("Only 12.5 % of the GPU cores of a are allocated", {"cluster": "a"}),
+    )
+
+
+def test_deployments_that_come_to_nothing_are_told_of(tmp_path: Path) -> None:
+    """More than a few and more than a fifth of those of a cluster, whatever became of them."""
+    of = "seaway_deployments_total"
+    fires(
+        tmp_path,
+        "SeawayDeploymentsFail",
+        {
+            f'{of}{{cluster="a", outcome="running"}}': "0+1x40",
+            f'{of}{{cluster="a", outcome="refused"}}': "0x15 0+1x25",
+            f'{of}{{cluster="b", outcome="running"}}': "0+9x40",
+            f'{of}{{cluster="b", outcome="late"}}': "0x15 0+1x25",
+            f'{of}{{cluster="c", outcome="failed"}}': "0x15 0 1 2x40",
+        },
+        not_at="20m",
+        at="31m",
+        a=("15 deployments in a came to nothing within 15 minutes", {"cluster": "a"}),
+    )
+
+
+def test_a_long_wait_is_told_of(tmp_path: Path) -> None:
+    """When somebody has waited for more than an hour, by queue."""
+    fires(
+        tmp_path,
+        "SeawayQueueLong",
+        {
+            'seaway_queue_longest_wait_seconds{queue="batch"}': "0+60x80",
+            'seaway_queue_longest_wait_seconds{queue="quick"}': "0+60x50 0x40",
+        },
+        not_at="64m",
+        at="66m",
+        batch=("A job has waited in queue batch for 1h 6m 0s", {"queue": "batch"}),
+    )
+
+
+def test_a_seaway_that_is_not_there_is_told_of(tmp_path: Path) -> None:
+    """When none answers: of several, one is enough."""
+    fires(
+        tmp_path,
+        "SeawayDown",
+        {'up{job="seaway", instance="one"}': "1x3 0x10", 'up{job="seaway", instance="two"}': "0x20"},
+        not_at="5m",
+        at="7m",
+        it=("Seaway has not answered Prometheus for 2 minutes", {"job": "seaway"}),
+    )
+
+
+def test_a_seaway_that_places_nothing_is_told_of(tmp_path: Path) -> None:
+    """A start takes less than two minutes."""
+    fires(
+        tmp_path,
+        "SeawayNotReady",
+        {'seaway_ready{instance="one"}': "0 1x5 0x10"},
+        not_at="7m",
+        at="9m",
+        it=("Seaway has placed no job for 2 minutes", {"instance": "one"}),
+    )
+
+
+def test_a_database_that_fails_is_told_of(tmp_path: Path) -> None:
+    """Whether it is a change that could not be stored or a round that could not read; an old failure is none."""
+    fires(
+        tmp_path,
+        "SeawayDatabaseFails",
+        {
+            'seaway_transaction_failures_total{instance="one"}': "0x10 0+1x20",
+            'seaway_loop_failures_total{instance="one"}': "0x10 0+1x20",
+            'seaway_transaction_failures_total{instance="two"}': "7x30",
+            'seaway_loop_failures_total{instance="two"}': "7x30",
+        },
+        not_at="11m",
+        at="20m",
+        it=("The database has failed 10 times within 5 minutes", {"instance": "one"}),
+    )
+
+
+def test_a_slow_database_is_told_of(tmp_path: Path) -> None:
+    """By the slowest hundredth of its transactions."""
+    fires(
+        tmp_path,
+        "SeawayDatabaseSlow",
+        {
+            f'{PREFIX}{{le="0.25"}}': "0+100x5 500+90x20",
+            f'{PREFIX}{{le="1"}}': "0+100x5 500+90x20",
+            f'{PREFIX}{{le="2.5"}}': "0+100x25",
+            f'{PREFIX}{{le="+Inf"}}': "0+100x25",
+        },
+        not_at="9m",
+        at="20m",
+        it=("One in a hundred transactions takes 2.35s or longer", {}),
+    )
+
+
+def test_a_database_that_falls_behind_is_told_of(tmp_path: Path) -> None:
+    """When what is to be stored piles up, not when it comes all at once."""
+    fires(
+        tmp_path,
+        "SeawayDatabaseBehind",
+        {
+            'seaway_changes_waiting{instance="one"}': "5000x10",
+            'seaway_changes_waiting{instance="two"}': "0 5000 0x10",
+        },
+        not_at="1m",
+        at="3m",
+        it=("5k changes wait to be stored", {"instance": "one"}),
+    )
