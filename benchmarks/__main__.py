@@ -22,6 +22,7 @@ from benchmarks.loop import loop
 from benchmarks.network import network
 from benchmarks.probe.cases import agents, probe
 from benchmarks.record import Result, SkippedError, circumstances
+from benchmarks.scrape import scrape
 from benchmarks.show import show
 
 CASES: dict[str, Callable[[int], Result]] = {
@@ -34,6 +35,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "network": network,
     "decide-learned": decide_learned,
     "loop": loop,
+    "scrape": scrape,
     "api": api,
     "fleet": fleet,
     "deploy": deploy,

@@ -1,0 +1,89 @@
+"""How long Prometheus waits for the metrics of many GPUs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from random import Random
+from statistics import median
+from typing import Any
+
+import httpx
+
+from benchmarks.loop import CLUSTERS, GPUS, MEMORY_MIB, NODES, many_nodes
+from benchmarks.record import Result
+from seaway.adapters.simulated.backends import SimulatedBackends
+from seaway.adapters.simulated.options import Options
+from seaway.api.app import make_app
+from seaway.application.control.dispatch import InPlace
+from seaway.application.records import JobRecord, Role
+from seaway.application.transitions import accepted
+from seaway.bootstrap.plane import Plane, make_plane
+from seaway.bootstrap.settings import Settings
+from seaway.domain.ids import JobIds
+from seaway.domain.job import Demand, ResourceRequest
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.lifecycle import JobState
+from seaway.testing.clocks import VirtualClock
+from seaway.testing.memory_store import MemoryStore
+
+SLICES = 20_000
+WAITING = 5_000
+KINDS = 200
+"""How many kinds the jobs are of that wait."""
+
+TIMES = 7
+MOST_S = 1.0
+HALF = JobSpec("half", Demand(ResourceRequest(1_000, 4_096, 1, MEMORY_MIB // 2, 0, 500)))
+
+
+def scrape(seed: int) -> Result:
+    """Read all metrics of 10,000 GPUs and 20,000 slices, as Prometheus does."""
+    clock, store = VirtualClock(), MemoryStore()
+    backends = SimulatedBackends(many_nodes(), clock, Options(waits=False))
+    plane = make_plane(Settings(), store, backends, clock, dispatcher=InPlace(clock), random=Random(seed))
+    _fill(plane, clock, seed)
+    secret = plane.access.create("prometheus", Role.OPERATOR, "", None, "benchmark")[1]
+    rows = asyncio.run(_read(plane, clock, secret))
+    seconds = [row["s"] for row in rows]
+    missed = [f"{median(seconds):.2f} s, asked < {MOST_S:g}"] if median(seconds) >= MOST_S else []
+    notes = [
+        f"{CLUSTERS * NODES * GPUS:,} GPUs, {SLICES:,} slices, {WAITING:,} jobs of {KINDS} kinds that wait; "
+        "by way of the whole application, in one process, and no socket",
+        "the clock goes on for a minute before each, so that nothing that was worked out before is told again",
+    ]
+    return Result("scrape", rows, notes, missed)
+
+
+def _fill(plane: Plane, clock: VirtualClock, seed: int) -> None:
+    """Have jobs run on halves of all devices, and others wait that find no room."""
+    ids, now_ns = JobIds(Random(seed)), clock.now_ns()
+    kinds = [JobSpec("whole", Demand(ResourceRequest(1_000 + kind, 4_096, 1, 0, 100, 1_000))) for kind in range(KINDS)]
+    specs = [*[HALF] * SLICES, *(kinds[number % KINDS] for number in range(WAITING))]
+    plane.controller.step()
+    for spec in specs:
+        job = JobRecord(ids.draw(now_ns), spec, JobState.PENDING, now_ns, now_ns, "benchmark", "accepted")
+        plane.writer.require(accepted(job))
+    while plane.controller.step():
+        clock.advance_s(1)
+
+
+async def _read(plane: Plane, clock: VirtualClock, secret: str) -> list[dict[str, Any]]:
+    transport = httpx.ASGITransport(make_app(plane))
+    headers = {"authorization": f"Bearer {secret}"}
+    rows = []
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
+        for number in range(TIMES):
+            clock.advance_s(60)
+            cpu_s, began_s = time.process_time(), time.perf_counter()
+            answer = await client.get("/metrics")
+            rows.append(
+                {
+                    "scrape": number + 1,
+                    "s": round(time.perf_counter() - began_s, 3),
+                    "cpu_s": round(time.process_time() - cpu_s, 3),
+                    "mb": round(len(answer.content) / 1e6, 1),
+                    "series": sum(not line.startswith("#") for line in answer.text.splitlines()),
+                }
+            )
+    return rows
