@@ -228,7 +228,7 @@ ANSWERS: dict[str, Any] = {
     },
     "DevicePage": {"devices": [_DEVICE], "next": None},
     "SlicePage": {"slices": [_HELD], "next": None},
-    "LinkList": {"links": [_KNOWN_LINK]},
+    "LinkList": {"links": [_KNOWN_LINK], "total": 1},
     "NetLinks": [
         {
             "sourceName": "gw-4",

@@ -64,4 +64,13 @@ NETWORK: dict[str, Any] = {
         "active": {"gw-2": "direct"},
         "applied": {"gw-2": "direct"},
     },
+    "LinkMatrix": {
+        "figure": "latency",
+        "gateways": [
+            {"name": "gw-berlin", "address": "2001:db8::1", "clusters": ["berlin"], "site": ""},
+            {"name": "gw-office", "address": "2001:db8::2", "clusters": [], "site": "office"},
+        ],
+        "values": [[None, 9_800_000], [None, None]],
+        "states": [[None, "measured"], ["unknown", None]],
+    },
 }

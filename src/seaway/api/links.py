@@ -17,6 +17,7 @@ from seaway.application.overview import Overview
 from seaway.application.ports.store import MOST_ROWS
 from seaway.application.records import Role
 from seaway.domain.errors import RejectedError
+from seaway.wire.link_matrix import LinkFigure, LinkMatrix, matrix_fields, worst_first
 from seaway.wire.links import LinkList, NetLinks, known_link_fields, net_link_fields, net_sample_fields
 from seaway.wire.metrics import require_among
 from seaway.wire.times import at_ns
@@ -26,23 +27,51 @@ routes = router("fleet")
 OfSource = Annotated[Word, Query(description="Only from this gateway.")]
 OfTarget = Annotated[Word, Query(description="Only to this gateway.")]
 OfCluster = Annotated[Word, Query(description="Only those that begin or end at this cluster.")]
+OfGateway = Annotated[Word, Query(description="Only those that begin or end at this gateway.")]
+OfSite = Annotated[Word, Query(description="Only those that begin or end at this user site.")]
+Worst = Annotated[
+    LinkFigure | None,
+    Query(description="The worst by this figure first, those that nobody knows last; by their ends if left out."),
+]
+Most = Annotated[int | None, Query(ge=1, le=MOST_ROWS, description="So many of them at most; all if left out.")]
+Shown = Annotated[LinkFigure, Query(description="Which figure.")]
 Since = Annotated[Moment, Query(description="What was measured from this moment on, like 2026-11-21T10:00:00Z.")]
 Until = Annotated[Moment, Query(description="What was measured up to this moment.")]
 AfterSample = Annotated[str, Query(max_length=2000, description="As the `Link` header of the page before has it.")]
 
 
 @operation(routes, "GET", "/fleet/links", Role.VIEWER, {200: LinkList})
-async def list_links(
-    request: Request, source: OfSource = "", target: OfTarget = "", cluster: OfCluster = ""
+async def list_links(  # noqa: PLR0913  # a parameter for every one of the request
+    request: Request,
+    *,
+    source: OfSource = "",
+    target: OfTarget = "",
+    cluster: OfCluster = "",
+    gateway: OfGateway = "",
+    site: OfSite = "",
+    worst: Worst = None,
+    limit: Most = None,
 ) -> Response:
     """List links: what decisions go by, smoothed and raw figures, age, path, state; those that nobody measured too."""
     overview = desk_of(request).plane.overview
 
-    def look() -> list[dict[str, Any]]:
-        asked = _asked(source, target, cluster, overview)
-        return [known_link_fields(each) for each in overview.links() if asked(each.source, each.target)]
+    def look() -> dict[str, Any]:
+        asked = _asked(overview, source, target, cluster=cluster, gateway=gateway, site=site)
+        found = [each for each in overview.links() if asked(each.source, each.target)]
+        if worst is not None:
+            found.sort(key=lambda each: worst_first(each, worst))
+        return {"links": [known_link_fields(each) for each in found[:limit]], "total": len(found)}
 
-    return json_reply({"links": await desk_of(request).threads.read(look)})
+    return json_reply(await desk_of(request).threads.read(look))
+
+
+@operation(routes, "GET", "/fleet/links/matrix", Role.VIEWER, {200: LinkMatrix})
+async def get_link_matrix(request: Request, figure: Shown = LinkFigure.LATENCY) -> Response:
+    """Show one figure of all links that decisions go by, from each gateway to each other, as short as can be."""
+    overview = desk_of(request).plane.overview
+    return json_reply(
+        await desk_of(request).threads.read(lambda: matrix_fields(overview.links(), overview.sides(), figure))
+    )
 
 
 @operation(routes, "GET", "/links", Role.VIEWER, {200: NetLinks})
@@ -66,7 +95,7 @@ async def list_net_links(
     overview, store = desk.plane.overview, desk.plane.store
 
     def now() -> list[dict[str, Any]]:
-        sides, asked = overview.sides(), _asked(source, target, cluster, overview)
+        sides, asked = overview.sides(), _asked(overview, source, target, cluster=cluster)
         return [
             net_link_fields(each, sides) for each in overview.links() if each.counts and asked(each.source, each.target)
         ]
@@ -75,7 +104,7 @@ async def list_net_links(
         sides, until_ns = overview.sides(), at_ns(until) if until else None
         from_ns, (near, far) = sample_after(after, 2) or (at_ns(since) if since else 0, ("", ""))
         rows = store.link_samples(source, target, from_ns, MOST_ROWS, (near, far))
-        asked = _asked(source, target, cluster, overview, gone=bool(rows))
+        asked = _asked(overview, source, target, cluster=cluster, gone=bool(rows))
         wanted = [each for each in rows if until_ns is None or each.at_ns <= until_ns]
         last = rows[-1] if len(rows) == MOST_ROWS and len(wanted) == len(rows) else None
         following = sample_token(last.at_ns, last.source, last.target) if last else ""
@@ -90,24 +119,35 @@ async def list_net_links(
 
 
 def _asked(
-    source: str, target: str, cluster: str, overview: Overview, *, gone: bool = False
+    overview: Overview,
+    source: str,
+    target: str,
+    *,
+    cluster: str = "",
+    gateway: str = "",
+    site: str = "",
+    gone: bool = False,
 ) -> Callable[[str, str], bool]:
     """Return what tells whether a link is among those that are asked for; `gone` where gateways may have left since.
 
     Raises
     ------
     RejectedError
-        When there is no gateway, or no cluster, of a name.
+        When there is no gateway, cluster or site of a name.
     """
-    sides = overview.sides() if source or target or cluster else {}
-    for end, what in ((source, "source"), (target, "target")):
+    sides = overview.sides() if source or target or cluster or gateway or site else {}
+    for end, what in ((source, "source"), (target, "target"), (gateway, "gateway")):
         if end and not gone:
             require_among(end, sides, what)
+    doors: list[set[str]] = [{gateway}] if gateway else []
     if cluster:
         require_among(cluster, overview.cluster_names(), "cluster")
-    doors = {name for name, side in sides.items() if cluster in side.cluster.split(",")} if cluster else set()
+        doors.append({name for name, side in sides.items() if cluster in side.cluster.split(",")})
+    if site:
+        require_among(site, sorted({side.site for side in sides.values() if side.site}), "site")
+        doors.append({name for name, side in sides.items() if side.site == site})
 
     def asked(near: str, far: str) -> bool:
-        return source in {"", near} and target in {"", far} and (not cluster or near in doors or far in doors)
+        return source in {"", near} and target in {"", far} and all(near in each or far in each for each in doors)
 
     return asked

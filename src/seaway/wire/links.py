@@ -70,9 +70,11 @@ class KnownLinkOut(Shown):
 
 
 class LinkList(Shown):
-    """All links."""
+    """Links."""
 
     links: list[KnownLinkOut]
+    total: int
+    """How many there are of what was asked for, with those beyond `limit`."""
 
 
 class NetFigures(BaseModel):

@@ -10,12 +10,36 @@ from pydantic import BaseModel
 from seaway.api.describe import describe
 from seaway.api.examples import EXAMPLES
 from seaway.api.routes import MESSAGES
-from seaway.wire import events, explanations, fleet, job_out, links, network_views, policies, tenancy, tokens, whatif
+from seaway.wire import (
+    events,
+    explanations,
+    fleet,
+    job_out,
+    link_matrix,
+    links,
+    network_views,
+    policies,
+    tenancy,
+    tokens,
+    whatif,
+)
 from tests.unit.api.rig import Rig
 
 MODELS: dict[str, type[BaseModel]] = {each.__name__: each for each in MESSAGES} | {
     name: each
-    for module in (events, explanations, fleet, job_out, links, network_views, policies, tenancy, tokens, whatif)
+    for module in (
+        events,
+        explanations,
+        fleet,
+        job_out,
+        link_matrix,
+        links,
+        network_views,
+        policies,
+        tenancy,
+        tokens,
+        whatif,
+    )
     for name, each in vars(module).items()
     if isinstance(each, type) and issubclass(each, BaseModel)
 }

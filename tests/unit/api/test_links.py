@@ -57,3 +57,39 @@ async def test_links_and_candidates_show_what_is_promised_and_what_is_free(rig: 
         tried = await client.post("/api/v1/jobs?dry_run=true", json={**SMALL, **JOB, "placement": {"clusters": ["a"]}})
         link = tried.json()["choices"][0]["link"]
         assert link["bandwidth_mbps"] - link["used_mbps"] == 600
+
+
+@pytest.mark.parametrize(("name", "known"), [("gateway", "gw-a"), ("site", "site")])
+async def test_links_at_a_gateway_or_a_site_are_those_that_begin_or_end_there(rig: Rig, name: str, known: str) -> None:
+    """A filter takes both directions; a name that there is not is refused by name."""
+    async with rig.client("viewer") as client:
+        found = (await client.get("/api/v1/fleet/links", params={name: known})).json()["links"]
+        assert found
+        assert all(known in (each["source"], each["target"]) for each in found)
+        refused = await client.get("/api/v1/fleet/links", params={name: "nope"})
+        assert refused.status_code == 422
+        assert name in refused.text
+
+
+async def test_the_worst_links_come_first_and_the_others_are_counted(rig: Rig) -> None:
+    """Of two links the slower one is the worst; with a limit of one the other is still in the total."""
+    async with rig.client("viewer") as client:
+        found = (await client.get("/api/v1/fleet/links", params={"worst": "latency", "limit": 1})).json()
+        assert [(each["source"], each["target"]) for each in found["links"]] == [("site", "gw-b")]
+        assert found["total"] == 2
+        assert (await client.get("/api/v1/fleet/links", params={"worst": "colour"})).status_code == 422
+
+
+async def test_the_matrix_has_a_figure_of_each_link_and_nothing_where_there_is_none(rig: Rig) -> None:
+    """Rows are where links come from, columns where they lead; gateways say what they stand before."""
+    async with rig.client("viewer") as client:
+        matrix = (await client.get("/api/v1/fleet/links/matrix")).json()
+        assert [(each["name"], each["clusters"], each["site"]) for each in matrix["gateways"]] == [
+            ("gw-a", ["a"], ""),
+            ("gw-b", ["b"], ""),
+            ("site", [], "site"),
+        ]
+        assert matrix["values"] == [[None] * 3, [None] * 3, [1_000_000, 9_000_000, None]]
+        assert matrix["states"] == [[None] * 3, [None] * 3, ["told", "told", None]]
+        free = (await client.get("/api/v1/fleet/links/matrix", params={"figure": "free"})).json()
+        assert free["values"][2] == [1000, 1000, None]

@@ -6,16 +6,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from seaway.client.call import Answer, Call, Model, Nothing, get, send
+from seaway.client.call import Answer, Call, Model, Nothing, get, part, send
 
 if TYPE_CHECKING:
-    from seaway.wire.network_views import AgentList, NetworkOut, NetworkPlan
+    from seaway.wire.link_matrix import LinkMatrix
+    from seaway.wire.links import LinkList
+    from seaway.wire.network_views import AgentList, GatewayWanted, NetworkOut, NetworkPlan
 
 _WIRE = "seaway.wire.network_views"
 
 NETWORK: Answer[NetworkOut] = Model(_WIRE, "NetworkOut")
 PLAN: Answer[NetworkPlan] = Model(_WIRE, "NetworkPlan")
 AGENTS: Answer[AgentList] = Model(_WIRE, "AgentList")
+WANTED: Answer[GatewayWanted] = Model(_WIRE, "GatewayWanted")
+LINKS: Answer[LinkList] = Model("seaway.wire.links", "LinkList")
+MATRIX: Answer[LinkMatrix] = Model("seaway.wire.link_matrix", "LinkMatrix")
 
 
 def network() -> Call[NetworkOut]:
@@ -53,3 +58,29 @@ def delete_network(*, force: bool = False) -> Call[None]:
 def agents() -> Call[AgentList]:
     """List the agents of all gateways: which report, which are silent, and what came of their reports."""
     return get("/network/agents", AGENTS)
+
+
+def gateway(name: str) -> Call[GatewayWanted]:
+    """Say which paths traffic from a gateway has to take, and which it has written."""
+    return get(f"/network/gateways/{part(name)}", WANTED)
+
+
+def worst_links(
+    figure: str, *, gateway: str = "", cluster: str = "", site: str = "", limit: int | None = None
+) -> Call[LinkList]:
+    """List links at a gateway, a cluster and a user site, or all, the worst by a figure first.
+
+    Parameters
+    ----------
+    figure
+        latency, jitter, loss, bandwidth, or free: bandwidth that can still be promised.
+    limit
+        So many at most; None for all.
+    """
+    ends = {"gateway": gateway or None, "cluster": cluster or None, "site": site or None}
+    return get("/fleet/links", LINKS, {**ends, "worst": figure, "limit": limit})
+
+
+def link_matrix(figure: str) -> Call[LinkMatrix]:
+    """Show one figure of all links, from each gateway to each other; figures as in `worst_links`."""
+    return get("/fleet/links/matrix", MATRIX, {"figure": figure})
