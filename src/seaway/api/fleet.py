@@ -42,6 +42,8 @@ routes = router("fleet")
 
 InCluster = Annotated[Word, Query(description="Only in this cluster.")]
 OnNode = Annotated[Word, Query(description="Only on this node.")]
+OnlyNode = Annotated[Word, Query(description="Only this node.")]
+Named = Annotated[Word, Query(description="Only with this in the name.")]
 AfterSample = Annotated[str, Query(max_length=2000, description="What `next` of the page before said.")]
 Limit = Annotated[int, Query(ge=1, le=MOST_ROWS, description="Entries on a page.")]
 Since = Annotated[Moment, Query(description="From this moment on, like 2026-11-21T10:00:00Z.")]
@@ -77,12 +79,20 @@ async def forget_cluster(request: Request, cluster: str) -> Response:
 
 
 @operation(routes, "GET", "/fleet/nodes", Role.VIEWER, {200: NodePage})
-async def list_nodes(request: Request, cluster: InCluster = "", after: After = "", limit: Limit = 100) -> Response:
+async def list_nodes(
+    request: Request,
+    cluster: InCluster = "",
+    node: OnlyNode = "",
+    name: Named = "",
+    after: After = "",
+    limit: Limit = 100,
+) -> Response:
     """List nodes with their devices and slices; whose slices of other tenants are stays hidden."""
     desk, who = desk_of(request), who_of(request)
 
     def page() -> dict[str, Any]:
-        rows, following = _page(desk.plane.overview.nodes(cluster), after, limit)
+        nodes = [each for each in desk.plane.overview.nodes(cluster) if node in ("", each.name) and name in each.name]
+        rows, following = _page(nodes, after, limit)
         return {"nodes": [node_fields(row, who.tenant) for row in rows], "next": following}
 
     return json_reply(await desk.threads.read(page))

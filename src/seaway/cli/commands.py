@@ -55,6 +55,7 @@ COMMANDS = (
     Command("reprioritize", JOBS, "steps"),
     Command("change", JOBS, "change"),
     Command("delete", JOBS, "steps"),
+    Command("top", FLEET, "top"),
     Command("fleet", FLEET, "fleet", "app"),
     Command("metrics", FLEET, "metrics"),
     Command("links", FLEET, "links", "app"),

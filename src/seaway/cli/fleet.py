@@ -41,7 +41,7 @@ def clusters(context: typer.Context, output: OutputOption = Output.TABLE) -> Non
 
     with connect(context) as client:
         body = client.body(call())
-    show(output, body, lambda wide: _clusters(body, wide=wide), lambda: (each["name"] for each in body["clusters"]))
+    show(output, body, lambda wide: table(body, wide=wide), lambda: (each["name"] for each in body["clusters"]))
 
 
 @app.command()
@@ -77,7 +77,8 @@ def slices(context: typer.Context, cluster: Cluster = "", node: Node = "", outpu
     show(output, body, lambda wide: _slices(body, wide=wide), lambda: (each["uuid"] for each in body["slices"]))
 
 
-def _clusters(body: Body, *, wide: bool) -> RenderableType:
+def table(body: Body, *, wide: bool) -> RenderableType:
+    """Make the table of clusters."""
     from rich.console import Group
     from rich.text import Text
 

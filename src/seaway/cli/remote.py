@@ -29,6 +29,9 @@ PATIENCE_S = 2.0
 ATTACHED_S = 60.0
 """How long one who follows waits for a server that answered before: it may be starting anew."""
 
+WATCHED_S = 10.0
+"""How long one who watches waits for an answer before he asks again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -57,6 +60,16 @@ def connect_to_follow(context: typer.Context) -> AsyncClient:
     asked = _asked(context)
     once = cache(_say_that_it_waits)  # of all that is followed at a time
     return AsyncClient(asked.server, profile=asked.profile, pace=Pace(ATTACHED_S, on_wait=once))
+
+
+def connect_to_watch(context: typer.Context) -> AsyncClient:
+    """Return a client for the same server that tries once, for who shows what is wrong and asks again by himself."""
+    import_httpx_alone()
+    from seaway.client.aio import AsyncClient
+    from seaway.client.tries import Pace
+
+    asked = _asked(context)
+    return AsyncClient(asked.server, profile=asked.profile, timeout_s=WATCHED_S, pace=Pace(0.0))
 
 
 def be_patient(client: Client) -> None:

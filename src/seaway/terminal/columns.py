@@ -66,7 +66,7 @@ class Rows:
         self._cells = [[_text(column.cell(row)) for column in self._columns] for row in rows]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        shown = self._fitting(options.max_width)
+        shown = fitting(self._columns, list(map(self._width, range(len(self._columns)))), options.max_width)
         table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
         for at in shown:
             column = self._columns[at]
@@ -75,16 +75,25 @@ class Rows:
             table.add_row(*(_cut(row[at]) if self._columns[at].cut else row[at] for at in shown))
         yield table
 
-    def _fitting(self, width: int) -> list[int]:
-        shown = list(range(len(self._columns)))
-        while sum(map(self._width, shown)) > width and any(self._columns[at].drop for at in shown):
-            shown.remove(max(shown, key=lambda at: self._columns[at].drop))
-        return shown
-
     def _width(self, at: int) -> int:
-        column = self._columns[at]
-        widest = max([cell_len(column.title), *(row[at].cell_len for row in self._cells)])
-        return GAP + (min(widest, LEAST) if column.cut else widest)
+        return max([cell_len(self._columns[at].title), *(row[at].cell_len for row in self._cells)])
+
+
+def fitting(columns: Sequence[Column], widest: Sequence[int], room: int) -> list[int]:
+    """Return which columns are shown where there is so much room, by their places.
+
+    Parameters
+    ----------
+    widest
+        Characters of each column's widest text.
+    room
+        Characters there are.
+    """
+    least = [GAP + (min(wide, LEAST) if column.cut else wide) for column, wide in zip(columns, widest, strict=True)]
+    shown = list(range(len(columns)))
+    while sum(least[at] for at in shown) > room and any(columns[at].drop for at in shown):
+        shown.remove(max(shown, key=lambda at: columns[at].drop))
+    return shown
 
 
 def details(pairs: Iterable[tuple[str, str | Text]]) -> Table:

@@ -27,6 +27,19 @@ JOB_COLUMNS = (
 )
 """Jobs, one a row."""
 
+WAITING_COLUMNS = (
+    Column("NAME", lambda job: job["name"]),
+    Column("TENANT", lambda job: job["tenant"], drop=4),
+    Column("QUEUE", lambda job: job["queue"], drop=3),
+    Column("STATE", lambda job: state(job["state"]), drop=2),
+    Column("PRIORITY", lambda job: str(job["priority"]), right=True, drop=1),
+    Column("REPLICAS", lambda job: str(job["replicas"]), right=True, drop=5),
+    Column("GPUS", gpus),
+    Column("WAITS", lambda job: ago(job["submitted_at"]), right=True),
+    Column("BECAUSE", lambda job: job["reason"], cut=True),
+)
+"""Jobs that wait, one a row."""
+
 ATTEMPT_COLUMNS = (
     Column("ATTEMPT", lambda each: str(each["number"]), right=True),
     Column("STATE", lambda each: each["state"]),

@@ -68,31 +68,34 @@ def _shown(link: Body, *, raw: bool) -> Body:
     return {**link, **{name: link["raw"][name] for name in ("latency_ns", "jitter_ns", "loss_ppm")}}
 
 
+LINK_COLUMNS = (
+    Column("FROM", lambda each: each["source"]),
+    Column("TO", lambda each: each["target"]),
+    Column("RTT", lambda each: _time(each["latency_ns"], each), right=True),
+    Column("JITTER", lambda each: _time(each["jitter_ns"], each), right=True, drop=3),
+    Column("LOSS", lambda each: _lost(each["loss_ppm"]), right=True, drop=2),
+    Column("BANDWIDTH", lambda each: _rate(each["bandwidth_mbps"]), right=True),
+    Column("TAKEN", _taken, drop=4),
+    Column("CARRIED", lambda each: _known_rate(each["carried_mbps"]), right=True, wide=True),
+    Column(
+        "PROMISED",
+        lambda each: _known_rate(each["bandwidth_mbps"] and each["promised_mbps"]),
+        right=True,
+        wide=True,
+    ),
+    Column("FREE", lambda each: _known_rate(each["free_mbps"]), right=True, drop=4),
+    Column("PATH", lambda each: each["path"] or NONE, wide=True),
+    Column("STATE", lambda each: Text(each["state"], STATES[each["state"]]), drop=1),
+    Column("AGE", lambda each: NONE if each["age_s"] is None else seconds(each["age_s"]), right=True, drop=5),
+)
+"""Links, one a row."""
+
+
 def table(body: Body, *, raw: bool, wide: bool) -> RenderableType:
     """Make the table of links."""
     if not body["links"]:
         return "no links"
-    columns = (
-        Column("FROM", lambda each: each["source"]),
-        Column("TO", lambda each: each["target"]),
-        Column("RTT", lambda each: _time(each["latency_ns"], each), right=True),
-        Column("JITTER", lambda each: _time(each["jitter_ns"], each), right=True, drop=3),
-        Column("LOSS", lambda each: _lost(each["loss_ppm"]), right=True, drop=2),
-        Column("BANDWIDTH", lambda each: _rate(each["bandwidth_mbps"]), right=True),
-        Column("TAKEN", _taken, drop=4),
-        Column("CARRIED", lambda each: _known_rate(each["carried_mbps"]), right=True, wide=True),
-        Column(
-            "PROMISED",
-            lambda each: _known_rate(each["bandwidth_mbps"] and each["promised_mbps"]),
-            right=True,
-            wide=True,
-        ),
-        Column("FREE", lambda each: _known_rate(each["free_mbps"]), right=True, drop=4),
-        Column("PATH", lambda each: each["path"] or NONE, wide=True),
-        Column("STATE", lambda each: Text(each["state"], STATES[each["state"]]), drop=1),
-        Column("AGE", lambda each: NONE if each["age_s"] is None else seconds(each["age_s"]), right=True, drop=5),
-    )
-    return Rows(columns, [_shown(each, raw=raw) for each in body["links"]], wide=wide)
+    return Rows(LINK_COLUMNS, [_shown(each, raw=raw) for each in body["links"]], wide=wide)
 
 
 def matrix(body: Body, figure: Figure, *, raw: bool) -> RenderableType:

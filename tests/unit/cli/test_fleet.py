@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from seaway.cli.fleet import _clusters, _devices, _nodes
+from seaway.cli.fleet import _devices, _nodes, table
 
 
 def device(index: int, used: dict[str, Any] | None) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def test_why_a_cluster_is_silent_is_cut_only_where_the_table_is_narrow() -> None
 
     def lines(*, wide: bool) -> list[str]:
         out = io.StringIO()
-        Console(file=out, width=160, highlight=False).print(_clusters({"clusters": [told]}, wide=wide))
+        Console(file=out, width=160, highlight=False).print(table({"clusters": [told]}, wide=wide))
         return [line.rstrip() for line in out.getvalue().splitlines()]
 
     narrow = lines(wide=False)

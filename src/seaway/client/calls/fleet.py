@@ -61,9 +61,10 @@ def forget_cluster(name: str) -> Call[None]:
     return send("DELETE", f"/fleet/clusters/{part(name)}", Nothing())
 
 
-def nodes(*, cluster: str = "", limit: int | None = None) -> Paged[NodeOut]:
-    """List nodes with their devices and slices, of one cluster or of all."""
-    return Paged(get("/fleet/nodes", NODES, _page(limit, cluster)), "nodes", limit=limit)
+def nodes(*, cluster: str = "", node: str = "", name: str = "", limit: int | None = None) -> Paged[NodeOut]:
+    """List nodes with their devices and slices: of a cluster, the one of a name, or those with `name` in theirs."""
+    query = {**_page(limit, cluster, node), "name": name or None}
+    return Paged(get("/fleet/nodes", NODES, query), "nodes", limit=limit)
 
 
 def devices(*, cluster: str = "", node: str = "", limit: int | None = None) -> Paged[DeviceOut]:

@@ -1,0 +1,352 @@
+"""The live full-screen view of a fleet, its queue and its jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing, suppress
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.css.query import NoMatches
+from textual.widgets import Footer, Input, TabbedContent, TabPane
+
+from seaway.client.aio import AsyncClient
+from seaway.client.call import Call
+from seaway.client.calls import fleet as fleet_calls
+from seaway.client.calls import jobs as job_calls
+from seaway.client.errors import SeawayError
+from seaway.terminal.contact import Contact
+from seaway.terminal.dialogs import Ask, Help
+from seaway.terminal.due import AGAIN_S, Due
+from seaway.terminal.head import Head, StatusLine
+from seaway.terminal.job_screen import OVER, JobScreen
+from seaway.terminal.listing import Listing
+from seaway.terminal.node_screen import NodeScreen
+from seaway.terminal.panes import FleetPane, JobsPane, LinksPane, Pane, QueuePane
+from seaway.terminal.summary import Summary
+from seaway.terminal.timeline import line
+from seaway.terminal.tree import DEVICE, NODE
+from seaway.terminal.view import View
+from seaway.terminal.words import Body, place
+
+PANES = ("fleet", "queue", "jobs", "links")
+TICK_S = 1.0
+"""Seconds after which what grows old is written anew."""
+
+TYPED_S = 0.25
+"""Seconds without a key after which what was typed is looked for."""
+
+ACTIONS = ("cancel", "suspend", "cordon", "drain", "find")
+"""What is offered as long as it goes with what is chosen."""
+
+DARK, LIGHT = "textual-dark", "textual-light"
+CHANGES_JOBS = frozenset({"user", "operator", "admin"})
+CHANGES_FLEET = frozenset({"operator", "admin"})
+
+
+class Top(App[None]):
+    """Shows a server's fleet, queue and jobs, and keeps up with them.
+
+    One look at the server at a time reads the summary and the view that is seen, soon after an event that may have
+    changed it, and every few seconds without one.
+
+    Parameters
+    ----------
+    client
+        Tries once and raises, so that it can be said what is wrong.
+    who
+        Who asks, as `GET /me` says.
+    light
+        Whether to begin with dark letters on a light ground.
+    """
+
+    TITLE = "seaway top"
+    CSS = """
+    Screen { background: $background; }
+    TabbedContent { height: 1fr; }
+    TabPane { padding: 0; }
+    ContentTabs { height: 2; }
+    #find { dock: bottom; height: 1; border: none; padding: 0 1; margin-bottom: 1; display: none; }
+    #find.open { display: block; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(str(at), f"pane('{pane}')", show=False) for at, pane in enumerate(PANES, 1)),
+        Binding("tab", "next(1)", "Next", show=False, priority=True),
+        Binding("shift+tab", "next(-1)", show=False, priority=True),
+        Binding("slash", "find", "Find", key_display="/"),
+        Binding("escape", "all", show=False),
+        Binding("x", "cancel", "Cancel job"),
+        Binding("s", "suspend", "Suspend"),
+        Binding("c", "cordon", "Cordon"),
+        Binding("d", "drain", "Drain"),
+        Binding("r", "ask", "Ask now", show=False),
+        Binding("t", "theme", "Light/dark", show=False),
+        Binding("question_mark", "help", "Keys", key_display="?"),
+        Binding("q,ctrl+c", "quit", "Quit"),
+    ]
+
+    def __init__(self, client: AsyncClient, who: Body, *, light: bool = False) -> None:
+        super().__init__()
+        self.client = client
+        self.contact = Contact(client.target.server)
+        self.due = Due()
+        self._who = who
+        self._summary: Summary | None = None
+        self._latest = Text()
+        self._typed = ""
+        self._offered: tuple[bool | None, ...] = ()
+        self.theme = LIGHT if light else DARK
+
+    def compose(self) -> ComposeResult:
+        """Put the views below the summary."""
+        yield Head(self.contact.server, self._who)
+        with TabbedContent(initial=PANES[0]):
+            for at, pane in enumerate((FleetPane, QueuePane, JobsPane, LinksPane), 1):
+                with TabPane(f"{at} {PANES[at - 1].capitalize()}", id=PANES[at - 1]):
+                    yield pane(self.due)
+        yield Input(id="find")
+        yield StatusLine()
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Begin to look and to listen."""
+        self.query_one("ContentTabs").can_focus = False
+        self.query_one(Head).show(None)
+        self._pane.focus_on()
+        self.set_interval(TICK_S, self._tell)
+        self.run_worker(self._keep_looking())
+        self.run_worker(self._listen())
+
+    # What is seen.
+
+    @property
+    def _pane(self) -> Pane:
+        base = self.screen_stack[0]
+        return base.query_one(f"#{base.query_one(TabbedContent).active}", TabPane).query_one(Pane)
+
+    @property
+    def view(self) -> View:
+        """The view that is seen, or that a dialog is over."""
+        for screen in reversed(self.screen_stack[1:]):
+            if isinstance(screen, View):
+                return screen
+        return self._pane
+
+    # Keeping up.
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await self.due.turn()
+            if self.contact.refusal:
+                continue
+            failed = False
+            self.contact.asked()
+            try:
+                await self._look()
+            except SeawayError as error:
+                self.contact.failed(error)
+                failed = self.contact.lost
+            else:
+                self.contact.answered()
+            self.due.end(failed=failed)
+            self._tell()
+
+    async def _look(self) -> None:
+        clusters, counted = await asyncio.gather(
+            self.client.body(fleet_calls.clusters()), self.client.body(job_calls.count())
+        )
+        self._summary = Summary.of(clusters["clusters"], counted["states"])
+        await self.view.look(self.client, clusters["clusters"])
+        self._offer()
+
+    async def _listen(self) -> None:
+        """Follow events; what is wrong where none come, looks find out."""
+        after: int | None = None
+        while True:
+            with suppress(SeawayError):
+                async with aclosing(self.client.listen(after=after)) as events:
+                    async for heard in events:
+                        after = heard.id
+                        self._hear(heard.body)
+            self.due.changed()
+            await asyncio.sleep(AGAIN_S)
+            while self.contact.refusal:
+                await asyncio.sleep(AGAIN_S)
+
+    def _hear(self, event: Body) -> None:
+        self._latest = line(event)
+        if event["kind"] in FleetPane.KINDS or self.view.touched_by(event):
+            self.due.changed()
+
+    def _tell(self) -> None:
+        """Write what is known of the server and of the fleet as a whole."""
+        with suppress(NoMatches):
+            self.screen.query_one(StatusLine).show(self.contact.trouble(), self._latest.copy())
+        base = self.screen_stack[0]
+        base.query_one(Head).show(self._summary)
+        if self._summary:
+            tabs = base.query_one(TabbedContent)
+            for pane, count in (("queue", self._summary.waiting), ("jobs", self._summary.live)):
+                label = f"{PANES.index(pane) + 1} {pane.capitalize()} {count:,}"
+                if tabs.get_tab(pane).label_text != label:
+                    tabs.get_tab(pane).label = label
+
+    # Going about.
+
+    @on(TabbedContent.TabActivated)
+    def _opened(self) -> None:
+        if len(self.screen_stack) == 1:
+            self._close_find(keep=True)
+            self._pane.focus_on()
+            self.due.at_once()
+
+    @on(Listing.Moved)
+    def _offer(self) -> None:
+        """Show other keys below, where what is chosen takes others."""
+        offered = tuple(self.check_action(action, ()) for action in ACTIONS)
+        if offered != self._offered:
+            self._offered = offered
+            self.refresh_bindings()
+
+    @on(Listing.Chosen)
+    def _show_more(self, message: Listing.Chosen) -> None:
+        row = message.row
+        if job := self.view.job:
+            self._push(JobScreen(self.client, self.due, job["id"]))
+        elif row.get("kind") in {NODE, DEVICE} and not isinstance(self.view, NodeScreen):
+            self._push(NodeScreen(row["cluster"], row["name"] if row["kind"] == NODE else row["node"]))
+
+    def _push(self, screen: JobScreen | NodeScreen) -> None:
+        self.push_screen(screen, lambda _: self.due.at_once())
+        self.due.at_once()
+
+    def action_pane(self, pane: str) -> None:
+        """Open a view of the main screen."""
+        while len(self.screen_stack) > 1:
+            self.pop_screen()
+        self.screen.query_one(TabbedContent).active = pane
+
+    def action_next(self, by: int) -> None:
+        """Open the next view."""
+        if len(self.screen_stack) == 1:
+            active = self.query_one(TabbedContent).active
+            self.action_pane(PANES[(PANES.index(active) + by) % len(PANES)])
+
+    def action_ask(self) -> None:
+        """Ask the server now, even if it refused before."""
+        self.contact.refusal = ""
+        self.due.at_once()
+
+    def action_theme(self) -> None:
+        """Change between light and dark."""
+        self.theme = DARK if self.theme == LIGHT else LIGHT
+
+    def action_help(self) -> None:
+        """List the keys."""
+        if not isinstance(self.screen, Help):
+            self.push_screen(Help())
+
+    # Finding.
+
+    def action_find(self) -> None:
+        """Ask what to find."""
+        field = self.query_one("#find", Input)
+        field.placeholder = f"/ {self._pane.hint}"
+        field.value = self._pane.text
+        field.add_class("open")
+        field.focus()
+
+    @on(Input.Changed, "#find")
+    def _typing(self, message: Input.Changed) -> None:
+        self._typed = message.value
+        self.set_timer(TYPED_S, lambda: self._find(message.value))
+
+    def _find(self, text: str) -> None:
+        """Look for what was typed, unless that went on."""
+        if text == self._typed and text.strip() != self._pane.text and self.query_one("#find").has_class("open"):
+            self._pane.find(text)
+
+    @on(Input.Submitted, "#find")
+    def _typed_all(self, message: Input.Submitted) -> None:
+        self._find(message.value)
+        self._close_find(keep=True)
+
+    def action_all(self) -> None:
+        """Show all again."""
+        self._close_find(keep=False)
+
+    def _close_find(self, *, keep: bool) -> None:
+        self.query_one("#find").remove_class("open")
+        if not keep and self._pane.text:
+            self._pane.find("")
+        self._pane.focus_on()
+
+    # Changing things.
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer what the token may do with what is chosen."""
+        role, view = self._who["role"], self.view if self.screen_stack and self.is_running else View()
+        if action in {"cancel", "suspend"}:
+            return role in CHANGES_JOBS and view.job is not None and view.job.get("state") not in OVER
+        if action in {"cordon", "drain"}:
+            return role in CHANGES_FLEET and view.place is not None
+        if action == "find":
+            return bool(view.hint)
+        return True
+
+    def action_cancel(self) -> None:
+        """End the chosen job, if that is meant."""
+        if job := self.view.job:
+            detail = "It ends, and what it holds goes to others; its record stays."
+            self._ask(f"Cancel {_named(job)}?", detail, job_calls.cancel(job["id"]))
+
+    def action_suspend(self) -> None:
+        """Stop the chosen job until somebody resumes it, or resume it, if that is meant."""
+        if (job := self.view.job) is None:
+            return
+        if job.get("state") == "suspended":
+            self._ask(f"Resume {_named(job)}?", "It goes back to its queue.", job_calls.resume(job["id"]))
+        else:
+            detail = "It stops, and what it holds goes to others, until somebody resumes it."
+            self._ask(f"Suspend {_named(job)}?", detail, job_calls.suspend(job["id"]))
+
+    def action_cordon(self) -> None:
+        """Keep new work away from the chosen place, or let it come again, if that is meant."""
+        if (at := self.view.place) is None:
+            return
+        where = (at["cluster"], at["node"])
+        if at["cordon"]:
+            self._ask(f"Uncordon {place(*where)}?", "New work may come again.", fleet_calls.uncordon(*where))
+        else:
+            detail = "No new work comes; what runs there goes on."
+            self._ask(f"Cordon {place(*where)}?", detail, fleet_calls.cordon(*where))
+
+    def action_drain(self) -> None:
+        """Have the chosen place emptied, if that is meant."""
+        if at := self.view.place:
+            where = (at["cluster"], at["node"])
+            detail = "No new work comes, and what runs there is moved away."
+            self._ask(f"Drain {place(*where)}?", detail, fleet_calls.drain(*where))
+
+    def _ask(self, question: str, detail: str, call: Call[Any]) -> None:
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.run_worker(self._do(call, question.removesuffix("?")))
+
+        self.push_screen(Ask(question, detail), answered)
+
+    async def _do(self, call: Call[Any], what: str) -> None:
+        try:
+            await self.client.send(call)
+        except SeawayError as error:
+            self.notify(str(error), title=f"{what}: not done", severity="error", markup=False)
+        else:
+            self.notify(f"{what}: done", markup=False)
+        self.due.at_once()
+
+
+def _named(job: Body) -> str:
+    return f"{job['name']} ({job['id']})"

@@ -1,0 +1,74 @@
+"""When to look at the server again: soon after something changed, at most so often, and by itself after a while."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+GAP_S = 0.4
+"""Seconds from one look to the next at least, however much changes."""
+
+PERIOD_S = 5.0
+"""Seconds after which to look though nothing is known to have changed: what is measured has no events."""
+
+REST = 2.0
+"""For how many times as long as a look took there is none: a slow server is not asked all the time."""
+
+
+AGAIN_S = 1.0
+"""Seconds after which to try once more what failed."""
+
+
+class Due:
+    """Says when it is time for the next look.
+
+    Parameters
+    ----------
+    period_s
+        Seconds after which to look at the latest.
+    clock
+        Seconds of a clock that is never set.
+    """
+
+    def __init__(self, period_s: float = PERIOD_S, clock: Callable[[], float] = time.monotonic) -> None:
+        self._period_s = period_s
+        self._clock = clock
+        self._bell = asyncio.Event()
+        self._changed = True
+        self._began_s = -period_s
+        self._rest_s = 0.0
+
+    def changed(self) -> None:
+        """Take note that what was seen holds no longer."""
+        self._changed = True
+        self._bell.set()
+
+    def at_once(self) -> None:
+        """Have the next look now: somebody waits for it."""
+        self._rest_s, self._began_s = 0.0, self._clock() - GAP_S
+        self.changed()
+
+    def left_s(self) -> float:
+        """Return in how many seconds to look; 0 for now."""
+        least = max(GAP_S, self._rest_s)
+        wanted = least if self._changed else max(self._period_s, least)
+        return max(self._began_s + wanted - self._clock(), 0.0)
+
+    def begin(self) -> None:
+        """Take note that a look begins: what changes from here on it may not have seen."""
+        self._changed, self._began_s = False, self._clock()
+
+    def end(self, *, failed: bool = False) -> None:
+        """Take note that the look is over, and whether there has to be another soon."""
+        self._rest_s = max(REST * (self._clock() - self._began_s), AGAIN_S if failed else 0.0)
+        self._changed |= failed
+
+    async def turn(self) -> None:
+        """Wait until it is time, and begin."""
+        while (left := self.left_s()) > 0:
+            self._bell.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._bell.wait(), left)
+        self.begin()

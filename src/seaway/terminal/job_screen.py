@@ -1,0 +1,205 @@
+"""All about one job: what it is, what happened to it, why it is where it is, and what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import Screen
+from textual.widgets import Footer, Log, Static, TabbedContent, TabPane
+from textual.worker import Worker
+
+from seaway.client.aio import AsyncClient
+from seaway.client.call import Call
+from seaway.client.calls import jobs as calls
+from seaway.client.errors import SeawayError
+from seaway.domain.lifecycle import FINAL
+from seaway.terminal.columns import Rows
+from seaway.terminal.due import Due
+from seaway.terminal.head import StatusLine
+from seaway.terminal.job_tables import ATTEMPT_COLUMNS, containers, facts
+from seaway.terminal.reasons import picture
+from seaway.terminal.timeline import line
+from seaway.terminal.view import View
+from seaway.terminal.words import STYLES, Body
+
+if TYPE_CHECKING:
+    from seaway.wire.events import EventList
+
+TABS = ("about", "events", "why", "log")
+LAYERS = 2
+"""How much is told of why it is where it is: all."""
+
+TAIL = 200
+"""Lines of a log that are there already when it is opened."""
+
+MOST_LINES = 5_000
+"""Lines of a log that are kept."""
+
+OVER = frozenset(state.value for state in FINAL)
+
+
+class JobScreen(Screen[None], View):
+    """A job.
+
+    Parameters
+    ----------
+    client
+        For its log.
+    due
+        Told when another look is needed at once.
+    job
+        Its id.
+    """
+
+    CSS = """
+    JobScreen > .title { height: 1; padding: 0 1; background: $surface; }
+    JobScreen TabPane { padding: 0; }
+    JobScreen VerticalScroll { padding: 0 1; }
+    JobScreen Log { background: $background; scrollbar-size-vertical: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,backspace", "back", "Back"),
+        *(Binding(str(at), f"tab('{tab}')", show=False) for at, tab in enumerate(TABS, 1)),
+        Binding("tab,right", "next(1)", "Next", show=False, priority=True),
+        Binding("shift+tab,left", "next(-1)", show=False, priority=True),
+        Binding("n", "replica", "Next replica"),
+    ]
+
+    def __init__(self, client: AsyncClient, due: Due, job: str) -> None:
+        super().__init__()
+        self._client = client
+        self._due = due
+        self._job = job
+        self._body: Body | None = None
+        self._events: list[Body] = []
+        self._replica = 0
+        self._reader: Worker[None] | None = None
+
+    def compose(self) -> ComposeResult:
+        """Put a tab for each thing to know below the job's name."""
+        yield Static(classes="title", markup=False)
+        with TabbedContent(initial=TABS[0]):
+            for at, tab in enumerate(TABS[:-1], 1):
+                with TabPane(f"{at} {tab.capitalize()}", id=tab), VerticalScroll():
+                    yield Static(id=f"{tab}-text", markup=False)
+            with TabPane(f"{len(TABS)} Log", id=TABS[-1]):
+                yield Log(max_lines=MOST_LINES)
+        yield StatusLine()
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Take the keys to what is shown."""
+        self.query_one("ContentTabs").can_focus = False
+        self._focus()
+
+    @property
+    def job(self) -> Body | None:
+        """The job."""
+        return self._body
+
+    @property
+    def _tab(self) -> str:
+        return self.query_one(TabbedContent).active
+
+    def touched_by(self, event: Body) -> bool:
+        """Tell whether it is about this job."""
+        return bool(event["job_id"] == self._job)
+
+    async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
+        """Read the job, and what the tab that is open shows of it."""
+        body = self._body = await client.body(calls.job(self._job))
+        title = Text.assemble((body["name"], "bold"), "  ", (body["state"], STYLES.get(body["state"], "")))
+        self.query_one(".title", Static).update(title.append(f"  {body['reason']}"))
+        if self._tab == "about":
+            self._write("about", await self._about(client, body))
+        elif self._tab == "events":
+            await self._read_events(client)
+            self._write("events", Group(*(line(each, dated=True) for each in self._events)))
+        elif self._tab == "why":
+            self._write("why", picture(await client.body(calls.explain(self._job)), LAYERS))
+
+    def _write(self, tab: str, what: RenderableType) -> None:
+        self.query_one(f"#{tab}-text", Static).update(what)
+
+    async def _about(self, client: AsyncClient, body: Body) -> RenderableType:
+        ran = await client.body(calls.attempts(self._job, after=max(body["attempt"] - 5, 0)))
+        parts: list[RenderableType] = [facts(body, ran["copies"])]
+        if ran["attempts"]:
+            parts += ["", Rows(ATTEMPT_COLUMNS, ran["attempts"])]
+        return Group(*parts, "", containers(ran["copies"]))
+
+    async def _read_events(self, client: AsyncClient) -> None:
+        """Read what happened since the last look."""
+        after = self._events[-1]["id"] if self._events else 0
+        paged = calls.events(self._job, after=after)
+        call: Call[EventList] | None = paged.first
+        while call is not None:
+            page = await client.body(call)
+            self._events += page["events"]
+            call = paged.after(page["next"], len(self._events))
+
+    # The log.
+
+    @on(TabbedContent.TabActivated)
+    def _opened(self) -> None:
+        self._due.at_once()
+        self._focus()
+        if self._tab == "log" and self._reader is None:
+            self._follow_log()
+
+    def _focus(self) -> None:
+        pane = self.query_one(TabbedContent).active_pane
+        if pane is not None:
+            pane.query_one("VerticalScroll, Log").focus()
+
+    def _follow_log(self) -> None:
+        if self._reader is not None:
+            self._reader.cancel()
+        self.query_one(Log).clear()
+        self._reader = self.run_worker(self._read_log(self._replica))
+
+    async def _read_log(self, replica: int) -> None:
+        """Write what a replica writes, until the job is over or nothing comes any more."""
+        log = self.query_one(Log)
+        log.write_line(f"── replica {replica} ──")
+        try:
+            async with aclosing(self._client.follow_log(self._job, replica=replica, tail=TAIL)) as lines:
+                async for text in lines:
+                    log.write_line(text)
+        except SeawayError as error:
+            log.write_line(f"── {error} ──")
+        else:
+            log.write_line("── the job is over ──")
+
+    # Keys.
+
+    def action_tab(self, tab: str) -> None:
+        """Open a tab."""
+        self.query_one(TabbedContent).active = tab
+
+    def action_next(self, by: int) -> None:
+        """Open the next tab."""
+        self.action_tab(TABS[(TABS.index(self._tab) + by) % len(TABS)])
+
+    def action_replica(self) -> None:
+        """Show the log of the next replica."""
+        if self._body:
+            self._replica = (self._replica + 1) % self._body["replicas"]
+            self._follow_log()
+            self.action_tab("log")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer the next replica where there is one."""
+        return action != "replica" or bool(self._body and self._body["replicas"] > 1)
+
+    def action_back(self) -> None:
+        """Go back to where the job was chosen."""
+        self.dismiss()

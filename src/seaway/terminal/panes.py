@@ -1,0 +1,294 @@
+"""The views of the main screen: fleet, queue, jobs and links."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.widgets import Static
+
+from seaway.client.aio import AsyncClient
+from seaway.client.calls import fleet as fleet_calls
+from seaway.client.calls import jobs as job_calls
+from seaway.terminal.due import Due
+from seaway.terminal.fleet_columns import FLEET_COLUMNS
+from seaway.terminal.job_tables import JOB_COLUMNS, WAITING_COLUMNS
+from seaway.terminal.link_tables import LINK_COLUMNS
+from seaway.terminal.listing import Listing
+from seaway.terminal.tree import CLUSTER, MORE, NODE, Tree
+from seaway.terminal.view import View
+from seaway.terminal.wanted import HINT, QUEUED, wanted
+from seaway.terminal.words import Body
+
+NODES = 50
+"""Nodes on a page."""
+
+FOUND = 100
+"""Nodes that a search shows at most."""
+
+JOBS = 100
+"""Jobs that are read at first, and as many more whenever the list's end is seen."""
+
+MOST_JOBS = 500
+"""Jobs that are shown at most, and from which on a list that is sorted tells half of the truth."""
+
+SORTS = ("newest", "name", "state", "queue", "where")
+
+
+class Pane(Vertical, View):
+    """A list with a line below it that says what it shows.
+
+    Parameters
+    ----------
+    listing
+        The list.
+    due
+        Told when another look is needed at once.
+    """
+
+    DEFAULT_CSS = """
+    Pane { height: 1fr; }
+    Pane > .caption { height: 1; color: $text-muted; padding: 0 1; }
+    """
+
+    def __init__(self, listing: Listing, due: Due, *, id: str) -> None:  # noqa: A002  # as Textual names it
+        super().__init__(id=id)
+        self.listing = listing
+        self.due = due
+        self.text = ""
+
+    def compose(self) -> ComposeResult:
+        """Put the list above its caption."""
+        yield self.listing
+        yield Static(classes="caption", markup=False)
+
+    def find(self, text: str) -> None:
+        """Show only what goes with a text."""
+        self.text = text.strip()
+        self.due.at_once()
+
+    def focus_on(self) -> None:
+        """Take the keys."""
+        self.listing.focus()
+
+    def say(self, *parts: str) -> None:
+        """Write the caption."""
+        self.query_one(".caption", Static).update(" · ".join(part for part in parts if part))
+
+
+class FleetPane(Pane):
+    """The fleet as a tree; nodes come page by page, and only those are read again that are seen."""
+
+    hint = "a part of a node's or cluster's name, or CLUSTER/part"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right,space,l", "open", "Unfold", show=False),
+        Binding("left,h", "close", "Fold", show=False),
+    ]
+    KINDS = frozenset({"state", "changed", "cluster", "cordoned", "drained", "uncordoned", "forgotten", "strays"})
+
+    def __init__(self, due: Due) -> None:
+        super().__init__(Listing(FLEET_COLUMNS, key="key", empty="no clusters"), due, id="fleet")
+        self.fleet = Tree()
+
+    def touched_by(self, event: Body) -> bool:
+        """Tell whether it may concern the fleet."""
+        return event["kind"] in self.KINDS
+
+    async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
+        """Read the nodes that are seen, or those that go with what was typed."""
+        tree, anew = self.fleet, self.fleet.text != self.text
+        tree.clusters, tree.text = clusters, self.text
+        if tree.text:
+            cluster, name = tree.asked()
+            page = await client.body(fleet_calls.nodes(cluster=cluster, name=name, limit=FOUND).first)
+            tree.found = page["nodes"]
+            more = f"the first {FOUND}; type more of the name" if page["next"] else ""
+            self.say(f"{len(tree.found)} nodes with {name!r} in the name", more, "esc shows all")
+        else:
+            for cluster, after in tree.wanted(self.listing.seen):
+                paged = fleet_calls.nodes(cluster=cluster, limit=NODES)
+                tree.nodes[cluster].take(after, await client.body(paged.after(after or None, 0) or paged.first))
+            self.say("→ unfolds, ← folds, enter shows a node or job")
+        self._show(anew=anew)
+
+    def _show(self, *, anew: bool = False) -> None:
+        self.listing.show(self.fleet.lines(), empty="nothing of that name" if self.text else "no clusters", anew=anew)
+
+    @on(Listing.Moved)
+    def _read_more(self) -> None:
+        if any(line["kind"] == MORE for line in self.listing.seen):
+            self.due.at_once()
+
+    @on(Listing.Chosen)
+    def _fold(self, message: Listing.Chosen) -> None:
+        if message.row["kind"] == CLUSTER:
+            message.stop()
+            if message.row["open"]:
+                self.action_close()
+            else:
+                self.action_open()
+
+    def action_open(self) -> None:
+        """Show what is in the line under the cursor."""
+        line = self.listing.current
+        if line and self.fleet.open(line):
+            self._show()
+            self.due.at_once()
+
+    def action_close(self) -> None:
+        """Show no longer what is in the line under the cursor, or in what that is in."""
+        line = self.listing.current
+        if line and (line["open"] or line["parent"]):
+            key = self.fleet.close(line)
+            self._show()
+            self.listing.go_to(key)
+
+    @property
+    def job(self) -> Body | None:
+        """The job whose slice is chosen."""
+        line = self.listing.current
+        return {"id": line["job_id"], "name": line["job"]} if line and line.get("job_id") else None
+
+    @property
+    def place(self) -> Body | None:
+        """The cluster or node that is chosen."""
+        line = self.listing.current
+        if not line or line["kind"] not in {CLUSTER, NODE}:
+            return None
+        at = (line["name"], "") if line["kind"] == CLUSTER else (line["cluster"], line["name"])
+        return {"cluster": at[0], "node": at[1], "cordon": line["cordon"]}
+
+
+class QueuePane(Pane):
+    """Jobs that wait, in the order in which they are decided, and why the chosen one does."""
+
+    hint = HINT
+    DEFAULT_CSS = """
+    QueuePane > .why { height: auto; max-height: 5; padding: 0 1; background: $surface; }
+    """
+
+    def __init__(self, due: Due) -> None:
+        super().__init__(Listing(WAITING_COLUMNS, empty="nothing waits"), due, id="queue")
+        self._explained = ""
+
+    def compose(self) -> ComposeResult:
+        """Put the reason between the list and its caption."""
+        yield self.listing
+        yield Static(classes="why", markup=False)
+        yield Static(classes="caption", markup=False)
+
+    async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
+        """Read what waits, and why the chosen job does."""
+        page = await client.body(job_calls.jobs(limit=MOST_JOBS, **wanted(self.text, QUEUED)).first)
+        rows = sorted(page["jobs"], key=lambda each: (-each["priority"], each["submitted_at"]))
+        self.listing.show(rows)
+        self.say(
+            f"{len(rows)} wait" if not page["next"] else f"the newest {MOST_JOBS:,} of those that wait",
+            "priority first, then age",
+            f"with {self.text}" if self.text else "",
+        )
+        await self._explain(client)
+
+    async def _explain(self, client: AsyncClient) -> None:
+        job = self.job
+        self._explained = job["id"] if job else ""
+        why = self.query_one(".why", Static)
+        why.display = job is not None
+        if job:
+            reason = await client.body(job_calls.explain(job["id"]))
+            why.update(f"{job['name']} {reason['sentence']}")
+
+    @on(Listing.Moved)
+    def _another(self) -> None:
+        if self.job and self.job["id"] != self._explained:
+            self.due.at_once()
+
+    @property
+    def job(self) -> Body | None:
+        """The job that is chosen."""
+        return self.listing.current
+
+
+class JobsPane(Pane):
+    """Jobs that are not over, or those that were asked for; more are read when the end is seen."""
+
+    hint = HINT
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("o", "sort", "Sort")]
+
+    def __init__(self, due: Due) -> None:
+        super().__init__(Listing(JOB_COLUMNS, empty="no jobs"), due, id="jobs")
+        self._most = JOBS
+        self._more = False
+        self._sort = SORTS[0]
+        self._anew = False
+
+    def find(self, text: str) -> None:
+        """Ask for other jobs."""
+        self._most, self._anew = JOBS, True
+        super().find(text)
+
+    async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
+        """Read the newest of those that are asked for."""
+        most = self._most if self._sort == SORTS[0] else MOST_JOBS
+        page = await client.body(job_calls.jobs(limit=most, **wanted(self.text)).first)
+        self._more = page["next"] is not None
+        self.listing.show(self._sorted(page["jobs"]), anew=self._anew)
+        self._anew = False
+        count = len(page["jobs"])
+        self.say(
+            f"the newest {count:,}" if self._more else f"{count:,} jobs",
+            self.text or "not over",
+            f"by {self._sort}, o sorts otherwise",
+        )
+
+    def _sorted(self, jobs: list[Body]) -> list[Body]:
+        if self._sort == SORTS[0]:
+            return jobs
+        if self._sort == "where":
+            return sorted(jobs, key=lambda each: (each["clusters"], each["nodes"]))
+        return sorted(jobs, key=lambda each: str(each[self._sort]))
+
+    @on(Listing.Moved)
+    def _read_more(self) -> None:
+        seen, rows = self.listing.seen, self.listing.rows
+        if self._more and self._most < MOST_JOBS and seen and seen[-1] is rows[-1]:
+            self._most += JOBS
+            self._more = False
+            self.due.at_once()
+
+    def action_sort(self) -> None:
+        """Sort by something else."""
+        self._sort = SORTS[(SORTS.index(self._sort) + 1) % len(SORTS)]
+        self._anew = True
+        self.due.at_once()
+
+    @property
+    def job(self) -> Body | None:
+        """The job that is chosen."""
+        return self.listing.current
+
+
+class LinksPane(Pane):
+    """Links between gateways: what decisions go by."""
+
+    hint = "a part of a gateway's name"
+    KINDS = frozenset({"network", "agent", "path", "breach", "recovered", "cluster"})
+
+    def __init__(self, due: Due) -> None:
+        super().__init__(Listing(LINK_COLUMNS, key="key", empty="no links"), due, id="links")
+
+    def touched_by(self, event: Body) -> bool:
+        """Tell whether it may concern links."""
+        return event["kind"] in self.KINDS
+
+    async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
+        """Read all links."""
+        links = (await client.body(fleet_calls.links()))["links"]
+        rows = [{**each, "key": f"{each['source']} {each['target']}"} for each in links]
+        shown = [each for each in rows if self.text in each["key"]]
+        self.listing.show(shown)
+        self.say(f"{len(shown):,} of {len(rows):,} links" if self.text else f"{len(rows):,} links")

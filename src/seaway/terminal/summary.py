@@ -1,0 +1,120 @@
+"""The fleet and its jobs in three lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rich.text import Text
+
+from seaway.domain.lifecycle import PLACED, WAITING, JobState
+from seaway.terminal.words import STYLES, Body, bar, cores, gib
+
+LONG_BAR = 20
+SHORT_BAR = 8
+"""Blocks of a bar, where there is room and where there is not."""
+
+WIDE = 100
+"""Columns from which on there is room."""
+
+STATES = ("up", "stale", "lost", "gone")
+ENDED = (JobState.FAILED, JobState.COMPLETED, JobState.CANCELLED)
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much of something is taken of all there is."""
+
+    used: int = 0
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What there is, and what becomes of it.
+
+    Attributes
+    ----------
+    clusters
+        How many there are in each state.
+    milli, memory_mib
+        Cores, in thousandths, and memory of GPUs.
+    jobs
+        How many there are in each state.
+    """
+
+    clusters: dict[str, int] = field(default_factory=dict)
+    nodes: int = 0
+    gpus: int = 0
+    milli: Amount = Amount()
+    memory_mib: Amount = Amount()
+    jobs: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, clusters: Sequence[Body], jobs: dict[str, int]) -> Summary:
+        """Sum clusters up."""
+        states = [each["state"] for each in clusters]
+        return cls(
+            {state: states.count(state) for state in STATES if state in states},
+            sum(each["nodes"] for each in clusters),
+            sum(each["gpus"] for each in clusters),
+            _sum(clusters, "gpu_milli"),
+            _sum(clusters, "gpu_memory_mib"),
+            jobs,
+        )
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs wait for a place."""
+        return sum(self.jobs.get(state.value, 0) for state in WAITING)
+
+    @property
+    def live(self) -> int:
+        """How many jobs are not over."""
+        return sum(self.jobs.values()) - sum(self.jobs.get(state.value, 0) for state in ENDED)
+
+    def fleet_line(self) -> Text:
+        """Count clusters by state, nodes and GPUs."""
+        line = Text.assemble(("clusters ", "bold"))
+        for state, count in self.clusters.items():
+            line.append(f"{count:,} {state} ", STYLES.get(state, "red"))
+        return line.append(f"  {self.nodes:,} nodes  {self.gpus:,} GPUs")
+
+    def room_line(self, width: int) -> Text:
+        """Draw how much is taken of GPU cores and of GPU memory."""
+        blocks = LONG_BAR if width >= WIDE else SHORT_BAR
+        return Text("  ").join(
+            (_level("GPU cores", self.milli, cores, blocks), _level("memory", self.memory_mib, gib, blocks))
+        )
+
+    def jobs_line(self) -> Text:
+        """Count jobs by what they are about: those that wait first, then what runs, then what is over."""
+        placed = [state for state in JobState if state in PLACED and state is not JobState.RUNNING]
+        shown = (
+            ("waiting", self.waiting, "yellow"),
+            ("starting", sum(self.jobs.get(state.value, 0) for state in placed), "cyan"),
+            *(
+                (state.value, self.jobs.get(state.value, 0), STYLES[state.value])
+                for state in (JobState.RUNNING, JobState.SUSPENDED, *ENDED)
+            ),
+        )
+        line = Text.assemble(("jobs ", "bold"))
+        for name, count, style in shown:
+            if count or name in {"waiting", "running"}:
+                line.append(f"{count:,} {name}  ", style if count else "dim")
+        return line
+
+
+def _sum(clusters: Sequence[Body], name: str) -> Amount:
+    return Amount(sum(each[name]["used"] for each in clusters), sum(each[name]["total"] for each in clusters))
+
+
+def _level(name: str, amount: Amount, write: Callable[[int], str], blocks: int) -> Text:
+    used, total, free = (write(each) for each in (amount.used, amount.total, max(amount.total - amount.used, 0)))
+    unit = total.lstrip("0123456789.,")
+    return Text.assemble(
+        (f"{name} ", "bold"),
+        bar(amount.used, amount.total, blocks),
+        f" {used.removesuffix(unit)}/{total} ",
+        (f"{free} free", "dim"),
+    )
