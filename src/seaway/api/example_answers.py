@@ -64,7 +64,7 @@ _COPY = {
 }
 _FITS = {
     "nodes": 3,
-    "refusals": [{"plugin": "NodeResources", "reason": "not enough free CPU", "nodes": 2}],
+    "refusals": [{"plugin": "NodeResources", "reason": "not enough free CPU", "nodes": 2, "clusters": {"berlin": 2}}],
     "candidates": [{"cluster": "berlin", "node": "node-1", "scores": {"BestFit": 75}, "total": 75}],
     "remedies": [],
     "links": [],
@@ -166,7 +166,9 @@ ANSWERS: dict[str, Any] = {
         "chosen_because": "",
         "explanation": {
             "nodes": 3,
-            "refusals": [{"plugin": "NodeResources", "reason": "not enough free CPU", "nodes": 3}],
+            "refusals": [
+                {"plugin": "NodeResources", "reason": "not enough free CPU", "nodes": 3, "clusters": {"berlin": 3}}
+            ],
             "candidates": [],
             "remedies": [
                 {"field": "cpu_milli", "asked": 64_000, "admits": 60_000, "cluster": "berlin", "node": "node-1"}

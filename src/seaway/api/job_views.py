@@ -20,11 +20,12 @@ from seaway.application.ports.store import MOST_ROWS
 from seaway.application.records import JobRecord, Role
 from seaway.wire.events import EventList, event_fields
 from seaway.wire.explanations import ReasonOut, reason_fields
+from seaway.wire.job_in import MOST_REPLICAS
 from seaway.wire.job_out import AttemptList, attempt_fields, copy_fields
 from seaway.wire.normalised import NormalisedJob, normalised_fields
 
 MOST_LINES = 10_000
-MOST_REPLICA = 9_999
+MOST_REPLICA = MOST_REPLICAS - 1
 MOST_OBJECTS = 1_000
 """In one answer."""
 
@@ -69,14 +70,17 @@ async def list_attempts(
     job: JobRef,
     after: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Only attempts after the one of this number.")] = 0,
     limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = MOST_ROWS,
+    first: Annotated[int, Query(ge=0, le=MOST_REPLICA, description="Tell of replicas from this one on.")] = 0,
+    replicas: Annotated[int, Query(ge=1, le=MOST_REPLICAS, description="Tell of so many replicas.")] = MOST_REPLICAS,
 ) -> Response:
     """List where a job was placed, attempt by attempt, and what its clusters tell of the latest."""
     desk, found = desk_of(request), await find(request, job)
     rows = [each for each in await desk.threads.read(desk.plane.store.attempts, found.id) if each.number > after]
     copies = await desk.threads.read(desk.plane.overview.copies, found)
+    wanted = range(first, first + replicas)
     shown = {
-        "attempts": [attempt_fields(each) for each in rows[:limit]],
-        "copies": [copy_fields(each) for each in copies],
+        "attempts": [attempt_fields(each, wanted) for each in rows[:limit]],
+        "copies": [copy_fields(each, wanted) for each in copies],
         "next": rows[limit - 1].number if len(rows) > limit else None,
     }
     return json_reply(shown)

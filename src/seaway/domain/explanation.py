@@ -17,11 +17,14 @@ class Refusal:
         Why, one clause, like ``not enough free GPU memory on any one device``.
     nodes
         How many nodes it was the first to refuse.
+    clusters
+        How many of them are in which cluster, by the cluster's name.
     """
 
     plugin: str
     reason: str
     nodes: int
+    clusters: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seaway.domain.amounts import figure_text
 from seaway.domain.explanation import Candidate, Explanation, Refusal, Remedy
@@ -157,14 +158,14 @@ class _Trial:
         """Take from the cycle's feasible nodes what is refused; return why, in the order of asking."""
         for before in self._profile.at(PreFilter):  # type: ignore[type-abstract]
             if not (status := before.pre_filter(cycle)).passes:
-                return [_refuse_all(cycle, before.name, status.reason)]
+                return [self._refuse_all(cycle, before.name, status.reason)]
         refusals: list[Refusal] = []
         for plugin in self._profile.at(Filter):  # type: ignore[type-abstract]
             codes = plugin.filter(cycle)
             counts = np.bincount(codes[cycle.feasible])
             refusals += [
-                Refusal(plugin.name, reason, int(count))
-                for reason, count in zip(plugin.reasons, counts[1:], strict=False)
+                self._refusal(plugin.name, reason, cycle.feasible & (codes == code))
+                for code, (reason, count) in enumerate(zip(plugin.reasons, counts[1:], strict=False), 1)
                 if count
             ]
             cycle.feasible &= codes == 0
@@ -174,8 +175,20 @@ class _Trial:
                 if status.verdict is Verdict.WAIT:
                     cycle.held = cycle.held or status.reason
                 elif not status.passes:
-                    return [*refusals, _refuse_all(cycle, after.name, status.reason)]
+                    return [*refusals, self._refuse_all(cycle, after.name, status.reason)]
         return refusals
+
+    def _refusal(self, plugin: str, reason: str, refused: NDArray[np.bool_]) -> Refusal:
+        """Count the nodes that are refused, shape (N,), cluster by cluster."""
+        counts = np.bincount(self._snapshot.arrays.nodes[NODE_CLUSTER][refused])
+        clusters = tuple((self._snapshot.clusters[c].name, int(counts[c])) for c in np.flatnonzero(counts))
+        return Refusal(plugin, reason, int(counts.sum()), clusters)
+
+    def _refuse_all(self, cycle: Cycle, plugin: str, reason: str) -> Refusal:
+        """Refuse every node that is still feasible."""
+        refusal = self._refusal(plugin, reason, cycle.feasible)
+        cycle.feasible[:] = False
+        return refusal
 
     def candidates(self, cycle: Cycle, most: int = BEST) -> tuple[Candidate, ...]:
         """Return the best feasible nodes, those nearest to the job's data first, and among them the best."""
@@ -246,10 +259,3 @@ def shares(profile: Profile, cycle: Cycle) -> dict[str, Scores]:
     if len(scores) == 1:
         return {scores[0][0].name: scores[0][0].score(cycle)}
     return {plugin.name: weight * scaled(plugin.score(cycle), cycle) for plugin, weight in scores}
-
-
-def _refuse_all(cycle: Cycle, plugin: str, reason: str) -> Refusal:
-    """Refuse every node that is still feasible."""
-    refusal = Refusal(plugin, reason, int(cycle.feasible.sum()))
-    cycle.feasible[:] = False
-    return refusal

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field
+
 from seaway.application.views import Choice, Reason, Trial
 from seaway.domain.explanation import Explanation
 from seaway.wire.fleet import LinkOut, link_fields, price_text
@@ -17,6 +19,8 @@ class RefusalOut(Shown):
     plugin: str
     reason: str
     nodes: int
+    clusters: dict[str, int] = Field(default_factory=dict)
+    """How many of them are in which cluster."""
 
 
 class CandidateOut(Shown):
@@ -120,7 +124,13 @@ def explanation_fields(explanation: Explanation) -> dict[str, Any]:
     return {
         "nodes": explanation.nodes,
         "refusals": [
-            {"plugin": each.plugin, "reason": each.reason, "nodes": each.nodes} for each in explanation.refusals
+            {
+                "plugin": each.plugin,
+                "reason": each.reason,
+                "nodes": each.nodes,
+                "clusters": dict(each.clusters),
+            }
+            for each in explanation.refusals
         ],
         "candidates": [
             {"cluster": each.cluster, "node": each.node, "scores": dict(each.scores), "total": each.total}

@@ -245,8 +245,8 @@ def placement_fields(placement: Placement) -> dict[str, Any]:
     }
 
 
-def attempt_fields(attempt: Attempt) -> dict[str, Any]:
-    """Show an attempt as the fields of `AttemptOut`."""
+def attempt_fields(attempt: Attempt, replicas: range) -> dict[str, Any]:
+    """Show an attempt, of which these replicas are wanted, as the fields of `AttemptOut`."""
     return {
         "number": attempt.number,
         "state": attempt.state.value,
@@ -256,12 +256,12 @@ def attempt_fields(attempt: Attempt) -> dict[str, Any]:
         "created_at": moment(attempt.created_ns),
         "running_at": moment_or_none(attempt.running_ns),
         "ended_at": moment_or_none(attempt.ended_ns),
-        "placements": [placement_fields(each) for each in attempt.placements],
+        "placements": [placement_fields(each) for each in attempt.placements if each.replica in replicas],
     }
 
 
-def copy_fields(copy: Copy) -> dict[str, Any]:
-    """Show what is seen of a copy as the fields of `SeenCopy`."""
+def copy_fields(copy: Copy, replicas: range) -> dict[str, Any]:
+    """Show what is seen of a copy, of which these replicas are wanted, as the fields of `SeenCopy`."""
     return {
         "cluster": copy.cluster,
         "phase": copy.phase.value,
@@ -286,6 +286,7 @@ def copy_fields(copy: Copy) -> dict[str, Any]:
                 "reason": each.reason,
             }
             for each in copy.replicas
+            if each.replica in replicas
         ],
     }
 

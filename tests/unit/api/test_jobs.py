@@ -255,6 +255,18 @@ async def test_attempts_come_in_pages(rig: Rig) -> None:
         assert ([each["number"] for each in page["attempts"]], page["next"]) == ([3], None)
 
 
+async def test_attempts_tell_of_the_replicas_that_are_asked_for(rig: Rig) -> None:
+    """A part of many replicas comes alone, in attempts and in what clusters tell, and a part past the last is empty."""
+    job = await rig.submit(replicas=3)
+    rig.step(3)
+    async with rig.client("viewer") as client:
+        path = f"{JOBS}/{job['id']}/attempts"
+        for query, wanted in (({}, [0, 1, 2]), ({"first": 1, "replicas": 1}, [1]), ({"first": 3}, [])):
+            told = (await client.get(path, params=query)).json()
+            assert [each["replica"] for each in told["attempts"][0]["placements"]] == wanted
+            assert sorted(each["replica"] for copy in told["copies"] for each in copy["replicas"]) == wanted
+
+
 async def test_a_job_without_a_place_has_no_manifest(rig: Rig) -> None:
     """What was never placed became no objects, which is a conflict and no fault."""
     job = await rig.submit()

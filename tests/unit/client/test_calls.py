@@ -70,6 +70,17 @@ def test_a_job_is_submitted_however_it_is_written(
     assert len(request.headers["idempotency-key"]) == 32
 
 
+def test_yaml_is_sent_as_it_is(ask: Asking) -> None:
+    """What people wrote comes to the server letter by letter, and nothing can go over it."""
+    stub = Stub([httpx.Response(201, json=JOB)])
+    text = "name: train  # at night\nresources: {gpus: 1}\n"
+    assert isinstance(ask(stub, "submit", text), JobOut)
+    (request,) = stub.requests
+    assert (request.content.decode(), request.headers["content-type"]) == (text, "application/yaml")
+    with pytest.raises(RejectedError, match="queue cannot go over a job in YAML"):
+        ask(stub, "submit", text, queue="other")
+
+
 def test_a_submit_is_sent_again_with_the_same_key(ask: Asking) -> None:
     """A submit whose answer was lost is sent again until it is stored, always with one key, so that it comes once."""
     lost: list[httpx.Response | Exception] = [

@@ -91,6 +91,14 @@ def test_each_node_counts_for_the_first_rule_that_refuses_it() -> None:
     assert sum(each.nodes for each in told.refusals) == told.nodes == 4
 
 
+def test_refusals_say_in_which_clusters() -> None:
+    """The nodes that a rule refuses are counted for each cluster, and clusters without any are left out."""
+    small, large = node(gpu(memory_mib=10)), node(gpu(memory_mib=100))
+    parts = (cluster(small, small, name="a"), cluster(large, name="b"), cluster(small, large, name="c"))
+    (refused,) = explain(snapshot_of(*parts), job(gpus=1, gpu_memory_mib=20), PROFILE).refusals
+    assert (refused.nodes, refused.clusters) == (3, (("a", 2), ("c", 1)))
+
+
 def test_candidates_are_the_best_nodes_in_order() -> None:
     """At most five candidates are listed, and the first is the node that would be chosen."""
     snapshot = snapshot_of(*(node(gpu(), cpu_milli=10_000 * (9 - at)) for at in range(8)))

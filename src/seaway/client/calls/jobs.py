@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Unpack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack
 from uuid import uuid4
 
-from seaway.client.call import Answer, Call, Data, Model, Nothing, Paged, Text, get, part, send
+from seaway.client.call import PREFIX, Answer, Call, Data, Model, Nothing, Paged, Text, get, part, send
+from seaway.client.errors import RejectedError
 
 if TYPE_CHECKING:
     from seaway.wire.events import EventList, EventOut
@@ -21,6 +23,8 @@ ATTEMPTS: Answer[AttemptList] = Model("seaway.wire.job_out", "AttemptList")
 TRIAL: Answer[TrialOut] = Model("seaway.wire.explanations", "TrialOut")
 REASON: Answer[ReasonOut] = Model("seaway.wire.explanations", "ReasonOut")
 EVENTS: Answer[EventList] = Model("seaway.wire.events", "EventList")
+
+T = TypeVar("T")
 
 PAGE = 500
 """Jobs on a page where many are wanted."""
@@ -88,25 +92,26 @@ class JobFilter(TypedDict, total=False):
     submitted_until: str
 
 
-def submit(job: JobIn | Mapping[str, Any] | None = None, *, key: str = "", **given: Unpack[JobFields]) -> Call[JobOut]:
+def submit(
+    job: JobIn | Mapping[str, Any] | str | None = None, *, key: str = "", **given: Unpack[JobFields]
+) -> Call[JobOut]:
     """Submit a job; it is stored when this returns.
 
     Parameters
     ----------
     job
-        The job; None where it is given as keyword arguments.
+        The job, or YAML, which is sent as it is; None where it is given as keyword arguments.
     key
         Sent again with the same key, a job is not submitted twice. Empty makes one for this call, so that it
         can be sent again when the answer was lost.
     """
-    call = send("POST", "/jobs", JOB, written(job, given))
-    return Call(call.method, call.path, JOB, {}, {**call.headers, "Idempotency-Key": key or uuid4().hex}, call.content)
+    call = _brought(JOB, job, given)
+    return replace(call, headers={**call.headers, "Idempotency-Key": key or uuid4().hex})
 
 
-def trial(job: JobIn | Mapping[str, Any] | None = None, **given: Unpack[JobFields]) -> Call[TrialOut]:
-    """Ask what would happen to a job if it were submitted now; nothing is stored."""
-    call = send("POST", "/jobs", TRIAL, written(job, given))
-    return Call(call.method, call.path, TRIAL, {"dry_run": True}, call.headers, call.content)
+def trial(job: JobIn | Mapping[str, Any] | str | None = None, **given: Unpack[JobFields]) -> Call[TrialOut]:
+    """Ask what would happen to a job if it were submitted now; nothing is stored. `job` is as in `submit`."""
+    return replace(_brought(TRIAL, job, given), query={"dry_run": True})
 
 
 def job(job: str) -> Call[JobOut]:
@@ -183,9 +188,16 @@ def events(job: str, *, after: int = 0) -> Paged[EventOut]:
     return Paged(get(f"/jobs/{part(job)}/events", EVENTS, {"after": after}), "events")
 
 
-def attempts(job: str, *, after: int = 0) -> Call[AttemptList]:
-    """List where a job was placed, attempt by attempt, the first 1,000 after the one of number `after`."""
-    return get(f"/jobs/{part(job)}/attempts", ATTEMPTS, {"after": after or None})
+def attempts(job: str, *, after: int = 0, first: int = 0, replicas: int | None = None) -> Call[AttemptList]:
+    """List where a job was placed, attempt by attempt, the first 1,000 after the one of number `after`.
+
+    Parameters
+    ----------
+    first, replicas
+        Of which replicas it is told: from one on so many; None for all from there on.
+    """
+    query = {"after": after or None, "first": first or None, "replicas": replicas}
+    return get(f"/jobs/{part(job)}/attempts", ATTEMPTS, query)
 
 
 def manifest(job: str, *, kind: Literal["yaml", "json"] = "yaml", after: int = 0) -> Call[str]:
@@ -213,6 +225,15 @@ def written(job: JobIn | Mapping[str, Any] | None, given: Mapping[str, Any]) -> 
     if job is None or isinstance(job, Mapping):
         return {**(job or {}), **given}
     return {**job.model_dump(mode="json", exclude_unset=True), **given}
+
+
+def _brought(answer: Answer[T], job: JobIn | Mapping[str, Any] | str | None, given: Mapping[str, Any]) -> Call[T]:
+    """Describe a call that brings a job."""
+    if not isinstance(job, str):
+        return send("POST", "/jobs", answer, written(job, given))
+    if given:
+        raise RejectedError(f"{', '.join(given)} cannot go over a job in YAML; write it there")
+    return Call("POST", f"{PREFIX}/jobs", answer, {}, {"Content-Type": "application/yaml"}, job.encode())
 
 
 def _step(job: str, step: str, reason: str, *, repeatable: bool = True) -> Call[JobOut]:
