@@ -143,6 +143,12 @@ _TOKEN = {
     "revoked_at": None,
 }
 _SUMS = {"placed": 12, "waiting": 3, "allocation_percent": 61.5, "fragmentation": 2.5}
+_CLUSTER_SUMS = {
+    "nodes": 3,
+    "jobs": 1,
+    "gpu_milli": _amount(12_000, 300),
+    "gpu_memory_mib": _amount(983_040, 22_888),
+}
 
 ANSWERS: dict[str, Any] = {
     "TrialOut": {
@@ -288,6 +294,7 @@ ANSWERS: dict[str, Any] = {
         "sentence": "1 job would move, 0 of 3 that wait would start, 0 that run would have to wait",
         "before": _SUMS,
         "after": _SUMS,
+        "clusters": [{"name": "berlin", "before": _CLUSTER_SUMS, "after": _CLUSTER_SUMS}],
         "moved": [{"id": _ID, "name": "train", "before": ["berlin/node-1"], "after": ["paris/node-4"], "why": ""}],
         "started": [],
         "stopped": [],

@@ -45,6 +45,18 @@ _QUEUE = {
     "open": True,
     "description": "At night",
 }
+_USE = {
+    "queue": "batch",
+    "tenant": "vision",
+    "waiting": 1,
+    "running": 12,
+    "longest_wait_s": 95,
+    "gpus": 12,
+    "gpu_milli": 12_000,
+    "gpu_memory_mib": 274_656,
+    "cpu_milli": 48_000,
+    "memory_mib": 98_304,
+}
 _POOL = {"clusters": ["berlin", "paris"], "description": "What is near"}
 _TENANT = {"description": "Those who look at pictures"}
 _CORDON = {"cluster": "berlin", "node": "node-1", "drain": True, "reason": "a new power supply"}
@@ -97,6 +109,24 @@ EXAMPLES: dict[str, Any] = {
     "JobOut": _JOB,
     "JobPage": {"jobs": [_JOB], "next": None},
     "JobCount": {"total": 15, "states": {"running": 12, "queued": 3}},
+    "QueueUseList": {"uses": [_USE]},
+    "WaitingPage": {
+        "jobs": [
+            {
+                **_JOB,
+                "state": "queued",
+                "reason": "no place is free for it now",
+                "attempt": 0,
+                "clusters": [],
+                "nodes": [],
+                "started_at": None,
+                "position": 1,
+                "sentence": "waits: 0 of 3 nodes fit: 3 not enough free GPU memory",
+            }
+        ],
+        "total": 1,
+        "next": None,
+    },
     "PoolOut": {"name": "near", **_POOL, "version": "6e1b0b3c7f5d2a90"},
     "QueueOut": {"name": "batch", **_QUEUE, "version": "0f4a9d27c81be653"},
     "TenantOut": {"name": "vision", **_TENANT, "version": "b35c70d1e9842fa6"},

@@ -16,6 +16,7 @@ from seaway.application.network.views import LinkState, LinkView, Side, told
 from seaway.application.policies import Policies
 from seaway.application.ports.backend import Backend, Backends
 from seaway.application.ports.store import Store
+from seaway.application.queue_views import Place, QueueUse, QueueViews
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.tries import Tries
 from seaway.application.views import (
@@ -89,6 +90,7 @@ class Overview:
         self._writer = writer
         self._fleet = FleetViews(controller)
         self._gpus = GpuMetrics(controller)
+        self._queues = QueueViews(controller)
         self._tries = Tries(controller)
         self._rules = WaitingRules(controller, self._tries)
 
@@ -161,6 +163,16 @@ class Overview:
         """Return for each gateway what it stands before."""
         with self._controller.lock:
             return self._live.fleet.sides()
+
+    # Queues.
+
+    def queue_uses(self) -> list[QueueUse]:
+        """Sum up what is held and what waits, by queue and tenant."""
+        return self._queues.uses()
+
+    def waiting(self, queue: str, tenant: str = "") -> list[Place]:
+        """Return the jobs that wait in a queue, of a tenant or of all, first in line first."""
+        return self._queues.waiting(queue, tenant)
 
     # Decisions.
 

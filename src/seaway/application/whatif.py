@@ -11,6 +11,7 @@ from seaway.application.door import Door
 from seaway.application.operations import require_policy
 from seaway.application.records import Attempt
 from seaway.application.together import shortage
+from seaway.application.whatif_clusters import ClusterChange, ClusterSums, sums_of
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
@@ -131,6 +132,8 @@ class Consequences:
         Jobs that wait, or are asked about, and would wait.
     sentence
         The answer in one sentence.
+    clusters
+        Each cluster, before and after.
     """
 
     before: Sums
@@ -140,6 +143,7 @@ class Consequences:
     stopped: tuple[Move, ...]
     waiting: tuple[Move, ...]
     sentence: str
+    clusters: tuple[ClusterChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +200,7 @@ class WhatIf:
             waiting = sorted(live.waiting.entries(), key=lambda entry: entry.order)
             pools = {queue: live.clusters_of(queue) for queue in queues}
         before = _sums(snapshot, len(held), len(waiting))
+        clusters = sums_of(snapshot, [_where(attempt.placements) for attempt, _ in held])
         _add(snapshot, question.add_nodes)
         leaving = self._leaving(snapshot, question, held)
         tasks = [_task(attempt, pools[attempt.spec.queue]) for attempt, _ in leaving]
@@ -204,7 +209,11 @@ class WhatIf:
             tasks.append(_Task(spec.job(f"{ASKED}{at}", pools[spec.queue]), spec.name, spec.queue, ()))
         after = _place(snapshot, tasks, policies)
         why = _reasons(snapshot, [task for task in tasks if task.job.name not in after], policies)
-        return _consequences(snapshot, before, len(held) - len(leaving), tasks, after, why, waiting)
+        left = {attempt.job_id for attempt, _ in leaving}
+        stayed = [_where(attempt.placements) for attempt, _ in held if attempt.job_id not in left]
+        changes = _changes(clusters, sums_of(snapshot, [*stayed, *after.values()]))
+        answer = _consequences(snapshot, before, len(held) - len(leaving), tasks, after, why, waiting)
+        return replace(answer, clusters=changes)
 
     def _check(self, question: Question) -> None:
         """Turn away what could not be done either, and have policies made ready while nobody waits for that."""
@@ -347,6 +356,10 @@ def _consequences(  # the two sides of a comparison
         f"{len(stopped)} that run would have to wait",
     ]
     return Consequences(before, sums, moved, started, stopped, left, ", ".join(parts))
+
+
+def _changes(before: dict[str, ClusterSums], after: dict[str, ClusterSums]) -> tuple[ClusterChange, ...]:
+    return tuple(ClusterChange(name, sums, after[name]) for name, sums in before.items())
 
 
 def _asked(tasks: Sequence[_Task]) -> int:

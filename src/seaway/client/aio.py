@@ -154,6 +154,8 @@ class AsyncClient:
     queue = verb(tenancy_calls.queue)
     put_queue = verb(tenancy_calls.put_queue)
     delete_queue = verb(tenancy_calls.delete_queue)
+    queue_uses = verb(tenancy_calls.queue_uses)
+    waiting = pages(tenancy_calls.waiting)
     pools = verb(tenancy_calls.pools)
     pool = verb(tenancy_calls.pool)
     put_pool = verb(tenancy_calls.put_pool)

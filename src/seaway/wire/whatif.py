@@ -9,7 +9,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from seaway.application.whatif import Consequences, Move, NewNodes, Question, Sums
+from seaway.application.whatif_clusters import ClusterSums
 from seaway.wire.fields import NameOrNone, Reference, several
+from seaway.wire.fleet import AmountOut, amount_fields
 from seaway.wire.job_in import JobIn
 from seaway.wire.message import Incoming, Shown
 
@@ -73,6 +75,25 @@ class SumsOut(Shown):
     """Mean over clusters of the free shares of CPU, memory, GPU memory and GPU cores, added up."""
 
 
+class ClusterSumsOut(Shown):
+    """How a cluster does."""
+
+    nodes: int
+    """Nodes that take new work; amounts are of these."""
+    jobs: int
+    """Jobs that have a replica there."""
+    gpu_milli: AmountOut
+    gpu_memory_mib: AmountOut
+
+
+class ClusterChangeOut(Shown):
+    """A cluster as it is and as it would be."""
+
+    name: str
+    before: ClusterSumsOut
+    after: ClusterSumsOut
+
+
 class MoveOut(Shown):
     """A job, and where it is and would be, a place for each replica; empty for nowhere."""
 
@@ -90,6 +111,8 @@ class ConsequencesOut(Shown):
     sentence: str
     before: SumsOut
     after: SumsOut
+    clusters: list[ClusterChangeOut]
+    """Each cluster, before and after."""
     moved: list[MoveOut]
     """Jobs that would run elsewhere."""
     started: list[MoveOut]
@@ -106,6 +129,10 @@ def consequences_fields(answer: Consequences) -> dict[str, Any]:
         "sentence": answer.sentence,
         "before": _sums(answer.before),
         "after": _sums(answer.after),
+        "clusters": [
+            {"name": each.name, "before": _cluster(each.before), "after": _cluster(each.after)}
+            for each in answer.clusters
+        ],
         "moved": [_move(each) for each in answer.moved],
         "started": [_move(each) for each in answer.started],
         "stopped": [_move(each) for each in answer.stopped],
@@ -119,6 +146,15 @@ def _sums(sums: Sums) -> dict[str, Any]:
         "waiting": sums.waiting,
         "allocation_percent": sums.allocation_percent,
         "fragmentation": sums.fragmentation,
+    }
+
+
+def _cluster(sums: ClusterSums) -> dict[str, Any]:
+    return {
+        "nodes": sums.nodes,
+        "jobs": sums.jobs,
+        "gpu_milli": amount_fields(sums.gpu_milli),
+        "gpu_memory_mib": amount_fields(sums.gpu_memory_mib),
     }
 
 

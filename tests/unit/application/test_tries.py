@@ -200,6 +200,18 @@ def test_it_is_said_why_a_job_that_is_asked_about_would_wait() -> None:
     assert left.why.startswith("0 of 2 nodes fit")
 
 
+def test_a_question_says_how_each_cluster_would_be() -> None:
+    """What leaves a cluster is missing there and found where it goes; what comes is counted where it comes."""
+    made = scene()
+    where = made.where(made.submit())
+    (other,) = {"alpha", "beta"} - {where}
+    question = Question(drain=(where,), add_nodes=(NewNodes(other, "node-0", 3),))
+    found = {each.name: (each.before, each.after) for each in what_if(made).ask(question).clusters}
+    assert [(each.nodes, each.jobs, each.gpu_milli.used) for each in found[where]] == [(1, 1, 1000), (0, 0, 0)]
+    assert [(each.nodes, each.jobs, each.gpu_milli.used) for each in found[other]] == [(1, 0, 0), (4, 1, 1000)]
+    assert [each.gpu_milli.total for each in found[other]] == [2000, 8000]
+
+
 def test_a_gang_that_waits_says_how_many_have_room() -> None:
     """Replicas that are needed together: how many there are, how many have room, and how many would be let in."""
     made = scene()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypedDict, TypeVar, Unpack
 from seaway.client.call import Answer, Call, Model, Nothing, Paged, get, part, send
 
 if TYPE_CHECKING:
+    from seaway.wire.queue_views import QueueUseList, WaitingOut, WaitingPage
     from seaway.wire.tenancy import (
         PoolList,
         PoolOut,
@@ -29,8 +30,11 @@ POOLS: Answer[PoolList] = Model(_WIRE, "PoolList")
 TENANT: Answer[TenantOut] = Model(_WIRE, "TenantOut")
 TENANTS: Answer[TenantList] = Model(_WIRE, "TenantList")
 SHADOWS: Answer[ShadowList] = Model(_WIRE, "ShadowList")
+QUEUE_USES: Answer[QueueUseList] = Model("seaway.wire.queue_views", "QueueUseList")
+WAITING: Answer[WaitingPage] = Model("seaway.wire.queue_views", "WaitingPage")
 
 PAGE = 500
+WAITING_PAGE = 100
 
 Shown = TypeVar("Shown")
 
@@ -79,6 +83,18 @@ def put_queue(name: str, *, seen: Seen | None = None, **given: Unpack[QueueField
 def delete_queue(name: str) -> Call[None]:
     """Remove a queue in which no job waits or runs."""
     return send("DELETE", f"/queues/{part(name)}", Nothing(), repeatable=False)
+
+
+def queue_uses() -> Call[QueueUseList]:
+    """Sum up what jobs hold and how many wait, by queue and tenant; other tenants' are left out."""
+    return get("/queue-uses", QUEUE_USES)
+
+
+def waiting(queue: str, *, after: str = "", limit: int | None = 25) -> Paged[WaitingOut]:
+    """List the jobs that wait in a queue, and why, first in line first."""
+    size = WAITING_PAGE if limit is None else max(1, min(limit, WAITING_PAGE))
+    query = {"after": after or None, "limit": size}
+    return Paged(get(f"/queues/{part(queue)}/waiting", WAITING, query), "jobs", limit=limit)
 
 
 def pools() -> Call[PoolList]:

@@ -1,0 +1,118 @@
+"""What queues hold and what waits in them, as people look at it: made from the live state on demand."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from seaway.application.control.loop import Controller
+from seaway.application.records import Attempt, JobRecord
+
+
+@dataclass(slots=True)
+class QueueUse:
+    """What the jobs of a tenant in a queue hold, and how many wait.
+
+    Attributes
+    ----------
+    waiting
+        Jobs that wait for a place.
+    running
+        Jobs that hold something.
+    longest_wait_s
+        For how long the job has waited that was submitted first of those that wait; 0 where none waits.
+    gpus
+        Devices of which they hold shares, each as often as it is shared.
+    gpu_milli, gpu_memory_mib, cpu_milli, memory_mib
+        What they hold.
+    """
+
+    queue: str
+    tenant: str
+    waiting: int = 0
+    running: int = 0
+    longest_wait_s: float = 0.0
+    gpus: int = 0
+    gpu_milli: int = 0
+    gpu_memory_mib: int = 0
+    cpu_milli: int = 0
+    memory_mib: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A job that waits.
+
+    Attributes
+    ----------
+    position
+        Its place in the line of its tenant in its queue, from 1.
+    """
+
+    position: int
+    job: JobRecord
+
+
+class QueueViews:
+    """Looks at queues.
+
+    Parameters
+    ----------
+    controller
+        Whose state is looked at.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+
+    def uses(self) -> list[QueueUse]:
+        """Sum up what is held and what waits, by queue and tenant; of queues and tenants that have nothing, nothing."""
+        with self._controller.lock:
+            live = self._controller.live
+            jobs, attempts = list(live.jobs.values()), list(live.attempts.values())
+            now_ns = live.clock.now_ns()
+        found: dict[tuple[str, str], QueueUse] = {}
+        for job in jobs:
+            if job.state.waits:
+                use = _use(found, job.spec.queue, job.spec.tenant)
+                use.waiting += 1
+                use.longest_wait_s = max(use.longest_wait_s, (now_ns - job.submitted_ns) / 1e9)
+        _add_held(found, attempts)
+        return [found[key] for key in sorted(found)]
+
+    def waiting(self, queue: str, tenant: str = "") -> list[Place]:
+        """Return the jobs that wait in a queue, of a tenant or of all, as they are tried: tenants take turns."""
+        with self._controller.lock:
+            jobs = list(self._controller.live.jobs.values())
+        lines: defaultdict[str, list[JobRecord]] = defaultdict(list)
+        for job in jobs:
+            if job.state.waits and job.spec.queue == queue and tenant in {"", job.spec.tenant}:
+                lines[job.spec.tenant].append(job)
+        places = []
+        for line in lines.values():
+            line.sort(key=lambda job: (-job.spec.priority, job.submitted_ns, job.id))
+            places += [Place(at, job) for at, job in enumerate(line, 1)]
+        return sorted(places, key=lambda place: (place.position, place.job.spec.tenant))
+
+
+def _use(found: dict[tuple[str, str], QueueUse], queue: str, tenant: str) -> QueueUse:
+    return found.setdefault((queue, tenant), QueueUse(queue, tenant))
+
+
+def _add_held(found: dict[tuple[str, str], QueueUse], attempts: Iterable[Attempt]) -> None:
+    """Add what attempts hold; a job with two, of which one is ending, counts once."""
+    running: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for attempt in attempts:
+        spec, request = attempt.spec, attempt.spec.demand.request
+        use = _use(found, spec.queue, spec.tenant)
+        running[spec.queue, spec.tenant].add(attempt.job_id)
+        use.cpu_milli += request.cpu_milli * len(attempt.placements)
+        use.memory_mib += request.memory_mib * len(attempt.placements)
+        for placement in attempt.placements:
+            use.gpus += len(placement.slices)
+            for taken in placement.slices:
+                use.gpu_milli += taken.core_milli
+                use.gpu_memory_mib += taken.memory_mib
+    for key, jobs in running.items():
+        found[key].running = len(jobs)
