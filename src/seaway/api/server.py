@@ -19,6 +19,10 @@ RARELY = (50_000, 20, 100)
 """When the garbage collector looks: each look holds up every answer, and most that is dropped needs none."""
 
 IDLE_S = 30
+
+LONGEST_MESSAGE = 4 << 20
+"""What a page may send at once, bytes: what somebody pastes."""
+
 BACKLOG = 2048
 
 
@@ -63,7 +67,8 @@ def make_server(app: FastAPI, settings: ServerSettings) -> Server:
             port=settings.port,
             loop="uvloop",
             http="httptools",
-            ws="none",
+            ws="websockets-sansio" if settings.web else "none",
+            ws_max_size=LONGEST_MESSAGE,
             lifespan="on",
             access_log=False,
             server_header=False,

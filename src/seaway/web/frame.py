@@ -15,6 +15,9 @@ from seaway.web.visit import Visit
 from seaway.web.words import LANGUAGES, Words
 
 ICONS = {"auto": "brightness_auto", "light": "light_mode", "dark": "dark_mode"}
+SHOW_MENU = "() => document.body.classList.toggle('menu-other')"
+"""Shows the menu where it is hidden, as on small screens, and hides it where it is shown."""
+
 DARK: dict[str, bool | None] = {"auto": None, "light": False, "dark": True}
 
 
@@ -23,16 +26,24 @@ def frame(visit: Visit, title: str, menu: Sequence[Entry], style: str = "") -> I
     """Put a page into its frame; what is made within is the page."""
     words, path = visit.words, visit.request.url.path
     dress(visit.theme, words, title, style)
-    with ui.left_drawer(bordered=True).props(f'width=208 aria-label="{words("Pages")}"').classes("menu") as drawer:
-        _menu(words, path, menu)
-    with ui.header().classes("head"):
-        ui.button(icon="menu", on_click=drawer.toggle).props(f'flat round dense aria-label="{words("Menu")}"')
-        ui.label(title).classes("head-title")
-        ui.space()
-        _who(visit)
-    with ui.element("main").classes("page").props("id=main") as main:
-        _trouble(visit)
-        yield
+    with ui.element("div").classes("frame"):
+        with ui.element("nav").classes("menu").props(f'aria-label="{words("Pages")}"'):
+            _menu(words, path, menu)
+        with ui.element("div").classes("beside"):
+            with ui.element("header").classes("head"):
+                with (
+                    ui.element("button")
+                    .classes("tool menu-button")
+                    .props(f'type=button aria-label="{words("Menu")}"') as tool
+                ):
+                    ui.icon("menu").props("aria-hidden=true")
+                tool.on("click", js_handler=SHOW_MENU)
+                ui.label(title).classes("head-title").props("role=heading aria-level=1")
+                ui.space()
+                _who(visit)
+            with ui.element("main").classes("page").props("id=main") as main:
+                _trouble(visit)
+                yield
     ui.skip_link(words("Skip to content"), target=main)
 
 
@@ -43,7 +54,7 @@ def dress(theme: str, words: Words, title: str, style: str = "") -> None:
         ui.add_head_html(f'<link rel="stylesheet" href="{addresses.STATIC}/{sheet}.css">')
     ui.colors(primary="#0b6e8a", secondary="#35546b", accent="#c2571a", positive="#2a7d46", negative="#b3261e")
     ui.dark_mode(DARK[theme])
-    ui.run_javascript(f"document.documentElement.lang = '{words.language}'")
+    ui.add_head_html(f"<script>document.documentElement.lang = '{words.language}'</script>")
 
 
 def problem(words: Words, error: SeawayError) -> None:
@@ -66,7 +77,7 @@ def _menu(words: Words, path: str, menu: Sequence[Entry]) -> None:
     with ui.link(target=addresses.HOME).classes("brand").props(f'aria-label="{words("Seaway, overview")}"'):
         ui.html(BRAND, sanitize=False)
         ui.label("Seaway")
-    with ui.element("nav").classes("menu-lines"):
+    with ui.element("div").classes("menu-lines"):
         for each in menu:
             here = path == each.path or (each.path != addresses.HOME and path.startswith(f"{each.path}/"))
             link = ui.link(target=each.path).classes("menu-line")

@@ -1,0 +1,65 @@
+"""One demo and one browser for all tests of pages.
+
+Debian has the browser: ``apt-get install chromium``.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.browser.looking import FLAGS, Looker, looking
+from tests.integration.test_up import Running, running
+from tests.missing import skip_or_fail
+
+Look = Callable[..., AbstractContextManager[Looker]]
+"""`looking` at the demo: takes a role, and what `looking` takes by name."""
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Have a browser."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not found:
+        skip_or_fail(FileNotFoundError("there is no Chromium here: apt-get install chromium"))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Have a server with three simulated clusters."""
+    folder: Path = tmp_path_factory.mktemp("demo")
+    with running(folder) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def tokens(demo: Running) -> dict[str, str]:
+    """Have a token for each role."""
+    made = {"": "", "admin": demo.client.headers["authorization"].removeprefix("Bearer ")}
+    for role in ("viewer", "user", "operator"):
+        body = {"name": f"a-{role}", "role": role, "tenant": "" if role == "operator" else "default"}
+        answer = demo.client.post("/api/v1/tokens", json=body)
+        assert answer.status_code == 201, answer.text
+        made[role] = answer.json()["secret"]
+    return made
+
+
+@pytest.fixture
+def look(browser: Browser, demo: Running, tokens: dict[str, str]) -> Look:
+    """Let somebody of a role look at the demo's pages; a role of nothing is not logged in."""
+    url = str(demo.client.base_url).rstrip("/")
+
+    def as_role(role: str = "admin", **more: object) -> AbstractContextManager[Looker]:
+        return partial(looking, browser, url, tokens[role])(**more)  # type: ignore[arg-type]  # as it takes them
+
+    return as_role

@@ -1,0 +1,79 @@
+"""What stands around every page, the way in, and the overview."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Look
+from tests.browser.looking import NARROW, WIDE, hindrances, keep_screen, overflow
+from tests.integration.test_up import Running
+
+pytestmark = pytest.mark.slow
+
+
+def test_who_is_not_known_logs_in_and_comes_to_where_he_wanted(look: Look, tokens: dict[str, str]) -> None:
+    """A page asks for a token first, says why one does not hold, and leads on with one that does."""
+    with look("") as looker:
+        page = looker.open("/?from=a-link")
+        expect(page).to_have_url(re.compile("/login"))
+        page.get_by_label("Token").fill("sw_nobody_nothing")
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("alert")).to_contain_text("token")
+        page.get_by_label("Token").fill(tokens["viewer"])
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile(r"/\?from=a-link$"))
+        expect(page.get_by_text("a-viewer")).to_be_visible()
+        page.get_by_label("Log out").click()
+        expect(page.get_by_role("status")).to_have_text("You are logged out.")
+
+
+def test_nobody_is_led_to_another_site(look: Look, tokens: dict[str, str]) -> None:
+    """Where a log-in leads to is an address of this server, whatever a link says."""
+    with look("") as looker:
+        page = looker.open("/login?next=//example.org/")
+        page.get_by_label("Token").fill(tokens["viewer"])
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(f"{looker.url}/")
+
+
+@pytest.mark.parametrize(("theme", "language"), [("light", "en"), ("dark", "zh")])
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_the_overview_can_be_read_by_everybody(look: Look, theme: str, language: str, size: tuple[int, int]) -> None:
+    """In both themes, languages and widths: nothing is hidden sideways, and labels and contrast are good enough."""
+    with look(theme=theme, language=language, size=size) as looker:
+        page = looker.open("/")
+        expect(page.get_by_text("cluster-1").first).to_be_visible()
+        assert page.evaluate("document.documentElement.lang") == language
+        keep_screen(page, f"overview-{theme}-{language}-{size[0]}")
+        assert overflow(page) <= 0
+        assert hindrances(page) == []
+
+
+def test_what_happens_is_seen_without_a_reload(look: Look, demo: Running) -> None:
+    """A job that starts is counted within a second or so."""
+    with look() as looker:
+        page = looker.open("/")
+        tile = page.locator(".tile", has_text="Running jobs").locator(".tile-figure")
+        before = int(tile.inner_text())
+        job = demo.submit(name="seen-at-once", run={"image": "ubuntu", "command": ["sleep", "inf"]})
+        demo.await_state(job, "running")
+        expect(tile).to_have_text(str(before + 1), timeout=3_000)
+        demo.client.post(f"/api/v1/jobs/{job}/cancel")
+        expect(tile).to_have_text(str(before), timeout=8_000)
+
+
+def test_language_and_colours_are_chosen_once_for_all_pages(look: Look) -> None:
+    """A choice holds after a reload."""
+    with look() as looker:
+        page = looker.open("/")
+        page.get_by_text("中文").click()
+        expect(page.get_by_role("heading", name="告警")).to_be_visible()
+        looker.go(page, "/")
+        expect(page.get_by_role("heading", name="告警")).to_be_visible()
+        page.get_by_label(re.compile("配色")).click()
+        expect(page.get_by_label(re.compile("浅色"))).to_be_visible()
+        page.get_by_label(re.compile("浅色")).click()
+        expect(page.locator("body")).to_have_class(re.compile("body--dark"))
