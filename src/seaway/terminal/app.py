@@ -65,7 +65,6 @@ class Top(App[None]):
 
     TITLE = "seaway top"
     CSS = """
-    Screen { background: $background; }
     TabbedContent { height: 1fr; }
     TabPane { padding: 0; }
     ContentTabs { height: 2; }

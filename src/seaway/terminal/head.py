@@ -48,7 +48,7 @@ class Head(Static):
         lines.add_column(no_wrap=True)
         top.add_row(summary.fleet_line(), Text(f"{self._server} · {self._who}", "dim"))
         lines.add_row(top)
-        lines.add_row(summary.room_line(self.size.width))
+        lines.add_row(summary.room_line(self.content_size.width))
         lines.add_row(Text.assemble((self._own, "yellow"), summary.jobs_line()))
         self.update(lines)
 

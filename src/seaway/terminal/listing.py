@@ -95,6 +95,7 @@ class Listing(ScrollView, can_focus=True):
         self._cursor = 0
         self._held = False
         self._widest = [0 for _ in self._columns]
+        self._fit: tuple[int, list[tuple[int, int]]] = (-1, [])
 
     @property
     def rows(self) -> Sequence[Body]:
@@ -157,16 +158,18 @@ class Listing(ScrollView, can_focus=True):
     def _widen(self, rows: Sequence[Body]) -> None:
         for at, column in enumerate(self._columns):
             widest = max((_text(column.cell(row)).cell_len for row in rows), default=0)
-            if widest:
-                self._widest[at] = max(self._widest[at], widest, cell_len(column.title))
+            if widest > self._widest[at]:
+                self._widest[at] = max(widest, cell_len(column.title))
+                self._fit = (-1, [])
 
     # Keys and mouse.
 
     def _move_to(self, place: int) -> None:
         self._held = True
-        self._cursor = max(min(place, len(self._rows) - 1), 0)
+        before, self._cursor = self._cursor, max(min(place, len(self._rows) - 1), 0)
         self.scroll_to_region(Region(0, self._cursor, 1, 1 + HEAD), animate=False, force=True)
-        self.refresh()
+        for at in {before, self._cursor}:
+            self.refresh(Region(0, at - self.scroll_offset.y + HEAD, self.size.width, 1))
         self.post_message(self.Moved(self))
 
     def action_move(self, by: int) -> None:
@@ -242,6 +245,8 @@ class Listing(ScrollView, can_focus=True):
 
     def _widths(self, width: int) -> list[tuple[int, int]]:
         """Return which columns are shown and how wide; what is left goes to those that may be cut, from the first."""
+        if self._fit[0] == width:
+            return self._fit[1]
         room = width - 1
         filled = [at for at, widest in enumerate(self._widest) if widest]
         fit = fitting([self._columns[at] for at in filled], [self._widest[at] for at in filled], room)
@@ -252,7 +257,8 @@ class Listing(ScrollView, can_focus=True):
             more = min(self._widest[at] - widths[at], left)
             widths[at] += more
             left -= more
-        return list(widths.items())
+        self._fit = (width, list(widths.items()))
+        return self._fit[1]
 
 
 def _text(value: str | Text) -> Text:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rich.text import Text
 
 from seaway.domain.lifecycle import PLACED, WAITING, JobState
-from seaway.terminal.words import STYLES, Body, bar, cores, gib
+from seaway.terminal.words import STYLES, Body, bar
 
 LONG_BAR = 20
-SHORT_BAR = 8
-"""Blocks of a bar, where there is room and where there is not."""
+SHORT_BAR = 3
+"""Blocks of a bar at the most and at least."""
 
-WIDE = 100
-"""Columns from which on there is room."""
+LARGE_MIB = 10 << 20
+"""Memory from which on it is written in Ti."""
 
 STATES = ("up", "stale", "lost", "gone")
 ENDED = (JobState.FAILED, JobState.COMPLETED, JobState.CANCELLED)
@@ -81,11 +81,14 @@ class Summary:
         return line.append(f"  {self.nodes:,} nodes  {self.gpus:,} GPUs")
 
     def room_line(self, width: int) -> Text:
-        """Draw how much is taken of GPU cores and of GPU memory."""
-        blocks = LONG_BAR if width >= WIDE else SHORT_BAR
-        return Text("  ").join(
-            (_level("GPU cores", self.milli, cores, blocks), _level("memory", self.memory_mib, gib, blocks))
-        )
+        """Draw how much is taken of GPU cores and of GPU memory, with bars as long as the width lets them be."""
+        line = self._room(LONG_BAR)
+        over = max(line.cell_len - width, 0)
+        return self._room(max(LONG_BAR - (over + 1) // 2, SHORT_BAR)) if over else line
+
+    def _room(self, blocks: int) -> Text:
+        cores = _level("GPU cores", self.milli, 1000, "", blocks)
+        return Text("  ").join((cores, _level("memory", self.memory_mib, *_unit(self.memory_mib.total), blocks)))
 
     def jobs_line(self) -> Text:
         """Count jobs by what they are about: those that wait first, then what runs, then what is over."""
@@ -109,12 +112,22 @@ def _sum(clusters: Sequence[Body], name: str) -> Amount:
     return Amount(sum(each[name]["used"] for each in clusters), sum(each[name]["total"] for each in clusters))
 
 
-def _level(name: str, amount: Amount, write: Callable[[int], str], blocks: int) -> Text:
-    used, total, free = (write(each) for each in (amount.used, amount.total, max(amount.total - amount.used, 0)))
-    unit = total.lstrip("0123456789.,")
+def _level(name: str, amount: Amount, one: int, unit: str, blocks: int) -> Text:
+    """Draw an amount in a unit that is so much of it."""
+    used, total, free = (_short(each / one) for each in (amount.used, amount.total, amount.total - amount.used))
     return Text.assemble(
         (f"{name} ", "bold"),
         bar(amount.used, amount.total, blocks),
-        f" {used.removesuffix(unit)}/{total} ",
-        (f"{free} free", "dim"),
+        f" {used}/{total}{unit} ",
+        (f"{free}{unit} free", "dim"),
     )
+
+
+def _unit(total_mib: int) -> tuple[int, str]:
+    """Return in which unit an amount of memory is short, and how many MiB it has."""
+    return (1 << 20, "Ti") if total_mib >= LARGE_MIB else (1 << 10, "Gi")
+
+
+def _short(number: float) -> str:
+    """Write a number with a decimal where that says something."""
+    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.1f}".removesuffix(".0")

@@ -1,0 +1,32 @@
+"""The fleet in three lines."""
+
+from __future__ import annotations
+
+from seaway.terminal.summary import Summary
+from tests.unit.terminal.bodies import cluster
+
+COUNTS = {"pending": 1, "queued": 2, "preempted": 1, "scheduled": 1, "deploying": 2, "running": 7, "failed": 3}
+
+
+def test_clusters_and_what_is_free_are_summed_up() -> None:
+    """By state, with what is wrong among them."""
+    summary = Summary.of([cluster("a"), cluster("b", 4), cluster("c", state="stale")], COUNTS)
+    assert summary.fleet_line().plain.split() == ["clusters", "2", "up", "1", "stale", "8", "nodes", "16", "GPUs"]
+    line = summary.room_line(160).plain
+    assert "4/16 12 free" in line
+    assert "240/1,280Gi 1,040Gi free" in line
+
+
+def test_the_lines_fit_80_columns() -> None:
+    """Also those of a large fleet."""
+    summary = Summary.of([cluster(f"c{at}", 500) for at in range(20)], dict.fromkeys(COUNTS, 10**4))
+    assert summary.room_line(78).cell_len <= 78
+    assert summary.jobs_line().cell_len <= 78
+
+
+def test_jobs_are_counted_by_what_they_are_about() -> None:
+    """What waits, for whatever reason, is one figure; states without a job are left out."""
+    summary = Summary.of([], COUNTS)
+    assert summary.jobs_line().plain.split() == ["jobs", "4", "waiting", "3", "starting", "7", "running", "3", "failed"]
+    assert summary.live == 14
+    assert Summary.of([], {}).jobs_line().plain.split() == ["jobs", "0", "waiting", "0", "running"]
