@@ -10,6 +10,8 @@ from prometheus_client.registry import Collector
 from seaway.api.families import counter_by, gauge_by, gauge_by_cluster, timed_by
 from seaway.application.audit import AuditLog
 from seaway.application.figures import Figures, JobFigures, StoreFigures
+from seaway.application.views import ClusterState
+from seaway.domain.lifecycle import JobState
 
 
 class LoopMetrics(Collector):
@@ -30,7 +32,8 @@ class LoopMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Return every figure."""
         figures = self._figures
-        yield gauge_by("seaway_clusters", "Clusters.", "state", figures.clusters)
+        states = {state.value: figures.clusters.get(state.value, 0) for state in ClusterState}
+        yield gauge_by("seaway_clusters", "Clusters.", "state", states)
         yield gauge_by(
             "seaway_cluster_silent_seconds", "Seconds since a cluster answered.", "cluster", figures.silent_s
         )
@@ -44,7 +47,8 @@ class LoopMetrics(Collector):
 
 
 def _of_jobs(jobs: JobFigures, waiting_rules: dict[str, int]) -> Iterator[Metric]:
-    yield gauge_by("seaway_jobs", "Jobs that are not over.", "state", jobs.states)
+    states = {state.value: jobs.states.get(state.value, 0) for state in JobState if not state.final}
+    yield gauge_by("seaway_jobs", "Jobs that are not over.", "state", states)
     yield gauge_by("seaway_jobs_waiting", "Jobs that wait.", "queue", jobs.waiting)
     yield gauge_by("seaway_jobs_refused", "Jobs that wait, by the rule that keeps most nodes.", "rule", waiting_rules)
     yield gauge_by(

@@ -10,6 +10,7 @@ from prometheus_client.registry import Collector
 from seaway.api.families import counter_by, gauge_by
 from seaway.application.network.agents import Agents, AgentView
 from seaway.application.network.bandwidth import Interface
+from seaway.application.network.views import LinkState
 from seaway.application.overview import Overview
 
 
@@ -26,7 +27,8 @@ class NetworkMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Return every figure."""
-        yield gauge_by("seaway_links", "Links, by how much what is known of them is worth.", "state", self._states)
+        states = {state.value: self._states.get(state.value, 0) for state in LinkState}
+        yield gauge_by("seaway_links", "Links, by how much what is known of them is worth.", "state", states)
         yield gauge_by(
             "seaway_agent_silent_seconds", "Seconds since a gateway's agent reported.", "gateway", self._silent_s
         )

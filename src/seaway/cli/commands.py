@@ -78,6 +78,7 @@ COMMANDS = (
     Command("gateway", SETUP, "gateway", "app"),
     Command("agent", SETUP, "agent"),
     Command("db", SETUP, "db", "app"),
+    Command("grafana", SETUP, "grafana"),
     Command("up", SETUP, "up"),
     Command("train", TRYING, "train"),
     Command("replay", TRYING, "replay"),
