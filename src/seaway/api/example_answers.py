@@ -92,6 +92,23 @@ _HELD = {
     "memory_mib": 22_888,
     "core_milli": 300,
     "mig_profile": "",
+    "pod": "seaway/sw-01k3zq-1-0",
+    "container": "main",
+    "used": {"memory_bytes": 21_474_836_480, "core_milli": 270, "age_s": 12.5},
+}
+_FOUND = {
+    "nodes": 1,
+    "devices": 1,
+    "memory_mib": _amount(81_920, 22_888),
+    "core_milli": _amount(1_000, 300),
+    "fullness": [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0],
+}
+_PLACED = {
+    **_HELD,
+    "index": 0,
+    "model": "NVIDIA A100-SXM4-80GB",
+    "device_memory_mib": 81_920,
+    "device_core_milli": 1_000,
 }
 _DEVICE = {
     "cluster": "berlin",
@@ -233,9 +250,21 @@ ANSWERS: dict[str, Any] = {
             }
         ],
         "next": None,
+        "first": 0,
+        "found": _FOUND,
     },
-    "DevicePage": {"devices": [_DEVICE], "next": None},
-    "SlicePage": {"slices": [_HELD], "next": None},
+    "DevicePage": {"devices": [_DEVICE], "next": None, "first": 0, "found": _FOUND},
+    "SlicePage": {"slices": [_PLACED], "next": None, "found": _FOUND},
+    "ModelList": {
+        "models": [
+            {
+                "model": "NVIDIA A100-SXM4-80GB",
+                "devices": 12,
+                "memory_mib": _amount(983_040, 22_888),
+                "core_milli": _amount(12_000, 300),
+            }
+        ]
+    },
     "LinkList": {"links": [_KNOWN_LINK], "total": 1},
     "NetLinks": [
         {

@@ -9,7 +9,8 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Query, Request, Response
 
 from seaway.api.desk import desk_of, who_of
-from seaway.api.finding import After, number_after, page_token, sample_after, sample_token
+from seaway.api.finding import number_after, page_token, sample_after, sample_token
+from seaway.api.fleet_query import FleetQuery
 from seaway.api.job_query import Moment, Word
 from seaway.api.replies import json_reply, nothing
 from seaway.api.routes import operation, router
@@ -24,15 +25,18 @@ from seaway.wire.fleet import (
     DevicePage,
     GatewayList,
     LinkHistory,
+    ModelList,
     NodePage,
     SlicePage,
     cluster_fields,
     cluster_sample_fields,
     device_fields,
+    found_fields,
     gateway_fields,
     link_sample_fields,
+    model_fields,
     node_fields,
-    slice_fields,
+    placed_slice_fields,
 )
 from seaway.wire.times import at_ns
 
@@ -41,11 +45,13 @@ Thing = TypeVar("Thing")
 routes = router("fleet")
 
 InCluster = Annotated[Word, Query(description="Only in this cluster.")]
-OnNode = Annotated[Word, Query(description="Only on this node.")]
 OnlyNode = Annotated[Word, Query(description="Only this node.")]
 Named = Annotated[Word, Query(description="Only with this in the name.")]
 AfterSample = Annotated[str, Query(max_length=2000, description="What `next` of the page before said.")]
 Limit = Annotated[int, Query(ge=1, le=MOST_ROWS, description="Entries on a page.")]
+SLICES_OF_A_DEVICE = 1_000_000
+"""More than one device has."""
+
 Since = Annotated[Moment, Query(description="From this moment on, like 2026-11-21T10:00:00Z.")]
 
 
@@ -79,54 +85,29 @@ async def forget_cluster(request: Request, cluster: str) -> Response:
 
 
 @operation(routes, "GET", "/fleet/nodes", Role.VIEWER, {200: NodePage})
-async def list_nodes(
-    request: Request,
-    cluster: InCluster = "",
-    node: OnlyNode = "",
-    name: Named = "",
-    after: After = "",
-    limit: Limit = 100,
-) -> Response:
+async def list_nodes(request: Request, query: Annotated[FleetQuery, Query()]) -> Response:
     """List nodes with their devices and slices; whose slices of other tenants are stays hidden."""
-    desk, who = desk_of(request), who_of(request)
-
-    def page() -> dict[str, Any]:
-        nodes = [each for each in desk.plane.overview.nodes(cluster) if node in ("", each.name) and name in each.name]
-        rows, following = _page(nodes, after, limit)
-        return {"nodes": [node_fields(row, who.tenant) for row in rows], "next": following}
-
-    return json_reply(await desk.threads.read(page))
+    return json_reply(await desk_of(request).threads.read(_nodes, request, query))
 
 
 @operation(routes, "GET", "/fleet/devices", Role.VIEWER, {200: DevicePage})
-async def list_devices(
-    request: Request, cluster: InCluster = "", node: OnNode = "", after: After = "", limit: Limit = 100
-) -> Response:
+async def list_devices(request: Request, query: Annotated[FleetQuery, Query()]) -> Response:
     """List devices with their slices."""
-    desk, who = desk_of(request), who_of(request)
-
-    def page() -> dict[str, Any]:
-        nodes = (each for each in desk.plane.overview.nodes(cluster) if node in ("", each.name))
-        rows, following = _page([device for each in nodes for device in each.devices], after, limit)
-        return {"devices": [device_fields(row, who.tenant) for row in rows], "next": following}
-
-    return json_reply(await desk.threads.read(page))
+    return json_reply(await desk_of(request).threads.read(_devices, request, query))
 
 
 @operation(routes, "GET", "/fleet/slices", Role.VIEWER, {200: SlicePage})
-async def list_slices(
-    request: Request, cluster: InCluster = "", node: OnNode = "", after: After = "", limit: Limit = 100
-) -> Response:
+async def list_slices(request: Request, query: Annotated[FleetQuery, Query()]) -> Response:
     """List slices of devices, and who holds them."""
-    desk, who = desk_of(request), who_of(request)
+    return json_reply(await desk_of(request).threads.read(_slices, request, query))
 
-    def page() -> dict[str, Any]:
-        nodes = (each for each in desk.plane.overview.nodes(cluster) if node in ("", each.name))
-        held = [(part, device) for each in nodes for device in each.devices for part in device.slices]
-        rows, following = _page(held, after, limit)
-        return {"slices": [slice_fields(part, device, who.tenant) for part, device in rows], "next": following}
 
-    return json_reply(await desk.threads.read(page))
+@operation(routes, "GET", "/fleet/models", Role.VIEWER, {200: ModelList})
+async def list_models(request: Request, cluster: InCluster = "") -> Response:
+    """Sum devices up by model."""
+    desk = desk_of(request)
+    views = await desk.threads.read(desk.plane.overview.models, cluster)
+    return json_reply({"models": [model_fields(each) for each in views]})
 
 
 @operation(routes, "GET", "/fleet/gateways", Role.VIEWER, {200: GatewayList})
@@ -176,8 +157,50 @@ def _from(since: str) -> int:
     return at_ns(since) if since else 0
 
 
-def _page(rows: Sequence[Thing], after: str, limit: int) -> tuple[Sequence[Thing], str | None]:
-    """Cut a page out of a list that keeps its order; returns what leads to the next one, if there is one."""
-    first = number_after(after)
-    following = page_token(str(first + limit)) if first + limit < len(rows) else None
-    return rows[first : first + limit], following
+def _nodes(request: Request, query: FleetQuery) -> dict[str, Any]:
+    """Return a page of nodes."""
+    overview, first = desk_of(request).plane.overview, number_after(query.after)
+    found = overview.find_nodes(query.wanted)
+    at = found.nodes[first : first + query.limit].tolist()
+    return {
+        "nodes": [node_fields(each, who_of(request).tenant) for each in overview.look_at(found, at)],
+        "next": _following(first + query.limit, len(found.nodes)),
+        "first": first,
+        "found": found_fields(found),
+    }
+
+
+def _devices(request: Request, query: FleetQuery) -> dict[str, Any]:
+    """Return a page of devices."""
+    overview, first = desk_of(request).plane.overview, number_after(query.after)
+    found = overview.find_nodes(query.wanted)
+    devices = overview.look_at_devices(found, found.devices[first : first + query.limit].tolist())
+    return {
+        "devices": [device_fields(each, who_of(request).tenant) for each in devices],
+        "next": _following(first + query.limit, len(found.devices)),
+        "first": first,
+        "found": found_fields(found),
+    }
+
+
+def _slices(request: Request, query: FleetQuery) -> dict[str, Any]:
+    """Return a page of slices; the mark of the next one says with which device and slice it begins."""
+    overview = desk_of(request).plane.overview
+    first, skip = divmod(number_after(query.after), SLICES_OF_A_DEVICE)
+    found = overview.find_nodes(query.wanted)
+    devices = overview.look_at_devices(found, found.shared[first : first + query.limit].tolist())
+    rows: list[dict[str, Any]] = []
+    for device in devices:
+        room = query.limit - len(rows)
+        rows += [placed_slice_fields(each, device, who_of(request).tenant) for each in device.slices[skip:][:room]]
+        if len(device.slices) - skip > room:
+            skip += room
+            break
+        first, skip = first + 1, 0
+    following = page_token(str(first * SLICES_OF_A_DEVICE + skip)) if first < len(found.shared) else None
+    return {"slices": rows, "next": following, "found": found_fields(found)}
+
+
+def _following(first: int, among: int) -> str | None:
+    """Return what leads to the page that begins with an entry, if there is one."""
+    return page_token(str(first)) if first < among else None

@@ -3,24 +3,44 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from seaway.application.control.fleet import LiveCluster
 from seaway.application.control.held import Own, everyone, holders, own, sum_up
 from seaway.application.control.loop import Controller
+from seaway.application.fleet_columns import Columns
+from seaway.application.fleet_search import FleetSearch, Found, Wanted
+from seaway.application.node_views import Holder, closed_cluster, node_view
 from seaway.application.ports.usage import NodeUsage, usage_of
 from seaway.application.records import Attempt, Cordon
-from seaway.application.views import Amount, ClusterState, ClusterView, DeviceView, NodeView, SliceView
+from seaway.application.stray_views import held_by_strays, lives
+from seaway.application.views import ClusterState, ClusterView, DeviceView, ModelView, NodeView
 from seaway.domain.deployment import Occupant
-from seaway.domain.device import Device
-from seaway.domain.node import Node
-from seaway.domain.placement import Placement
 
-Held = tuple[Attempt, Placement]
+PART = 256
+"""Nodes that are looked at before others may have the lock."""
 
-NOT_READY = "its cluster says that it is not ready"
-NOT_HEALTHY = "its cluster says that it is not healthy"
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What of a cluster is looked up once for all its nodes.
+
+    Attributes
+    ----------
+    closed
+        Why none of its nodes takes new work; empty when they do.
+    strays, guests
+        What strays hold there, and pods of other clusters, by node.
+    measured
+        What is really used, by node.
+    """
+
+    live: LiveCluster
+    closed: str
+    strays: Mapping[str, Sequence[Holder]]
+    guests: Mapping[str, Sequence[Occupant]]
+    measured: Mapping[str, NodeUsage]
 
 
 class FleetViews:
@@ -34,6 +54,7 @@ class FleetViews:
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
+        self._search = FleetSearch(controller)
 
     def clusters(self) -> list[ClusterView]:
         """Return every cluster, summed up, and after them those that are gone while something is held there."""
@@ -49,124 +70,89 @@ class FleetViews:
             for each, attempts, mine in told
         ]
 
+    def models(self, cluster: str = "") -> list[ModelView]:
+        """Sum up the devices of a cluster, or of all, by model."""
+        return self._search.models(cluster)
+
+    def find(self, wanted: Wanted) -> Found:
+        """Find nodes, and devices on them."""
+        return self._search.find(wanted)
+
     def nodes(self, cluster: str = "") -> list[NodeView]:
         """Return the nodes of a cluster, or of all, with their devices and slices."""
+        found = self.find(Wanted(cluster=cluster))
+        return list(self.look(found.columns, found.nodes.tolist()))
+
+    def look(self, columns: Columns, nodes: Sequence[int]) -> Iterator[NodeView]:
+        """Look at nodes, given by their places, as they are now; the later ones when they are asked for."""
+        around: dict[str, _Around | None] = {}
+        for first in range(0, len(nodes), PART):
+            yield from self._part(columns, nodes[first : first + PART], around)
+
+    def look_at_devices(self, columns: Columns, devices: Sequence[int]) -> list[DeviceView]:
+        """Look at devices, given by their places, as they are now; those that are gone are left out."""
+        wanted = [columns.device(at) for at in devices]
+        nodes = self.look(columns, list(dict.fromkeys(node for node, _ in wanted)))
+        there = {each.uuid: each for node in nodes for each in node.devices}
+        return [there[uuid] for _, uuid in wanted if uuid in there]
+
+    def _part(self, columns: Columns, nodes: Sequence[int], around: dict[str, _Around | None]) -> Iterator[NodeView]:
+        named = [(columns.clusters[columns.cluster_of[at]], columns.nodes[at]) for at in nodes]
         with self._controller.lock:
-            live = self._controller.live
-            told = [
-                (each, holders(live, each), list(each.occupied), own(live, each))
-                for each in live.fleet.clusters.values()
-                if cluster in {"", each.name}
+            for cluster in {cluster for cluster, _ in named} - around.keys():
+                around[cluster] = self._around(cluster)
+            seen = [
+                (each, node, self._holders(cluster, node.name), list(each.live.occupied.on(node.name)), cordon)
+                for cluster, node in named
+                if (each := around[cluster])
+                for cordon in [self._controller.live.fleet.cordon_of(cluster, node.name)]
             ]
-            cordons = {(each.cluster, each.node): each for each in live.fleet.cordons()}
-            backends = list(self._controller.backends)
-        return [
-            view
-            for each, attempts, others, mine in told
-            for view in _nodes(each, attempts, [*others, *mine.guests], mine, cordons, usage_of(each.name, backends))
-        ]
+        for each, node, replicas, pods, cordon in seen:
+            held = [*replicas, *each.strays.get(node.name, ())]
+            others = [*pods, *each.guests.get(node.name, ())]
+            yield node_view(each.live.name, node, held, others, cordon, each.closed, each.measured.get(node.name))
+
+    def _around(self, cluster: str) -> _Around | None:
+        """Look up what is the same for all nodes of a cluster; None for one that is gone."""
+        live = self._controller.live
+        told = live.fleet.clusters.get(cluster)
+        if told is None:
+            return None
+        closed = closed_cluster(told, live.fleet.cordon_of(cluster))
+        guests = own(live, told).guests if cluster in live.fleet.doubles() else ()
+        return _Around(told, closed, _strays(told), _by_node(guests), usage_of(cluster, self._controller.backends))
+
+    def _holders(self, cluster: str, node: str) -> list[Holder]:
+        """List who holds something of a node."""
+        live = self._controller.live
+        found = []
+        for key in sorted(live.by_node.get((cluster, node), ())):
+            attempt = live.attempts[key]
+            if key not in live.by_cluster[cluster]:
+                continue
+            copy = live.seen[key].get(cluster) if key in live.seen else None
+            here = [each for each in attempt.placements if (each.cluster, each.node) == (cluster, node)]
+            wanted = {each.replica for each in here}
+            seen = {each.replica: each for each in copy.replicas if each.replica in wanted} if copy else {}
+            found += [Holder(attempt, each, seen.get(each.replica)) for each in here]
+        return found
 
 
-def _nodes(
-    live: LiveCluster,
-    attempts: Iterable[Attempt],
-    others: Iterable[Occupant],
-    mine: Own,
-    cordons: Mapping[tuple[str, str], Cordon],
-    measured: Mapping[str, NodeUsage],
-) -> Iterable[NodeView]:
-    pods: defaultdict[str, list[Occupant]] = defaultdict(list)
-    for pod in others:
-        pods[pod.node].append(pod)
-    by_node: defaultdict[str, list[Held]] = defaultdict(list)
-    for attempt in attempts:
+def _strays(cluster: LiveCluster) -> Mapping[str, Sequence[Holder]]:
+    """List what strays hold in a cluster, by node."""
+    found: defaultdict[str, list[Holder]] = defaultdict(list)
+    replicas = [each for copy in lives(stray.copy for stray in cluster.strays.values()) for each in copy.replicas]
+    for attempt, seen in zip(held_by_strays(cluster), replicas, strict=True):
         for placement in attempt.placements:
-            if placement.cluster == live.name:
-                by_node[placement.node].append((attempt, placement))
-    closed = _closed_cluster(live, cordons.get((live.name, "")))
-    for node in mine.nodes:
-        cordon = cordons.get((live.name, node.name))
-        view = _node(live.name, node, by_node[node.name], pods[node.name], cordon, closed)
-        usage = measured.get(node.name)
-        yield _measured(view, usage) if usage else view
+            found[placement.node].append(Holder(attempt, placement, seen))
+    return found
 
 
-def _measured(node: NodeView, usage: NodeUsage) -> NodeView:
-    """Say of each device what is used of it, where that was measured."""
-    return replace(node, devices=tuple(replace(each, used=usage.device(each.uuid)) for each in node.devices))
-
-
-def _node(
-    cluster: str, node: Node, held: Sequence[Held], others: Sequence[Occupant], cordon: Cordon | None, closed: str
-) -> NodeView:
-    requests = [attempt.spec.demand.request for attempt, _ in held]
-    slices: defaultdict[str, list[SliceView]] = defaultdict(list)
-    for attempt, placement in held:
-        for taken in placement.slices:
-            slices[taken.uuid].append(
-                SliceView(
-                    attempt.job_id,
-                    attempt.spec.name,
-                    attempt.spec.tenant,
-                    attempt.number,
-                    placement.replica,
-                    taken.memory_mib,
-                    taken.core_milli,
-                    taken.mig_profile,
-                )
-            )
-    for pod in others:
-        for taken in pod.slices:
-            slices[taken.uuid].append(
-                SliceView("", pod.name, "", 0, 0, taken.memory_mib, taken.core_milli, taken.mig_profile)
-            )
-    cpu_milli = sum(request.cpu_milli for request in requests) + sum(pod.cpu_milli for pod in others)
-    memory_mib = sum(request.memory_mib for request in requests) + sum(pod.memory_mib for pod in others)
-    reason = closed if node.ready else node.reason or NOT_READY
-    keeps = reason or (_cordoned(cordon) if cordon else "")
-    from_node = f"its node: {keeps}" if keeps else ""
-    return NodeView(
-        cluster,
-        node.name,
-        not keeps,
-        reason,
-        cordon,
-        Amount(node.cpu_milli, cpu_milli),
-        Amount(node.memory_mib, memory_mib),
-        tuple(_device(cluster, node.name, device, slices[device.uuid], from_node) for device in node.devices),
-        None if node.pods is None else Amount(node.pods, len(held) + sum(pod.pods for pod in others)),
-    )
-
-
-def _closed_cluster(live: LiveCluster, cordon: Cordon | None) -> str:
-    """Say why none of a cluster takes new work; empty when it does."""
-    if live.state is not ClusterState.UP:
-        return f"its cluster does not answer: {live.silence}" if live.silence else "its cluster does not answer"
-    return f"its cluster is {_cordoned(cordon)}" if cordon else ""
-
-
-def _cordoned(cordon: Cordon) -> str:
-    said = f"{'drained' if cordon.drain else 'cordoned'} by {cordon.actor}"
-    return f"{said}: {cordon.reason}" if cordon.reason else said
-
-
-def _device(cluster: str, node: str, device: Device, slices: Sequence[SliceView], from_node: str) -> DeviceView:
-    healthy = device.healthy and not device.cordoned
-    return DeviceView(
-        cluster,
-        node,
-        device.uuid,
-        device.index,
-        device.model,
-        device.vendor,
-        device.mode.value,
-        healthy,
-        from_node if healthy else device.reason or NOT_HEALTHY,
-        device.share_limit,
-        Amount(device.memory_mib, sum(each.memory_mib for each in slices)),
-        Amount(device.core_milli, sum(each.core_milli for each in slices)),
-        tuple(slices),
-    )
+def _by_node(pods: Iterable[Occupant]) -> Mapping[str, Sequence[Occupant]]:
+    found: defaultdict[str, list[Occupant]] = defaultdict(list)
+    for pod in pods:
+        found[pod.node].append(pod)
+    return found
 
 
 def _cluster(

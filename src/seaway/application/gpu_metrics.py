@@ -102,10 +102,10 @@ def _add_attempt(held: defaultdict[str, list[Holding]], attempt: Attempt, copy: 
         if placement.cluster == cluster and placement.slices:
             replica = seen.get(placement.replica)
             pod = _pod_of(replica, name) if replica else f"/{name}-{placement.replica}"
-            _add(held, attempt.spec.tenant, pod, placement.slices, _containers(placement.slices, replica))
+            _add(held, attempt.spec.tenant, pod, placement.slices, containers_of(placement.slices, replica))
 
 
-def _containers(slices: Sequence[DeviceSlice], replica: ReplicaStatus | None) -> Sequence[str]:
+def containers_of(slices: Sequence[DeviceSlice], replica: ReplicaStatus | None) -> Sequence[str]:
     """Return which container of a replica holds each of these shares, as far as it is seen."""
     if replica is None or not replica.holders:
         return ()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from seaway.application.control.live import Live, deployment
 from seaway.application.control.loop import Controller
 from seaway.application.figures import Figures, figures
+from seaway.application.fleet_search import Found, Wanted
 from seaway.application.fleet_views import FleetViews
 from seaway.application.gpu_metrics import GpuMetrics
 from seaway.application.network.bandwidth import Interface
@@ -26,6 +27,8 @@ from seaway.application.views import (
     TRAINED,
     ClusterView,
     DeviceUse,
+    DeviceView,
+    ModelView,
     NodeView,
     PolicyView,
     Reason,
@@ -111,6 +114,22 @@ class Overview:
     def nodes(self, cluster: str = "") -> list[NodeView]:
         """Return the nodes of a cluster, or of all, with their devices and slices."""
         return self._fleet.nodes(cluster)
+
+    def find_nodes(self, wanted: Wanted) -> Found:
+        """Find nodes, and devices on them, among all there are."""
+        return self._fleet.find(wanted)
+
+    def look_at(self, found: Found, nodes: Sequence[int]) -> Iterator[NodeView]:
+        """Look at some of the nodes among which something was found, given by their places."""
+        return self._fleet.look(found.columns, nodes)
+
+    def look_at_devices(self, found: Found, devices: Sequence[int]) -> list[DeviceView]:
+        """Look at some of the devices among which something was found, given by their places."""
+        return self._fleet.look_at_devices(found.columns, devices)
+
+    def models(self, cluster: str = "") -> list[ModelView]:
+        """Sum up the devices of a cluster, or of all, by model."""
+        return self._fleet.models(cluster)
 
     def cluster_names(self) -> list[str]:
         """Return the names of all clusters."""

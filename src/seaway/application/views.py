@@ -48,6 +48,10 @@ class SliceView:
     ----------
     job_id, job, tenant, attempt, replica
         Which replica of which job. Of a pod that is nobody's, only its name, ``namespace/pod``, as `job`.
+    pod, container
+        What holds it, ``namespace/pod``, and which container of that; empty as long as they are not known.
+    used
+        What was measured of the container's use of the device, all its shares together; None where that is not known.
     """
 
     job_id: str
@@ -58,6 +62,9 @@ class SliceView:
     memory_mib: int
     core_milli: int
     mig_profile: str = ""
+    pod: str = ""
+    container: str = ""
+    used: Used | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +152,16 @@ class NodeView:
     memory_mib: Amount
     devices: tuple[DeviceView, ...] = ()
     pods: Amount | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelView:
+    """The devices of one model, summed up."""
+
+    model: str
+    devices: int
+    memory_mib: Amount
+    core_milli: Amount
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,14 @@ Cluster = Annotated[
     str, typer.Option("--cluster", "-c", help="Only of this cluster.", autocompletion=complete.clusters)
 ]
 Node = Annotated[str, typer.Option(help="Only of this node.")]
+Name = Annotated[str, typer.Option(help="Only nodes with this in the name.")]
+Device = Annotated[str, typer.Option(help="Only devices with this in the uuid.")]
+Model = Annotated[str, typer.Option(help="Only devices with this in the model, like A100.")]
+FreeMemory = Annotated[str, typer.Option(help="Only devices with at least so much free memory, like 24Gi.")]
+FreeCores = Annotated[str, typer.Option(help="Only devices with at least so many free cores, like 50%.")]
+Ready = Annotated[
+    bool | None, typer.Option("--ready/--not-ready", help="Only what takes new work, or only what does not.")
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -33,7 +41,7 @@ def clusters(context: typer.Context, output: OutputOption = Output.TABLE) -> Non
 
       [cyan]seaway fleet[/cyan]
       [cyan]seaway fleet nodes --cluster berlin[/cyan]
-      [cyan]seaway fleet devices -o wide[/cyan]
+      [cyan]seaway fleet devices --model A100 --free-memory 40Gi -o wide[/cyan]
     """
     if context.invoked_subcommand:
         return
@@ -45,36 +53,80 @@ def clusters(context: typer.Context, output: OutputOption = Output.TABLE) -> Non
 
 
 @app.command()
-def nodes(context: typer.Context, cluster: Cluster = "", output: OutputOption = Output.TABLE) -> None:
+def nodes(
+    context: typer.Context,
+    cluster: Cluster = "",
+    name: Name = "",
+    model: Model = "",
+    free_memory: FreeMemory = "",
+    free_cores: FreeCores = "",
+    ready: Ready = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
     """Show nodes, with their devices drawn side by side."""
     from seaway.client.calls.fleet import nodes as call
 
+    mib, milli = _free(free_memory, free_cores)
+    wanted = call(cluster=cluster, name=name, model=model, ready=ready, free_memory_mib=mib, free_core_milli=milli)
     with connect(context) as client:
-        body = whole(client, call(cluster=cluster))
+        body = whole(client, wanted)
     names = (f"{each['cluster']}/{each['name']}" for each in body["nodes"])
     show(output, body, lambda wide: _nodes(body, wide=wide), lambda: names)
 
 
 @app.command()
 def devices(
-    context: typer.Context, cluster: Cluster = "", node: Node = "", output: OutputOption = Output.TABLE
+    context: typer.Context,
+    cluster: Cluster = "",
+    node: Node = "",
+    device: Device = "",
+    model: Model = "",
+    free_memory: FreeMemory = "",
+    free_cores: FreeCores = "",
+    ready: Ready = None,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Show devices, with what is taken of their memory and cores, and by how many slices."""
     from seaway.client.calls.fleet import devices as call
 
+    mib, milli = _free(free_memory, free_cores)
+    wanted = call(
+        cluster=cluster,
+        node=node,
+        device=device,
+        model=model,
+        ready=ready,
+        free_memory_mib=mib,
+        free_core_milli=milli,
+    )
     with connect(context) as client:
-        body = whole(client, call(cluster=cluster, node=node))
+        body = whole(client, wanted)
     show(output, body, lambda wide: _devices(body, wide=wide), lambda: (each["uuid"] for each in body["devices"]))
 
 
 @app.command()
-def slices(context: typer.Context, cluster: Cluster = "", node: Node = "", output: OutputOption = Output.TABLE) -> None:
+def slices(
+    context: typer.Context,
+    cluster: Cluster = "",
+    node: Node = "",
+    device: Device = "",
+    model: Model = "",
+    output: OutputOption = Output.TABLE,
+) -> None:
     """Show slices of devices, and which jobs hold them."""
     from seaway.client.calls.fleet import slices as call
 
     with connect(context) as client:
-        body = whole(client, call(cluster=cluster, node=node))
+        body = whole(client, call(cluster=cluster, node=node, device=device, model=model))
     show(output, body, lambda wide: _slices(body, wide=wide), lambda: (each["uuid"] for each in body["slices"]))
+
+
+def _free(memory: str, cores: str) -> tuple[int, int]:
+    """Return what is to be free of a device at the least, MiB and thousandths; raises where it is no amount."""
+    from seaway.domain.units import memory_mib, percent_milli
+
+    mib = memory_mib(memory, where="--free-memory") if memory else 0
+    return mib, percent_milli(cores, where="--free-cores") if cores else 0
 
 
 def table(body: Body, *, wide: bool) -> RenderableType:

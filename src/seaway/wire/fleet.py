@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from seaway.application.ports.usage import Used
 from seaway.application.records import ClusterSample, Cordon, LinkSample
-from seaway.application.views import Amount, ClusterView, DeviceView, NodeView, SliceView
+from seaway.application.views import Amount, ClusterView, DeviceView, ModelView, NodeView, SliceView
 from seaway.domain.network import Gateway, Link
 from seaway.wire.fields import Line, Reference, ReferenceOrNone
 from seaway.wire.message import Incoming, Shown
 from seaway.wire.times import moment
+
+if TYPE_CHECKING:
+    from seaway.application.fleet_search import Found
 
 
 class AmountOut(Shown):
@@ -83,6 +86,17 @@ class ClusterList(Shown):
     clusters: list[ClusterOut]
 
 
+class UsedOut(Shown):
+    """What was measured, not what was promised."""
+
+    memory_bytes: int | None
+    """None where it was not measured."""
+    core_milli: int | None
+    """None where it was not measured."""
+    age_s: float
+    """Seconds since then."""
+
+
 class SliceHeld(Shown):
     """A share of a device and who holds it; of another tenant's, whose job it is stays hidden."""
 
@@ -97,17 +111,21 @@ class SliceHeld(Shown):
     memory_mib: int
     core_milli: int
     mig_profile: str
+    pod: str = ""
+    """What holds it, `namespace/pod`; empty as long as that is not known."""
+    container: str = ""
+    used: UsedOut | None = None
+    """What the container really uses of the device; null where that is not known, or not yours to see."""
 
 
-class UsedOut(Shown):
-    """What was measured, not what was promised."""
+class SliceOut(SliceHeld):
+    """A share of a device, who holds it, and how large the device is."""
 
-    memory_bytes: int | None
-    """None where it was not measured."""
-    core_milli: int | None
-    """None where it was not measured."""
-    age_s: float
-    """Seconds since then."""
+    index: int
+    """Which device of its node it is, from 0."""
+    model: str
+    device_memory_mib: int
+    device_core_milli: int
 
 
 class DeviceOut(Shown):
@@ -131,18 +149,50 @@ class DeviceOut(Shown):
     """What is really used of it; None where nobody measures that, or not of late."""
 
 
+class FoundOut(Shown):
+    """What is found in all, on this page and others."""
+
+    nodes: int
+    devices: int
+    """Those on these nodes that are meant."""
+    memory_mib: AmountOut
+    """Of these devices together."""
+    core_milli: AmountOut
+    fullness: list[int]
+    """How many of them have no memory taken, up to a tenth, up to two tenths, and so on up to all of it."""
+
+
 class DevicePage(Shown):
     """Devices, by cluster, node and index."""
 
     devices: list[DeviceOut]
     next: str | None
+    first: int = 0
+    """How many come before this page."""
+    found: FoundOut | None = None
 
 
 class SlicePage(Shown):
     """Slices, by device."""
 
-    slices: list[SliceHeld]
+    slices: list[SliceOut]
     next: str | None
+    found: FoundOut | None = None
+
+
+class ModelOut(Shown):
+    """The devices of one model, summed up."""
+
+    model: str
+    devices: int
+    memory_mib: AmountOut
+    core_milli: AmountOut
+
+
+class ModelList(Shown):
+    """Models, by name."""
+
+    models: list[ModelOut]
 
 
 class NodeOut(Shown):
@@ -167,6 +217,9 @@ class NodePage(Shown):
 
     nodes: list[NodeOut]
     next: str | None
+    first: int = 0
+    """How many come before this page."""
+    found: FoundOut | None = None
 
 
 class LinkOut(Shown):
@@ -331,6 +384,40 @@ def slice_fields(view: SliceView, device: DeviceView, seen_by: str) -> dict[str,
         "memory_mib": view.memory_mib,
         "core_milli": view.core_milli,
         "mig_profile": view.mig_profile,
+        "pod": view.pod if own else "",
+        "container": view.container if own else "",
+        "used": used_fields(view.used) if own and view.used else None,
+    }
+
+
+def placed_slice_fields(view: SliceView, device: DeviceView, seen_by: str) -> dict[str, Any]:
+    """Show a slice as the fields of `SliceOut`, as `slice_fields` does."""
+    return slice_fields(view, device, seen_by) | {
+        "index": device.index,
+        "model": device.model,
+        "device_memory_mib": device.memory_mib.total,
+        "device_core_milli": device.core_milli.total,
+    }
+
+
+def found_fields(found: Found) -> dict[str, Any]:
+    """Show what is found as the fields of `FoundOut`."""
+    return {
+        "nodes": len(found.nodes),
+        "devices": len(found.devices),
+        "memory_mib": amount_fields(found.memory_mib),
+        "core_milli": amount_fields(found.core_milli),
+        "fullness": list(found.fullness),
+    }
+
+
+def model_fields(view: ModelView) -> dict[str, Any]:
+    """Show a model as the fields of `ModelOut`."""
+    return {
+        "model": view.model,
+        "devices": view.devices,
+        "memory_mib": amount_fields(view.memory_mib),
+        "core_milli": amount_fields(view.core_milli),
     }
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import pytest
 from rich.console import Console
 
-from seaway.cli.fleet import _devices, _nodes, table
+from seaway.cli.fleet import _devices, _free, _nodes, table
+from seaway.domain.errors import RejectedError
 
 
 def device(index: int, used: dict[str, Any] | None) -> dict[str, Any]:
@@ -114,3 +116,11 @@ def test_why_a_cluster_is_silent_is_cut_only_where_the_table_is_narrow() -> None
     assert lines(wide=True)[2:] == ["", f"east: {why}"]
     told["silence"] = ""
     assert len(lines(wide=True)) == 2
+
+
+def test_what_is_to_be_free_is_read_as_in_job_files() -> None:
+    """Memory with its unit, cores in percent; what is left out does not filter, and what is no amount is refused."""
+    assert _free("24Gi", "50%") == (24 * 1024, 500)
+    assert _free("", "") == (0, 0)
+    with pytest.raises(RejectedError, match="--free-memory"):
+        _free("much", "")

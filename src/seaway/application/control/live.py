@@ -84,6 +84,8 @@ class Live:
         Every attempt that is not over.
     by_cluster
         The attempts that hold something in a cluster: one that is ending only where its removal is still owed.
+    by_node
+        The attempts that were placed on a node, by cluster and name; of them those of `by_cluster` hold something.
     done
         Attempts that are ending and that no cluster is to remove any more.
     outgoing
@@ -146,6 +148,7 @@ class Live:
         self.attempts: dict[Key, Attempt] = {}
         self.by_job: defaultdict[str, set[int]] = defaultdict(set)
         self.by_cluster: defaultdict[str, set[Key]] = defaultdict(set)
+        self.by_node: dict[tuple[str, str], set[Key]] = {}
         self.done: set[Key] = set()
         self._settling: set[Key] = set()
         self.outgoing: dict[tuple[str, int, str], Outgoing] = {}
@@ -268,6 +271,8 @@ class Live:
             self.by_job[attempt.job_id].add(attempt.number)
             for cluster in attempt.clusters:
                 self.by_cluster[cluster].add(key)
+            for place in _places(attempt):
+                self.by_node.setdefault(place, set()).add(key)
             self.fleet.hold(attempt, attempt.spec.job(attempt.job_id), self.bookings.pop(key, None))
         if attempt.state is AttemptState.ENDING:
             self._settling.add(key)
@@ -303,6 +308,10 @@ class Live:
             self.gone.discard((*key, cluster))
             self.partial.discard((*key, cluster))
             self.underway_ns.pop((*key, cluster), None)
+        for place in _places(attempt):
+            self.by_node[place].discard(key)
+            if not self.by_node[place]:
+                del self.by_node[place]
         self.seen.pop(key, None)
         self.made_again.pop(key, None)
         self.done.discard(key)
@@ -429,6 +438,10 @@ def deployment(attempt: Attempt, cluster: str) -> Deployment:
     """Return an attempt's part in one cluster."""
     placements = tuple(each for each in attempt.placements if each.cluster == cluster)
     return Deployment(attempt.job_id, attempt.number, cluster, attempt.spec, placements)
+
+
+def _places(attempt: Attempt) -> set[tuple[str, str]]:
+    return {(each.cluster, each.node) for each in attempt.placements}
 
 
 def _place(cordon: Cordon) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from seaway.client.call import Answer, Call, Model, Nothing, Paged, get, part, send
 
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
         GatewayList,
         LinkHistory,
         LinkSampleOut,
+        ModelList,
         NodeOut,
         NodePage,
-        SliceHeld,
+        SliceOut,
         SlicePage,
     )
     from seaway.wire.links import LinkList, NetLinks
@@ -33,6 +34,7 @@ CLUSTER: Answer[ClusterOut] = Model(_WIRE, "ClusterOut")
 CLUSTERS: Answer[ClusterList] = Model(_WIRE, "ClusterList")
 NODES: Answer[NodePage] = Model(_WIRE, "NodePage")
 DEVICES: Answer[DevicePage] = Model(_WIRE, "DevicePage")
+MODELS: Answer[ModelList] = Model(_WIRE, "ModelList")
 SLICES: Answer[SlicePage] = Model(_WIRE, "SlicePage")
 LINKS: Answer[LinkList] = Model("seaway.wire.links", "LinkList")
 NET_LINKS: Answer[NetLinks] = Model("seaway.wire.links", "NetLinks")
@@ -44,6 +46,31 @@ LINK_HISTORY: Answer[LinkHistory] = Model(_WIRE, "LinkHistory")
 METRICS: Answer[MetricsOut] = Model("seaway.wire.metrics", "MetricsOut")
 
 PAGE = 500
+
+
+class FleetFilter(TypedDict, total=False):
+    """Which nodes and devices are wanted; what is left out does not filter.
+
+    Attributes
+    ----------
+    cluster, node
+        Names.
+    name, device, model
+        Parts of a node's name, of a device's uuid and of its model.
+    free_memory_mib, free_core_milli
+        What nobody holds of one device, at the least.
+    ready
+        Whether they take new work.
+    """
+
+    cluster: str
+    node: str
+    name: str
+    device: str
+    model: str
+    free_memory_mib: int
+    free_core_milli: int
+    ready: bool | None
 
 
 def clusters() -> Call[ClusterList]:
@@ -61,20 +88,24 @@ def forget_cluster(name: str) -> Call[None]:
     return send("DELETE", f"/fleet/clusters/{part(name)}", Nothing())
 
 
-def nodes(*, cluster: str = "", node: str = "", name: str = "", limit: int | None = None) -> Paged[NodeOut]:
-    """List nodes with their devices and slices: of a cluster, the one of a name, or those with `name` in theirs."""
-    query = {**_page(limit, cluster, node), "name": name or None}
-    return Paged(get("/fleet/nodes", NODES, query), "nodes", limit=limit)
+def nodes(*, limit: int | None = None, after: str = "", **wanted: Unpack[FleetFilter]) -> Paged[NodeOut]:
+    """List nodes with their devices and slices: all, or those wanted; from the page on that `after` leads to."""
+    return Paged(get("/fleet/nodes", NODES, _wanted(limit, after, wanted)), "nodes", limit=limit)
 
 
-def devices(*, cluster: str = "", node: str = "", limit: int | None = None) -> Paged[DeviceOut]:
-    """List devices with their slices."""
-    return Paged(get("/fleet/devices", DEVICES, _page(limit, cluster, node)), "devices", limit=limit)
+def devices(*, limit: int | None = None, after: str = "", **wanted: Unpack[FleetFilter]) -> Paged[DeviceOut]:
+    """List devices with their slices, as `nodes` lists nodes."""
+    return Paged(get("/fleet/devices", DEVICES, _wanted(limit, after, wanted)), "devices", limit=limit)
 
 
-def slices(*, cluster: str = "", node: str = "", limit: int | None = None) -> Paged[SliceHeld]:
-    """List slices of devices, and who holds them."""
-    return Paged(get("/fleet/slices", SLICES, _page(limit, cluster, node)), "slices", limit=limit)
+def slices(*, limit: int | None = None, after: str = "", **wanted: Unpack[FleetFilter]) -> Paged[SliceOut]:
+    """List slices of devices, and who holds them, as `nodes` lists nodes."""
+    return Paged(get("/fleet/slices", SLICES, _wanted(limit, after, wanted)), "slices", limit=limit)
+
+
+def models(cluster: str = "") -> Call[ModelList]:
+    """Sum devices up by model, of one cluster or of all."""
+    return get("/fleet/models", MODELS, {"cluster": cluster or None})
 
 
 def metrics(metric: str = "", *, cluster: str = "") -> Call[MetricsOut]:
@@ -140,8 +171,15 @@ def _ends(source: str, target: str, cluster: str) -> dict[str, str | None]:
     return {"source": source or None, "target": target or None, "cluster": cluster or None}
 
 
-def _page(limit: int | None, cluster: str, node: str = "") -> dict[str, str | int | None]:
-    return {"cluster": cluster or None, "node": node or None, "limit": _size(limit)}
+def _wanted(limit: int | None, after: str, wanted: FleetFilter) -> dict[str, str | int | None]:
+    ready = wanted.get("ready")
+    given: dict[str, str | int | None] = {name: value or None for name, value in wanted.items() if name != "ready"}  # type: ignore[misc]
+    return {
+        **given,
+        "ready": None if ready is None else str(ready).lower(),
+        "after": after or None,
+        "limit": _size(limit),
+    }
 
 
 def _size(limit: int | None) -> int:

@@ -1,0 +1,224 @@
+"""Finding nodes and devices of a large fleet, without looking at each of them one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import ref
+
+import numpy as np
+
+from seaway.application.control.held import own
+from seaway.application.control.loop import Controller
+from seaway.application.fleet_columns import Columns, Flags, Numbers, columns_of, picked
+from seaway.application.views import Amount, ModelView
+from seaway.scheduling.columns import (
+    CLUSTERS_GATE,
+    DEVICE_CORE_FREE,
+    DEVICE_MEMORY_FREE,
+    DEVICE_OPEN,
+    DEVICE_SLOTS,
+    DEVICE_SLOTS_FREE,
+    NODE_CLUSTER,
+    NODE_OPEN,
+)
+from seaway.scheduling.snapshot import Snapshot
+
+TENTHS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is looked for; what is left out does not filter. Parts are found whatever their letters' case.
+
+    Attributes
+    ----------
+    cluster, node
+        Names.
+    name
+        A part of a node's name.
+    device
+        A part of a device's uuid.
+    model
+        A part of a device's model.
+    free_memory_mib, free_core_milli
+        What is free of one device at the least.
+    ready
+        Whether it takes new work: a node, and a device of it where one is looked for.
+    """
+
+    cluster: str = ""
+    node: str = ""
+    name: str = ""
+    device: str = ""
+    model: str = ""
+    free_memory_mib: int = 0
+    free_core_milli: int = 0
+    ready: bool | None = None
+
+    @property
+    def of_devices(self) -> bool:
+        """Whether something is asked of devices, so that nodes without such are not meant."""
+        return bool(self.device or self.model or self.free_memory_mib or self.free_core_milli)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found, in the order of the fleet, and how much of it is taken.
+
+    Attributes
+    ----------
+    columns
+        Where it was found.
+    nodes, devices
+        Places in these columns: all nodes that are meant, and their devices that are.
+    shared
+        Of these devices, those of which somebody holds a slice.
+    memory_mib, core_milli
+        Of these devices together.
+    fullness
+        How many of them have no memory taken, up to a tenth, up to two, and so on up to all of it; 11 numbers.
+    """
+
+    columns: Columns
+    nodes: Numbers
+    devices: Numbers
+    shared: Numbers
+    memory_mib: Amount
+    core_milli: Amount
+    fullness: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """How it is now: what is free of each device, whether somebody holds a slice, and what takes new work."""
+
+    free_memory_mib: Numbers
+    free_core_milli: Numbers
+    shared: Flags
+    node_ready: Flags
+    device_ready: Flags
+
+
+class FleetSearch:
+    """Finds nodes and devices.
+
+    Columns are kept as long as clusters tell nothing new. The loop's lock is held while the engine's figures are
+    copied, and while they are made.
+
+    Parameters
+    ----------
+    controller
+        Whose state is looked at.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._columns: Columns | None = None
+        self._made = 0
+        self._of: ref[Snapshot] | None = None
+
+    def find(self, wanted: Wanted) -> Found:
+        """Find nodes, and devices on them."""
+        columns, state = self._look()
+        nodes = _nodes(columns, wanted)
+        if wanted.ready is not None:
+            nodes &= state.node_ready == wanted.ready
+        devices = nodes[columns.node_of] & _devices(columns, state, wanted)
+        if wanted.of_devices:
+            nodes = np.zeros(len(columns.nodes), np.bool_)
+            nodes[columns.node_of[devices]] = True
+        at = np.flatnonzero(devices)
+        memory_mib, free_mib = columns.memory_mib[at], state.free_memory_mib[at]
+        return Found(
+            columns,
+            np.flatnonzero(nodes),
+            at,
+            np.flatnonzero(devices & state.shared),
+            _amount(memory_mib, free_mib),
+            _amount(columns.core_milli[at], state.free_core_milli[at]),
+            _fullness(memory_mib, free_mib),
+        )
+
+    def models(self, cluster: str = "") -> list[ModelView]:
+        """Sum up the devices of a cluster, or of all, by model."""
+        columns, state = self._look()
+        among = _nodes(columns, Wanted(cluster=cluster))[columns.node_of]
+        views = []
+        for at, name in enumerate(columns.models):
+            of = among & (columns.model_of == at)
+            if count := int(np.count_nonzero(of)):
+                memory = _amount(columns.memory_mib[of], state.free_memory_mib[of])
+                cores = _amount(columns.core_milli[of], state.free_core_milli[of])
+                views.append(ModelView(name, count, memory, cores))
+        return views
+
+    def _look(self) -> tuple[Columns, _State]:
+        """Return what there is, and how it is now."""
+        with self._controller.lock:
+            fleet = self._controller.live.fleet
+            snapshot = fleet.snapshot
+            if self._columns is None or self._made != fleet.make or self._of is None or self._of() is not snapshot:
+                told = {name: own(self._controller.live, each).nodes for name, each in fleet.clusters.items()}
+                self._columns = columns_of(told, snapshot.node_index, snapshot.device_index)
+                self._made, self._of = fleet.make, ref(snapshot)
+            columns = self._columns
+            return columns, _state(columns, snapshot)
+
+
+def _state(columns: Columns, snapshot: Snapshot) -> _State:
+    arrays = snapshot.arrays
+    gates = arrays.clusters_open[CLUSTERS_GATE]
+    node_ready = picked(arrays.nodes[NODE_OPEN], columns.node_at, 0) > 0
+    if gates.size:
+        node_ready &= picked(gates, picked(arrays.nodes[NODE_CLUSTER], columns.node_at, 0), 0) > 0
+    device_ready = picked(arrays.devices[DEVICE_OPEN], columns.device_at, 0) > 0
+    return _State(
+        picked(arrays.devices[DEVICE_MEMORY_FREE], columns.device_at, columns.memory_mib),
+        picked(arrays.devices[DEVICE_CORE_FREE], columns.device_at, columns.core_milli),
+        picked(arrays.devices[DEVICE_SLOTS] - arrays.devices[DEVICE_SLOTS_FREE], columns.device_at, 0) > 0,
+        node_ready,
+        device_ready & node_ready[columns.node_of],
+    )
+
+
+def _nodes(columns: Columns, wanted: Wanted) -> Flags:
+    """Mark the nodes whose names are meant, shape (N,)."""
+    meant = np.ones(len(columns.nodes), np.bool_)
+    if wanted.cluster:
+        meant &= (np.array(columns.clusters, dtype=object) == wanted.cluster)[columns.cluster_of]
+    if wanted.node:
+        meant &= np.array([each.name == wanted.node for each in columns.nodes], np.bool_)
+    if wanted.name:
+        part = wanted.name.casefold()
+        meant &= np.array([part in each.name.casefold() for each in columns.nodes], np.bool_)
+    return meant
+
+
+def _devices(columns: Columns, state: _State, wanted: Wanted) -> Flags:
+    """Mark the devices that are meant, wherever they are, shape (D,)."""
+    meant = np.ones(len(columns.uuids), np.bool_)
+    if wanted.ready and wanted.of_devices:
+        meant &= state.device_ready
+    if wanted.model:
+        part = wanted.model.casefold()
+        among = [at for at, name in enumerate(columns.models) if part in name.casefold()]
+        meant &= np.isin(columns.model_of, among)
+    if wanted.free_memory_mib:
+        meant &= state.free_memory_mib >= wanted.free_memory_mib
+    if wanted.free_core_milli:
+        meant &= state.free_core_milli >= wanted.free_core_milli
+    if wanted.device:
+        part = wanted.device.casefold()
+        meant &= np.array([part in uuid for uuid in columns.uuids], np.bool_)
+    return meant
+
+
+def _amount(total: Numbers, free: Numbers) -> Amount:
+    whole = int(total.sum())
+    return Amount(whole, whole - int(free.sum()))
+
+
+def _fullness(total: Numbers, free: Numbers) -> tuple[int, ...]:
+    taken = np.clip(total - free, 0, total)
+    tenths = -(-taken * TENTHS // np.maximum(total, 1))
+    return tuple(np.bincount(tenths, minlength=TENTHS + 1).tolist())

@@ -1,0 +1,128 @@
+"""Finding nodes and devices says what looking at each of them would say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from seaway.application.fleet_search import Wanted
+from seaway.application.views import DeviceView, NodeView
+from seaway.domain.deployment import Occupant
+from seaway.domain.placement import DeviceSlice
+from seaway.testing.builders import cluster, fleet, gpu, node
+from tests.unit.application.scene import Scene, scene, spec
+
+LARGE = 1 << 20
+
+
+@pytest.fixture
+def made() -> Scene:
+    """Make three nodes in two clusters, with devices of two models, jobs, and a pod that is nobody's."""
+    world = fleet(
+        cluster(
+            node(gpu(model="NVIDIA A100"), gpu(model="NVIDIA A100"), name="Rack-1"),
+            node(gpu(model="NVIDIA L4", memory_mib=24_000), name="rack-2"),
+            node(name="cpu-1"),
+            name="alpha",
+        ),
+        cluster(node(gpu(model="NVIDIA A100"), name="rack-1"), name="beta"),
+    )
+    made = scene(world)
+    for memory_mib, milli in ((10_000, 300), (20_000, 200), (9_000, 500)):
+        made.plane.submit(spec(gpu_memory_mib=memory_mib, gpu_milli=milli))
+    made.plane.run(5)
+    last = made.plane.overview.nodes("beta")[0].devices[0]
+    occupant = Occupant("kube-system/agent", "rack-1", (DeviceSlice(last.uuid, 4096, 100),))
+    made.plane.controller.live.fleet.occupy("beta", [occupant], complete=True)
+    return made
+
+
+def meant(wanted: Wanted, node: NodeView, device: DeviceView) -> bool:
+    """Tell of a device, looked at by itself, whether it is meant."""
+    return (
+        wanted.model.casefold() in device.model.casefold()
+        and wanted.device.casefold() in device.uuid.casefold()
+        and device.memory_mib.free >= wanted.free_memory_mib
+        and device.core_milli.free >= wanted.free_core_milli
+        and wanted.name.casefold() in node.name.casefold()
+        and wanted.cluster in ("", node.cluster)
+        and wanted.node in ("", node.name)
+        and (wanted.ready is None or wanted.ready == node.ready)
+    )
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        Wanted(),
+        Wanted(cluster="alpha"),
+        Wanted(cluster="gamma"),
+        Wanted(node="rack-1"),
+        Wanted(name="RACK"),
+        Wanted(model="a100"),
+        Wanted(device="1"),
+        Wanted(free_memory_mib=22_000),
+        Wanted(free_core_milli=600),
+        Wanted(free_core_milli=600, model="L4"),
+        Wanted(free_memory_mib=LARGE),
+        Wanted(ready=True),
+        Wanted(ready=False),
+        Wanted(ready=True, model="A100"),
+    ],
+)
+def test_what_is_found_is_what_each_one_says_of_itself(made: Scene, wanted: Wanted) -> None:
+    """Devices are found by what is free of them now, nodes by their devices, and what is found is summed up."""
+    made.plane.operations.cordon("beta", "rack-1", "ada", "repair")
+    made.plane.settle()
+    overview = made.plane.overview
+    all_nodes = overview.nodes()
+    devices = [each for node in all_nodes for each in node.devices if meant(wanted, node, each)]
+    found = overview.find_nodes(wanted)
+    shown = overview.look_at_devices(found, found.devices.tolist())
+    assert [each.uuid for each in shown] == [each.uuid for each in devices]
+    assert shown == devices
+    nodes = list(overview.look_at(found, found.nodes.tolist()))
+    with_devices = list(dict.fromkeys((each.cluster, each.node) for each in devices))
+    assert [(each.cluster, each.name) for each in nodes if each.devices] == with_devices
+    assert found.memory_mib.free == sum(each.memory_mib.free for each in devices)
+    assert found.core_milli.used == sum(each.core_milli.used for each in devices)
+    assert sum(found.fullness) == len(devices)
+    assert found.fullness[0] == sum(each.memory_mib.used == 0 for each in devices)
+    held = [each.uuid for each in devices if each.slices]
+    assert [each.uuid for each in overview.look_at_devices(found, found.shared.tolist())] == held
+
+
+def test_nodes_without_devices_are_found_unless_devices_are_asked_for() -> None:
+    """A node that has none is part of the fleet, and has nothing that is free of a device."""
+    world = fleet(cluster(node(name="cpu-1"), node(gpu(), name="gpu-1"), name="alpha"))
+    plane = scene(world).plane
+    assert len(plane.overview.find_nodes(Wanted()).nodes) == 2
+    assert len(plane.overview.find_nodes(Wanted(free_memory_mib=1)).nodes) == 1
+
+
+def test_a_fleet_that_changes_is_found_as_it_is() -> None:
+    """Nodes that come and go, and devices that fail, count from when their cluster tells of them."""
+    made = scene()
+    live = made.plane.controller.live.fleet
+    alpha = live.clusters["alpha"].cluster
+    assert alpha
+    assert len(made.plane.overview.find_nodes(Wanted()).devices) == 4
+    bad = replace(alpha.nodes[0].devices[0], healthy=False)
+    live.tell(replace(alpha, nodes=(replace(alpha.nodes[0], devices=(bad, alpha.nodes[0].devices[1])),)))
+    assert len(made.plane.overview.find_nodes(Wanted(ready=True, model="NVIDIA")).devices) == 3
+    live.tell(replace(alpha, nodes=()))
+    found = made.plane.overview.find_nodes(Wanted())
+    assert (len(found.nodes), len(found.devices)) == (1, 2)
+    assert [(each.devices, each.memory_mib.used) for each in made.plane.overview.models()] == [(2, 0)]
+    assert made.plane.overview.models("alpha") == []
+
+
+def test_an_empty_fleet_has_nothing_to_find() -> None:
+    """Without clusters nothing is found, and nothing fails."""
+    made = scene()
+    made.plane.controller.live.fleet.know((), 0)
+    plane = made.plane
+    found = plane.overview.find_nodes(Wanted(free_memory_mib=1, name="x"))
+    assert (len(found.nodes), len(found.devices), found.memory_mib.total) == (0, 0, 0)
+    assert plane.overview.models() == []
