@@ -22,9 +22,9 @@ Look = Callable[..., AbstractContextManager[Looker]]
 """`looking` at the demo: takes a role, and what `looking` takes by name."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Have a browser."""
+    """Have a browser; it goes with its file, for beside it no other test of this process can have an event loop."""
     found = shutil.which("chromium") or shutil.which("chromium-browser")
     if not found:
         skip_or_fail(FileNotFoundError("there is no Chromium here: apt-get install chromium"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from random import Random, SystemRandom
 
@@ -162,7 +162,8 @@ def make_bearer(settings: IdentitySettings, clock: Clock) -> Bearer | None:
     from seaway.adapters.oidc.bearer import OidcBearer
     from seaway.adapters.oidc.settings import OidcSettings
 
-    return OidcBearer(OidcSettings(**asdict(settings)), clock)
+    known = {each.name: getattr(settings, each.name) for each in fields(OidcSettings)}
+    return OidcBearer(OidcSettings(**known), clock)
 
 
 def trusted_keys(path: str) -> tuple[PublicKey, ...]:

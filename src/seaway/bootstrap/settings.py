@@ -216,6 +216,8 @@ class IdentitySettings:
     ----------
     issuer, audience, jwks, name_claim, role_claim, tenant_claim, roles, leeway_s
         As in `seaway.adapters.oidc.settings.OidcSettings`.
+    client_id, client_secret, redirect, scopes
+        As in `seaway.web.provider.ProviderSettings`; without a client nobody logs in there.
     """
 
     issuer: str = ""
@@ -226,6 +228,10 @@ class IdentitySettings:
     tenant_claim: str = "seaway_tenant"
     roles: dict[str, str] = field(default_factory=dict)
     leeway_s: int = 30
+    client_id: str = ""
+    client_secret: str = ""
+    redirect: str = ""
+    scopes: str = "openid profile"
 
 
 @dataclass(frozen=True, slots=True)

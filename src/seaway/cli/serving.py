@@ -92,7 +92,7 @@ def _serve(settings: Settings, folder: DataFolder, listener: socket.socket, turn
             if kind is Kind.JOINED and not joined(folder.path):
                 Console(highlight=False, soft_wrap=True).print(f"No cluster is joined: {JOIN}")
 
-        server = _Greeting(make_server(_application(plane, settings.server), settings.server).config, welcome)
+        server = _Greeting(make_server(_application(plane, settings), settings.server).config, welcome)
         plane.writer.on_deposed(server.end)
         turn.on_lost(server.end)
         turn.begin()
@@ -103,13 +103,18 @@ def _serve(settings: Settings, folder: DataFolder, listener: socket.socket, turn
             raise UnavailableError(why)
 
 
-def _application(plane: Plane, server: ServerSettings) -> FastAPI:
+def _application(plane: Plane, settings: Settings) -> FastAPI:
     """Make what answers: the API, and pages beside it unless they are switched off."""
-    app = make_app(plane, home=not server.web)
-    if server.web:
+    app = make_app(plane, home=not settings.server.web)
+    if settings.server.web:
         from seaway.web.mount import mount  # takes a second to load
+        from seaway.web.provider import ProviderSettings, require_whole
 
-        mount(app)
+        oidc = settings.oidc
+        provider = ProviderSettings(oidc.issuer, oidc.client_id, oidc.client_secret, oidc.redirect, oidc.scopes)
+        if oidc.client_id:
+            require_whole(provider)
+        mount(app, provider if oidc.client_id else None)
     return app
 
 

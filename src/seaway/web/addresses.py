@@ -8,6 +8,8 @@ API = ("/api", "/metrics", "/healthz", "/readyz", "/standbyz", "/docs", "/openap
 """What paths begin with that are no pages."""
 
 LOGIN = "/login"
+LOGIN_PROVIDER = "/login/provider"
+LOGIN_CALLBACK = "/login/callback"
 LOGOUT = "/logout"
 PREFERENCES = "/preferences"
 STATIC = "/static/seaway"

@@ -13,6 +13,11 @@ from starlette.responses import Response
 TOKEN = "seaway_token"
 LANGUAGE = "seaway_language"
 THEME = "seaway_theme"
+BEGUN = "seaway_login"
+"""A log-in at a provider that is under way."""
+
+BEGUN_S = 600
+"""How long that may take."""
 
 THEMES = ("auto", "light", "dark")
 KEPT_S = 365 * 24 * 3600
@@ -47,6 +52,12 @@ def keep_token(response: Response, token: str, *, secure: bool) -> None:
 def drop_token(response: Response) -> None:
     """Have a browser forget its token."""
     keep_token(response, "", secure=False)
+
+
+def keep_begun(response: Response, text: str, *, secure: bool) -> None:
+    """Have a browser keep a log-in that is under way; empty for none."""
+    age_s = BEGUN_S if text else 0
+    response.set_cookie(BEGUN, text, max_age=age_s, httponly=True, samesite="lax", secure=secure, path="/login")
 
 
 def keep(response: Response, name: str, value: str) -> None:

@@ -1,0 +1,81 @@
+"""Logging in at an identity provider."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.looking import looking
+from tests.browser.provider import CLIENT, Provider
+from tests.integration.test_prometheus import free_port
+from tests.integration.test_up import running
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    """Have a provider."""
+    with Provider() as provider:
+        yield provider
+
+
+@pytest.fixture(scope="module")
+def url(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Have a server whose people log in there."""
+    folder: Path = tmp_path_factory.mktemp("login")
+    port = free_port()
+    (folder / "seaway.toml").write_text(
+        f"""
+        [oidc]
+        issuer = "{provider.url}"
+        audience = "{CLIENT}"
+        jwks = "{provider.url}/keys"
+        client_id = "{CLIENT}"
+        redirect = "http://127.0.0.1:{port}/login/callback"
+        """,
+        encoding="utf-8",
+    )
+    with running(folder, "--config", str(folder / "seaway.toml"), "--port", str(port)) as server:
+        yield str(server.client.base_url).rstrip("/")
+
+
+def test_a_person_of_the_provider_comes_to_where_he_wanted(browser: Browser, url: str, provider: Provider) -> None:
+    """The provider is asked with a challenge; back again, the page knows who looks and what he may."""
+    provider.role = "operator"
+    with looking(browser, url) as looker:
+        page = looker.context.new_page()
+        page.goto(f"{url}/?from=there")
+        page.get_by_role("link", name="Log in at 127.0.0.1").click()
+        expect(page).to_have_url(f"{url}/?from=there")
+        expect(page.locator(".who-name")).to_have_text("ada")
+        expect(page.locator(".who-role")).to_have_text("operator")
+        assert provider.asked[-1]["code_challenge_method"] == "S256"
+        kept = {each["name"]: each for each in looker.context.cookies()}
+        assert kept["seaway_token"]["httpOnly"] is True
+        assert "seaway_login" not in kept
+
+
+def test_whom_the_provider_refuses_reads_why(browser: Browser, url: str, provider: Provider) -> None:
+    """Its own words stand on the page for logging in."""
+    provider.role = ""
+    with looking(browser, url) as looker:
+        page = looker.context.new_page()
+        page.goto(f"{url}/login")
+        page.get_by_role("link", name="Log in at 127.0.0.1").click()
+        expect(page.get_by_role("alert")).to_contain_text("not today")
+
+
+def test_an_answer_to_another_log_in_is_not_taken(browser: Browser, url: str, provider: Provider) -> None:
+    """A code that comes without the browser's own log-in lets nobody in."""
+    provider.role = "operator"
+    with looking(browser, url) as looker:
+        page = looker.context.new_page()
+        page.goto(f"{url}/login/callback?code=a-code&state=somebody-elses")
+        expect(page).to_have_url(re.compile("/login"))
+        expect(page.get_by_role("alert")).to_contain_text("try again")
+        assert "seaway_token" not in {each["name"] for each in looker.context.cookies()}
