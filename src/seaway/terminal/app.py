@@ -229,8 +229,10 @@ class Top(App[None]):
         self.screen.query_one(TabbedContent).active = pane
 
     def action_next(self, by: int) -> None:
-        """Open the next view."""
-        if len(self.screen_stack) == 1:
+        """Open the next view, or the next tab of a job."""
+        if isinstance(self.screen, JobScreen):
+            self.screen.action_next(by)
+        elif len(self.screen_stack) == 1:
             active = self.query_one(TabbedContent).active
             self.action_pane(PANES[(PANES.index(active) + by) % len(PANES)])
 

@@ -68,8 +68,8 @@ class JobScreen(Screen[None], View):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,backspace", "back", "Back"),
         *(Binding(str(at), f"tab('{tab}')", show=False) for at, tab in enumerate(TABS, 1)),
-        Binding("tab,right", "next(1)", "Next", show=False, priority=True),
-        Binding("shift+tab,left", "next(-1)", show=False, priority=True),
+        Binding("right", "next(1)", show=False),
+        Binding("left", "next(-1)", show=False),
         Binding("n", "replica", "Next replica"),
     ]
 

@@ -107,7 +107,7 @@ class FleetPane(Pane):
             page = await client.body(fleet_calls.nodes(cluster=cluster, name=name, limit=FOUND).first)
             tree.found = page["nodes"]
             more = f"the first {FOUND}; type more of the name" if page["next"] else ""
-            self.say(f"{len(tree.found)} nodes with {name!r} in the name", more, "esc shows all")
+            self.say(f"{len(tree.found)} found with {name!r} in the name", more, "esc shows all")
         else:
             for cluster, after in tree.wanted(self.listing.seen):
                 paged = fleet_calls.nodes(cluster=cluster, limit=NODES)
