@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from babel.core import Locale
 from babel.dates import format_timedelta
 from babel.numbers import format_decimal
 
-FILTERS = ("count", "gib", "whole", "share", "percent", "ago")
+FILTERS = ("count", "gib", "whole", "share", "percent", "ago", "lasting")
 """What templates have as filters."""
 
 MIB_PER_GIB = 1024
@@ -47,3 +47,8 @@ def ago(moment: str, locale: Locale) -> str:
     """Write how long ago a moment was, given as RFC 3339."""
     since = datetime.now(UTC) - datetime.fromisoformat(moment)
     return format_timedelta(-since, add_direction=True, locale=locale)
+
+
+def lasting(seconds: float, locale: Locale) -> str:
+    """Write how long something takes."""
+    return format_timedelta(timedelta(seconds=seconds), locale=locale)

@@ -17,10 +17,13 @@ from starlette.types import Message, Receive, Scope, Send
 from seaway.web import addresses
 from seaway.web.board import Board
 from seaway.web.page import Page, add_page
-from seaway.web.pages import login, overview
+from seaway.web.pages import login, overview, queues
 from seaway.web.routes import add_routes
 
-PAGES = (Page("/", "Overview", overview.build, "space_dashboard"),)
+PAGES = (
+    Page("/", "Overview", overview.build, "space_dashboard"),
+    Page("/queues", "Queues", queues.build, "queue", "queues"),
+)
 """All pages, as they stand in the menu."""
 
 POLICY = (

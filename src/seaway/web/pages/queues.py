@@ -1,0 +1,143 @@
+"""Queues, pools and tenants: what each holds, what waits in a queue and why, and how they are set up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicegui import ui
+
+from seaway.client.calls import fleet, tenancy
+from seaway.web.fragment import Fragment
+from seaway.web.pages.queue_forms import ask_pool, ask_queue, ask_tenant, ask_to_remove
+from seaway.web.pages.queue_line import Line
+from seaway.web.pages.queue_rows import Seen, pool_rows, queue_rows, tenant_rows
+from seaway.web.parts.acting import on_act
+from seaway.web.visit import Visit
+
+if TYPE_CHECKING:
+    from seaway.wire.fleet import ClusterList
+    from seaway.wire.queue_views import QueueUseList
+    from seaway.wire.tenancy import PoolList, QueueList, TenantList
+
+SELDOM_S = 2.0
+"""How often it is looked at what is set up and held."""
+
+
+async def build(visit: Visit) -> None:
+    """Put the page together."""
+    page = _Queues(visit)
+    await visit.follow(tenancy.queues(), page.heard_queues, SELDOM_S)
+    await visit.follow(tenancy.pools(), page.heard_pools, SELDOM_S)
+    await visit.follow(tenancy.tenants(), page.heard_tenants, SELDOM_S)
+    await visit.follow(fleet.clusters(), page.heard_clusters, SELDOM_S)
+    await visit.follow(tenancy.queue_uses(), page.heard_uses, SELDOM_S)
+    page.begin()
+    names = [each.name for each in page.seen.queues]
+    wanted = visit.query.get("queue", "")
+    await page.line.show(wanted if wanted in names else next(iter(names), ""))
+    page.draw()
+
+
+class _Queues:
+    """The page as it is looked at."""
+
+    def __init__(self, visit: Visit) -> None:
+        self.visit = visit
+        self.seen = Seen()
+        self._begun = False
+        words = visit.words
+        with ui.element("section").classes("panel"):
+            self._queues = Fragment("queues", words)
+        self.line = Line(visit)
+        with ui.element("div").classes("halves"):
+            with ui.element("section").classes("panel"):
+                self._tenants = Fragment("tenants", words)
+            with ui.element("section").classes("panel"):
+                self._pools = Fragment("pools", words)
+        on_act(self._queues, self._act_on_queue)
+        on_act(self._tenants, self._act_on_tenant)
+        on_act(self._pools, self._act_on_pool)
+
+    def begin(self) -> None:
+        """Draw from now on what is heard: all that is shown has been heard once."""
+        self._begun = True
+
+    def heard_queues(self, value: QueueList) -> None:
+        """Take in which queues there are."""
+        self.seen.queues = value.queues
+        self.draw()
+
+    def heard_pools(self, value: PoolList) -> None:
+        """Take in which pools there are."""
+        self.seen.pools = value.pools
+        self.draw()
+
+    def heard_tenants(self, value: TenantList) -> None:
+        """Take in which tenants there are."""
+        self.seen.tenants = value.tenants
+        self.draw()
+
+    def heard_clusters(self, value: ClusterList) -> None:
+        """Take in what clusters have."""
+        self.seen.clusters = value.clusters
+        self.draw()
+
+    def heard_uses(self, value: QueueUseList) -> None:
+        """Take in what is held and waits."""
+        self.seen.uses = value.uses
+        self.draw()
+
+    def draw(self) -> None:
+        """Show what is known."""
+        if not self._begun:
+            return
+        operates, admins = self.visit.may("operator"), self.visit.may("admin")
+        self._queues.show(rows=list(queue_rows(self.seen)), chosen=self.line.queue, may=operates)
+        self._tenants.show(rows=list(tenant_rows(self.seen)), may=admins)
+        self._pools.show(rows=list(pool_rows(self.seen)), may=operates)
+
+    async def _act_on_queue(self, act: str, name: str) -> None:
+        words = self.visit.words
+        queue = next((each for each in self.seen.queues if each.name == name), None)
+        if act == "new":
+            await ask_queue(self.visit, self.seen, None)
+        elif queue is None:
+            return
+        elif act == "change":
+            await ask_queue(self.visit, self.seen, queue)
+        elif act == "remove":
+            title = words("Remove queue {name}?", name=name)
+            text = words("It can be removed once no job waits or runs in it.")
+            ask_to_remove(self.visit, title, text, tenancy.delete_queue(name), name)
+        elif act == "look":
+            self.visit.keep(queue=name)
+            await self.line.show(name)
+            self.draw()
+
+    def _act_on_tenant(self, act: str, name: str) -> None:
+        words = self.visit.words
+        tenant = next((each for each in self.seen.tenants if each.name == name), None)
+        if act == "new":
+            ask_tenant(self.visit, None)
+        elif tenant is None:
+            return
+        elif act == "change":
+            ask_tenant(self.visit, tenant)
+        elif act == "remove":
+            title = words("Remove tenant {name}?", name=name)
+            text = words("Its jobs that are over are removed with it, and its tokens hold no longer.")
+            ask_to_remove(self.visit, title, text, tenancy.delete_tenant(name), name)
+
+    def _act_on_pool(self, act: str, name: str) -> None:
+        words = self.visit.words
+        pool = next((each for each in self.seen.pools if each.name == name), None)
+        if act == "new":
+            ask_pool(self.visit, self.seen, None)
+        elif pool is None:
+            return
+        elif act == "change":
+            ask_pool(self.visit, self.seen, pool)
+        elif act == "remove":
+            title = words("Remove pool {name}?", name=name)
+            text = words("It can be removed once no queue uses it.")
+            ask_to_remove(self.visit, title, text, tenancy.delete_pool(name), name)

@@ -1,0 +1,166 @@
+"""Dialogs that ask for something: fields, and what is wrong with them beside each; and whether one is sure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from nicegui import ui
+from nicegui.elements.mixins.validation_element import ValidationElement
+from nicegui.elements.mixins.value_element import ValueElement
+
+from seaway.domain.errors import RejectedError, SeawayError
+from seaway.web.words import Words
+
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+"""Takes what was filled in, by field; raises what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a form.
+
+    Attributes
+    ----------
+    name
+        What the API calls it.
+    label
+        What people call it.
+    value
+        What stands in it at first: text, whether a switch is on, what is chosen of options, or a list of several.
+    options
+        What there is to choose from, and what each is called; None where text is typed.
+    hint
+        What else is to be known of it.
+    """
+
+    name: str
+    label: str
+    value: str | bool | list[str] = ""
+    options: Mapping[str, str] | None = None
+    hint: str = ""
+
+
+class Form:
+    """A dialog with fields; it stays open until what is sent is taken.
+
+    Parameters
+    ----------
+    title
+        What it is for.
+    fields
+        What it asks for.
+    verb
+        What its button says.
+    send
+        Sends it.
+    """
+
+    def __init__(self, words: Words, title: str, fields: Sequence[Field], verb: str, send: Send) -> None:
+        self._send = send
+        self._inputs: dict[str, ValueElement[Any]] = {}
+        with dialog(title) as made:
+            self._dialog = made
+            for each in fields:
+                self._inputs[each.name] = filled = _input(each)
+                if isinstance(filled, ui.input):
+                    filled.on("keydown.enter", self._submit)
+            self._wrong = wrong_line()
+            self._button = buttons(made, words("Cancel"), verb, self._submit, "primary")
+
+    async def _submit(self) -> None:
+        given = {name: each.value for name, each in self._inputs.items()}
+        for each in self._inputs.values():
+            if isinstance(each, ValidationElement):
+                each.error = None
+        self._wrong.set_visibility(False)
+        self._button.disable()
+        try:
+            await self._send(
+                {name: value.strip() if isinstance(value, str) else value for name, value in given.items()}
+            )
+        except SeawayError as error:
+            self._told(error)
+            self._button.enable()
+            return
+        self._dialog.close()
+
+    def _told(self, error: SeawayError) -> None:
+        """Say what is wrong, at the field where it is known which."""
+        left = []
+        for each in (error, *error.also) if isinstance(error, RejectedError) else (error,):
+            where = each.where.partition(".")[0] if isinstance(each, RejectedError) else ""
+            at = self._inputs.get(where)
+            if isinstance(at, ValidationElement) and isinstance(each, RejectedError):
+                at.error = each.message
+            else:
+                left.append(str(each))
+        self._wrong.set_text("; ".join(left))
+        self._wrong.set_visibility(bool(left))
+
+
+def confirm(words: Words, title: str, text: str, verb: str, do: Callable[[], Awaitable[None]]) -> None:
+    """Ask whether one is sure, and do it; what goes wrong is said there."""
+    with dialog(title) as made:
+        ui.label(text).classes("dialog-text")
+        wrong = wrong_line()
+
+        async def sure() -> None:
+            try:
+                await do()
+            except SeawayError as error:
+                wrong.set_text(str(error))
+                wrong.set_visibility(True)
+                return
+            made.close()
+
+        buttons(made, words("Cancel"), verb, sure, "negative")
+
+
+def tell(text: str) -> None:
+    """Say for a moment that something is done."""
+    ui.notify(text, type="positive", position="bottom-right")
+
+
+@contextmanager
+def dialog(title: str) -> Iterator[ui.dialog]:
+    """Make a dialog, which is thrown away when it is closed; what is made within stands in it."""
+    with ui.dialog().props(f"aria-label={quoted(title)}") as made, ui.card().classes("dialog"):
+        ui.label(title).classes("dialog-title").props("role=heading aria-level=2")
+        yield made
+    made.on("hide", made.delete)
+    made.open()
+
+
+def wrong_line() -> ui.label:
+    """Make a line that says what is wrong, once something is."""
+    line = ui.label().classes("form-error").props("role=alert")
+    line.set_visibility(False)
+    return line
+
+
+def buttons(made: ui.dialog, leave: str, verb: str, do: Callable[[], Awaitable[None]], colour: str) -> ui.button:
+    """Make the buttons of a dialog; return the one that does it."""
+    with ui.element("div").classes("dialog-buttons"):
+        ui.button(leave, on_click=made.close).props("flat no-caps")
+        return ui.button(verb, on_click=do, color=colour).props("unelevated no-caps")
+
+
+def quoted(text: str) -> str:
+    """Write text as a property of an element."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _input(field: Field) -> ValueElement[Any]:
+    """Make what a field is filled in with."""
+    if isinstance(field.value, bool):
+        return ui.switch(field.label, value=field.value)
+    props = "outlined dense" + (f" hint={quoted(field.hint)}" if field.hint else "")
+    if field.options is None:
+        return ui.input(field.label, value=str(field.value)).props(f"{props} autocomplete=off").classes("dialog-field")
+    several = isinstance(field.value, list)
+    made = ui.select(dict(field.options), label=field.label, value=field.value, multiple=several)
+    return made.props(f"{props} options-dense" + (" use-chips" if several else "")).classes("dialog-field")
