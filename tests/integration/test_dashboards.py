@@ -1,0 +1,244 @@
+"""Every query of every dashboard has an answer of a real Prometheus that watches a demo, and it is what the API says.
+
+Debian has Prometheus: ``apt-get install prometheus``. No service of it is needed, nor used. There is no Grafana here:
+what it does is done as it does it, variables put in their places and queries asked.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from seaway.dashboards.every import DASHBOARDS
+from seaway.dashboards.language import Language
+from tests.integration.test_prometheus import SHIPPED, prometheus
+from tests.integration.watched_demo import WatchedDemo, watched_demo
+from tests.unit.dashboards.asked import Asked, asked
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not shutil.which("prometheus"), reason="there is no Prometheus: apt-get install prometheus"),
+]
+
+PATIENCE_S = 60
+SCRAPES_S = 1
+MIB = 1 << 20
+CHOSEN = {
+    "$__rate_interval": "30s",
+    "$__range": "5m",
+    **dict.fromkeys(("$cluster", "$node", "$device", "$namespace", "$site", "$queue"), ".*"),
+}
+"""What stands for variables while everything is chosen, and how long Prometheus looks back."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The demo, and the Prometheus that scrapes it."""
+
+    demo: WatchedDemo
+    client: httpx.Client
+
+    def ask(self, query: str) -> list[dict[str, Any]]:
+        """Ask a query with everything chosen; nothing while Prometheus does not answer yet, and nothing for NaN."""
+        for name, value in CHOSEN.items():
+            query = query.replace(name, value)
+        try:
+            answer = self.client.get("/api/v1/query", params={"query": query})
+            found: list[dict[str, Any]] = answer.json()["data"]["result"]
+        except (httpx.TransportError, ValueError):
+            return []
+        except KeyError:
+            pytest.fail(f"{query}: {answer.text}")
+        return [each for each in found if math.isfinite(float(each["value"][1]))]
+
+    def value(self, query: str) -> float:
+        """Ask for one figure."""
+        found = self.ask(query)
+        assert len(found) == 1, (query, found)
+        return float(found[0]["value"][1])
+
+    def by(self, query: str, *labels: str) -> dict[tuple[str, ...], float]:
+        """Ask for figures by labels."""
+        return {
+            tuple(each["metric"].get(label, "") for label in labels): float(each["value"][1])
+            for each in self.ask(query)
+        }
+
+    def until(self, done: Callable[[], object], what: str) -> None:
+        """Wait until something is so."""
+        end = time.monotonic() + PATIENCE_S
+        while not done():
+            assert time.monotonic() < end, what
+            time.sleep(0.25)
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    """Have a demo run, and be scraped each second, until every query has an answer; then it rests."""
+    folder = tmp_path_factory.mktemp("dashboards")
+    with watched_demo(folder) as demo:
+        place = folder / "prometheus"
+        shutil.copytree(SHIPPED, place)
+        (place / "token").write_text(demo.token, encoding="utf-8")
+        (place / "targets" / "seaway.yml").write_text(f'- targets: ["{demo.place}"]\n', encoding="utf-8")
+        config = place / "prometheus.yml"
+        text = config.read_text(encoding="utf-8").replace("15s", "1s").replace("10s", "1s")
+        config.write_text(text, encoding="utf-8")
+        with prometheus(place) as client:
+            made = Watched(demo, client)
+            made.until(lambda: made.ask("up == 1"), "Prometheus scrapes nothing")
+            demo.stay(60)
+            yield made
+
+
+EVERY = [each for name, frame in DASHBOARDS.items() for each in asked(name, frame(Language.ENGLISH))]
+
+
+def test_every_query_has_an_answer(watched: Watched) -> None:
+    """None is without data: not a stat, not a row of a table, not a line; and none is filled up to look so."""
+    missing: list[Asked] = EVERY
+
+    def answered() -> bool:
+        nonlocal missing
+        missing = [each for each in missing if not watched.ask(each.query)]
+        return not missing
+
+    try:
+        watched.until(answered, "")
+    except AssertionError:
+        pytest.fail("\n".join(f"{each.dashboard}: {each.title}: {each.query}" for each in missing))
+    assert not [each for each in EVERY if "vector(" in each.query]
+
+
+@pytest.fixture(scope="module")
+def calm(watched: Watched) -> Watched:
+    """Let the demo rest, and Prometheus have seen that."""
+    watched.demo.rest()
+
+    def settled() -> bool:
+        told = {state: count for (state,), count in watched.by("seaway_jobs", "state").items() if count}
+        known = watched.demo.get("/job-counts")["states"]
+        over = {"completed", "failed"}
+        there = {state: count for state, count in known.items() if count and state not in over}
+        ended = watched.by("seaway_jobs_reached_total", "state")
+        return (
+            told.keys() <= {"running", "queued"}
+            and told == there
+            and all(ended[state,] == known[state] for state in over)
+        )
+
+    watched.until(settled, "jobs come and go")
+    time.sleep(2 * SCRAPES_S)  # what was measured of devices follows
+    return watched
+
+
+def query_of(dashboard: str, title: str, column: str = "") -> str:
+    """Return the query of a panel, or of a column of a table."""
+    (found,) = [
+        each.query
+        for each in EVERY
+        if (each.dashboard, each.title) == (dashboard, title) and (not column or each.legend == column)
+    ]
+    return found
+
+
+def pages(demo: WatchedDemo, path: str, what: str) -> list[dict[str, Any]]:
+    """Return all of a list that comes in pages."""
+    found: list[dict[str, Any]] = demo.get(path, limit=1000)[what]
+    return found
+
+
+def test_the_fleets_figures_are_the_apis(calm: Watched) -> None:
+    """How many devices there are, how much of them is allocated, in sum and by cluster."""
+    devices = pages(calm.demo, "/fleet/devices", "devices")
+    clusters = calm.demo.get("/fleet/clusters")["clusters"]
+    assert calm.value(query_of("fleet", "GPUs")) == len(devices)
+    for title, what in (("GPU cores allocated", "gpu_milli"), ("GPU memory allocated", "gpu_memory_mib")):
+        total = sum(each[what]["total"] for each in clusters)
+        used = sum(each[what]["used"] for each in clusters)
+        in_sum = next(each.query for each in EVERY if (each.dashboard, each.title) == ("fleet", title))
+        assert calm.value(in_sum) == pytest.approx(100 * used / total)
+    assert calm.value(query_of("fleet", "Idle GPUs")) == sum(not each["slices"] for each in devices)
+    assert calm.value(query_of("fleet", "vGPUs")) == sum(len(each["slices"]) for each in devices)
+    for column, what in (("Cores", "gpu_milli"), ("Memory", "gpu_memory_mib")):
+        shares = calm.by(query_of("fleet", "Clusters", column), "cluster")
+        expected = {(each["name"],): 100 * each[what]["used"] / each[what]["total"] for each in clusters}
+        assert shares == pytest.approx(expected, abs=1e-3)
+    counts = calm.by(query_of("fleet", "Clusters", "GPUs"), "cluster")
+    assert counts == {(each["name"],): each["gpus"] for each in clusters}
+
+
+def test_devices_figures_are_the_apis(calm: Watched) -> None:
+    """Row by row, what is allocated of each and what is used."""
+    devices = {each["uuid"]: each for each in pages(calm.demo, "/fleet/devices", "devices")}
+    memory = calm.by(query_of("device", "Devices", "Memory there is"), "deviceuuid")
+    assert memory == {(uuid,): each["memory_mib"]["total"] * MIB for uuid, each in devices.items()}
+    free = calm.by(query_of("device", "Devices", "Memory free"), "deviceuuid")
+    assert free == {
+        (uuid,): (each["memory_mib"]["total"] - each["memory_mib"]["used"]) * MIB for uuid, each in devices.items()
+    }
+    held = calm.by(query_of("device", "Devices", "Held by"), "deviceuuid")
+    assert held == {(uuid,): len(each["slices"]) for uuid, each in devices.items()}
+    used = calm.by("GPUDeviceMemoryUsed", "deviceuuid")
+    assert used == {(uuid,): each["used"]["memory_bytes"] for uuid, each in devices.items()}
+
+
+def test_vgpus_figures_are_the_apis(calm: Watched) -> None:
+    """As many rows as slices, and as much memory in all."""
+    slices = pages(calm.demo, "/fleet/slices", "slices")
+    assert calm.value(query_of("vgpu", "vGPU")) == len(slices)
+    rows = calm.by(query_of("vgpu", "vGPUs", "Memory held"), "deviceuuid", "pod")
+    assert sum(rows.values()) == sum(each["memory_mib"] for each in slices) * MIB
+    assert len(rows) == len(slices)
+
+
+def test_the_networks_figures_are_the_apis(calm: Watched) -> None:
+    """Latency, jitter and loss of each link from users, in the units that the dashboard says."""
+    links = calm.demo.get("/links", source="gw-4")
+    latency = calm.by(query_of("network", "Links to clusters", "Round trip"), "target")
+    assert latency == {(each["targetName"],): each["net"]["latency"] for each in links}
+    loss = calm.by(query_of("network", "Links to clusters", "Loss"), "target")
+    assert loss == pytest.approx({(each["targetName"],): each["net"]["packetLoss"] for each in links})
+    assert loss["gw-3",] == pytest.approx(0.2)
+    assert calm.value(query_of("network", "Gateways that answer nobody")) == 0
+
+
+def test_jobs_figures_are_the_apis(calm: Watched) -> None:
+    """Jobs by state, those that wait by queue, and those that ended."""
+    there = calm.demo.get("/job-counts")["states"]
+    counted = calm.by(query_of("jobs", "Jobs by state"), "state")
+    assert {state: counted[state,] for state in ("running", "queued")} == {
+        state: there[state] for state in ("running", "queued")
+    }
+    waiting = calm.by(query_of("jobs", "Queues", "Waiting"), "queue")
+    assert sum(waiting.values()) == there["queued"] > 0
+    ended = calm.by("seaway_jobs_reached_total", "state")
+    for state in ("completed", "failed"):
+        assert ended[state,] == there[state] > 0
+
+
+def test_the_schedulers_figures_are_the_apis(calm: Watched) -> None:
+    """Jobs that wait are there, and each is counted for one rule; as many were placed as came to be scheduled."""
+    waiting = calm.value(query_of("scheduler", "Jobs that wait"))
+    assert waiting == calm.demo.get("/job-counts")["states"]["queued"]
+    calm.until(lambda: calm.value("sum(seaway_jobs_refused)") == waiting, "rules are told for ten seconds")
+    assert calm.value(query_of("scheduler", "Ready")) == 1
+    placed = calm.value("sum(seaway_jobs_placed_total)")
+    assert placed == calm.value('sum(seaway_jobs_reached_total{state="scheduled"})')
+
+
+def test_variables_offer_what_there_is(calm: Watched) -> None:
+    """Clusters, nodes, devices, queues and sites can be chosen, each by a label of a series that is there."""
+    for frame in DASHBOARDS.values():
+        for variable in frame(Language.ENGLISH).variables:
+            offered = {each["metric"].get(variable.label, "") for each in calm.ask(variable.series)}
+            assert offered, variable
+            if variable.name == "cluster":
+                assert offered == {"cluster-1", "cluster-2", "cluster-3"}

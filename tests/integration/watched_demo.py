@@ -1,0 +1,262 @@
+"""A demo fleet that lives, and everything about it that can be measured is: for whoever watches it from outside.
+
+Its clusters, its network, its agents and its exporters are made up; the control plane, its server and what is asked of
+them are real, and so is the time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from random import Random
+from socket import create_server
+from threading import Event, Thread
+from typing import Any
+
+import httpx
+
+from seaway.adapters.simulated.backends import SimulatedBackends
+from seaway.adapters.simulated.cluster import SimulatedCluster
+from seaway.adapters.simulated.options import Options
+from seaway.adapters.sqlalchemy.opening import open_store
+from seaway.api.app import make_app
+from seaway.api.server import make_server
+from seaway.application.ports.backend import CollectorState
+from seaway.application.ports.usage import Held, NodeUsage, Used
+from seaway.application.records import Role
+from seaway.application.system_clock import SystemClock
+from seaway.bootstrap.bandwidth import BandwidthSettings, NetworkSettings
+from seaway.bootstrap.plane import Plane, make_plane
+from seaway.bootstrap.settings import PolicySettings, ServerSettings, Settings
+from seaway.bootstrap.warming import warm_up
+from seaway.learning.policies.file import pack
+from seaway.simulation.demo import demo_fleet
+from seaway.testing.policies import cluster_policy, node_policy
+
+PATIENCE_S = 30
+PERIOD_S = 0.5
+MS = 1_000_000
+
+NETWORK = {
+    "probe": {"every": "5s"},
+    "gateways": [
+        {"name": f"gw-{number}", "cluster": f"cluster-{number}", "address": f"fd00:51d:{number}::1", "interface": "wan"}
+        for number in (1, 2, 3)
+    ]
+    + [{"name": "gw-4", "site": "office", "address": "fd00:51d:4::1", "interface": "wan"}],
+}
+SIZES = ({"gpus": 1, "gpu_memory": "8GiB", "gpu_cores": "30%"}, {"gpus": 1}, {"gpus": 2})
+
+
+class MeasuredCluster(SimulatedCluster):
+    """A simulated cluster of which it is told what is really used, and how collecting goes."""
+
+    def usage(self) -> Mapping[str, NodeUsage]:
+        """Say that half of what is held is used, and a little more, as of drivers."""
+        nodes: dict[str, tuple[dict[str, Used], dict[Held, dict[str, Used]]]] = {}
+        changes = self.changes("", 0)
+        assert changes.inventory is not None
+        for node in changes.inventory.nodes:
+            nodes[node.name] = ({each.uuid: Used(256 << 20, 0) for each in node.devices}, {})
+        for copy in changes.copies:
+            for replica in copy.replicas:
+                devices, containers = nodes[replica.node]
+                for taken in replica.slices:
+                    used = Used(taken.memory_mib << 19, taken.core_milli // 2)
+                    before = devices[taken.uuid]
+                    assert before.memory_bytes is not None
+                    assert before.core_milli is not None
+                    devices[taken.uuid] = Used(
+                        before.memory_bytes + (taken.memory_mib << 19), before.core_milli + taken.core_milli // 2
+                    )
+                    namespace, _, pod = (replica.pod or f"/{copy.name}-{replica.replica}").partition("/")
+                    containers[taken.uuid, namespace, pod] = {"": used}
+        return {name: NodeUsage(1.0, devices, containers) for name, (devices, containers) in nodes.items()}
+
+    def collector_state(self) -> CollectorState:
+        """Say that all is well."""
+        return CollectorState({"broken": 0, "unusable": 0}, {"pods": 0.0, "nodes": 0.0}, {"read": 1})
+
+
+class MeasuredBackends(SimulatedBackends):
+    """The demo's clusters, measured."""
+
+    def __init__(self, clock: SystemClock) -> None:
+        super().__init__(demo_fleet(), clock)
+        made: dict[str, SimulatedCluster] = {
+            each.name: MeasuredCluster(each, clock, Options(start_delay_s=0.2)) for each in demo_fleet().clusters
+        }
+        self._clusters = made
+
+
+class WatchedDemo:
+    """A control plane over the demo fleet behind a server, its agents, and an exporter for all gateways.
+
+    Attributes
+    ----------
+    client
+        An admin's.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        clock = SystemClock()
+        self.backends = MeasuredBackends(clock)
+        network = NetworkSettings(bandwidth=BandwidthSettings(every_s=1))
+        self.plane: Plane = make_plane(
+            Settings(network=network, policies=PolicySettings(budget_ms=5000)),
+            open_store(f"sqlite:///{folder / 'seaway.db'}"),
+            self.backends,
+            clock,
+            random=Random(1),
+        )
+        self._server = make_server(make_app(self.plane), ServerSettings())
+        self._socket = create_server(("127.0.0.1", 0))
+        self.place = f"127.0.0.1:{self._socket.getsockname()[1]}"
+        secrets = {
+            name: self.plane.access.create(name, Role.AGENT, "", None, "demo", gateway=name)[1]
+            for name in ("gw-1", "gw-2", "gw-3", "gw-4")
+        }
+        self._agents = {name: {"authorization": f"Bearer {secret}"} for name, secret in secrets.items()}
+        self.token = self.plane.access.create("prometheus", Role.OPERATOR, "", None, "demo")[1]
+        admin = self.plane.access.create("admin", Role.ADMIN, "", None, "demo")[1]
+        self.client = httpx.Client(
+            base_url=f"http://{self.place}", headers={"authorization": f"Bearer {admin}"}, timeout=PATIENCE_S
+        )
+        self._exporter = ThreadingHTTPServer(("127.0.0.1", 0), Exporter)
+        self._reported = 0
+        self._resting = Event()
+        self._over = Event()
+        self._threads = [
+            Thread(target=self._server.run, kwargs={"sockets": [self._socket]}),
+            Thread(target=self._exporter.serve_forever),
+            Thread(target=self._live),
+        ]
+
+    def start(self) -> None:
+        """Have it run, with its network, its policies, and jobs that stay."""
+        self.plane.start()
+        for thread in self._threads[:2]:
+            thread.start()
+        until = time.monotonic() + PATIENCE_S
+        while not (self._server.started and not self.plane.controller.unready()):
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        exporter = f"http://127.0.0.1:{self._exporter.server_port}/metrics"
+        gateways = [{**each, "exporter": exporter} for each in NETWORK["gateways"]]  # type: ignore[dict-item]
+        self.put("/network", {**NETWORK, "gateways": gateways})
+        for name, file in (("tiny", node_policy()), ("narrow", cluster_policy("narrow"))):
+            self.plane.policies.bring(pack(file), "demo")
+            self.put(f"/queues/{name}", {"shadow": name})
+        self._threads[2].start()
+
+    def stay(self, count: int) -> None:
+        """Have jobs that run for ever, some more than there is room for, of all sizes."""
+        for number in range(count):
+            self.submit(f"stays-{number}", resources=SIZES[number % 3])
+        for number in range(2):
+            self.submit(f"huge-{number}", resources={"gpus": 8}, replicas=5)
+
+    def submit(self, name: str, **fields: object) -> None:
+        """Submit a job."""
+        body = {"name": name, "resources": SIZES[0], **fields}
+        answer = self.client.post("/api/v1/jobs", json=body)
+        assert answer.status_code == 201, answer.text
+
+    def put(self, path: str, body: object) -> None:
+        """Set something."""
+        answer = self.client.put(f"/api/v1{path}", json=body)
+        assert answer.is_success, answer.text
+
+    def get(self, path: str, **query: object) -> Any:  # noqa: ANN401  # any JSON
+        """Ask for something."""
+        answer = self.client.get(f"/api/v1{path}", params={key: str(value) for key, value in query.items()})
+        assert answer.is_success, answer.text
+        return answer.json()
+
+    def rest(self) -> None:
+        """Let nothing come and go any more; agents go on."""
+        self._resting.set()
+
+    def stop(self) -> None:
+        """End it."""
+        self._over.set()
+        self._server.should_exit = True
+        self._exporter.shutdown()
+        for thread in self._threads:
+            thread.join(PATIENCE_S)
+        self._exporter.server_close()
+        self._socket.close()
+        self.client.close()
+        self.plane.stop()
+        self.backends.close()
+
+    def _live(self) -> None:
+        """Submit jobs that end soon, well or not, and report what agents measured, until it is over."""
+        number = 0
+        while not self._over.wait(PERIOD_S):
+            number += 1
+            self._report()
+            if self._resting.is_set():
+                continue
+            queue = ("default", "tiny", "narrow")[number % 3]
+            self.submit(f"short-{number}", queue=queue, runs="1s")
+            broken = self.backends.cluster("cluster-2")
+            broken.fail_starts("no such image" if number % 8 == 0 else "")
+
+    def _report(self) -> None:
+        """Let each agent report a round to every other gateway, the same each time; to one some probes are lost."""
+        self._reported += 1
+        now_ns = time.time_ns()
+        for source, headers in self._agents.items():
+            rounds = [
+                {
+                    "target": target,
+                    "path": "",
+                    "at_ns": now_ns,
+                    "sent": 5,
+                    "received": 4 if (source, target) == ("gw-4", "gw-3") else 5,
+                    "latency_ns": (ord(source[-1]) + ord(target[-1])) * MS // 10,
+                    "jitter_ns": MS,
+                    "discarded": 0,
+                }
+                for target in self._agents
+                if target != source
+            ]
+            body = {"gateway": source, "started_ns": 1, "number": self._reported, "dropped": 0, "rounds": rounds}
+            self.client.post("/api/v1/network/reports", json=body, headers=headers)
+
+
+class Exporter(BaseHTTPRequestHandler):
+    """A node-exporter of an interface of 1 Gbit/s through which 100 Mbit/s pass each way."""
+
+    def do_GET(self) -> None:
+        """Answer a scrape."""
+        count = int(time.time() * 12_500_000)
+        labels = '{device="wan"}'
+        text = (
+            f"node_network_receive_bytes_total{labels} {count}\nnode_network_transmit_bytes_total{labels} {count}\n"
+            f"node_network_speed_bytes{labels} 125000000\n"
+        ).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def watched_demo(folder: Path) -> Iterator[WatchedDemo]:
+    """Have it run."""
+    warm_up()
+    demo = WatchedDemo(folder)
+    try:
+        demo.start()
+        yield demo
+    finally:
+        demo.stop()

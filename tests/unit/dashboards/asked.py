@@ -1,0 +1,44 @@
+"""What dashboards ask, read from what Grafana reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from seaway.dashboards.files import as_json
+from seaway.dashboards.frame import Frame, build
+from seaway.dashboards.language import Language
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query of a panel, and its legend; of a table the title of its column."""
+
+    dashboard: str
+    title: str
+    legend: str
+    query: str
+
+
+def read(frame: Frame, language: Language = Language.ENGLISH) -> dict[str, Any]:
+    """Return a dashboard as Grafana reads it."""
+    found: dict[str, Any] = json.loads(as_json(build(frame, language)))
+    return found
+
+
+def panels(dashboard: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what it shows, without the lines between."""
+    return [each for each in dashboard["panels"] if each["type"] != "row"]
+
+
+def asked(name: str, frame: Frame) -> Iterator[Asked]:
+    """Return all queries of a dashboard."""
+    for panel in panels(read(frame)):
+        titles: dict[str, str] = {}
+        for step in panel.get("transformations", ()):
+            titles |= step["options"].get("renameByName", {})
+        for target in panel["targets"]:
+            legend = titles.get(f"Value #{target['refId']}", target.get("legendFormat", ""))
+            yield Asked(name, panel["title"], legend, target["expr"])
