@@ -24,6 +24,7 @@ from benchmarks.probe.cases import agents, probe
 from benchmarks.record import Result, SkippedError, circumstances
 from benchmarks.scrape import scrape
 from benchmarks.show import show
+from benchmarks.web.cases import web
 
 CASES: dict[str, Callable[[int], Result]] = {
     "engine": engine.engine,
@@ -44,6 +45,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "agents": agents,
     "lab": lab,
     "learn": learn,
+    "web": web,
 }
 
 

@@ -80,16 +80,24 @@ def cpu_s(process: int) -> float:
 
 
 @contextmanager
-def served(folder: Path, *, start_delay_s: float = 0.05) -> Iterator[Served]:
-    """Have a server run on the data in `folder`, which may hold a database already."""
+def served(folder: Path, *, start_delay_s: float = 0.05, fleet: str = "") -> Iterator[Served]:
+    """Have a server run on the data in `folder`, which may hold a database already.
+
+    Parameters
+    ----------
+    start_delay_s
+        How long simulated clusters take to start a job.
+    fleet
+        A fleet file's text; empty for 10,000 GPUs.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    fleet = folder / "fleet.yaml"
+    file = folder / "fleet.yaml"
     clusters = "".join(
         CLUSTER.format(number=number, model=MODELS[number % 2][0], memory=MODELS[number % 2][1]) for number in range(10)
     )
-    fleet.write_text(FLEET.format(clusters=clusters), encoding="utf-8")
+    file.write_text(fleet or FLEET.format(clusters=clusters), encoding="utf-8")
     environment = os.environ | {"SEAWAY_CLUSTERS_START_DELAY_S": str(start_delay_s)}
-    command = [sys.executable, "-m", "seaway", "up", "--data", str(folder), "--port", "0", "--fleet", str(fleet)]
+    command = [sys.executable, "-m", "seaway", "up", "--data", str(folder), "--port", "0", "--fleet", str(file)]
     begin = time.monotonic()
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
     try:

@@ -1,0 +1,1 @@
+"""How quick pages are, and what it costs the control plane that people look."""
