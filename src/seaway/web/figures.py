@@ -8,7 +8,7 @@ from babel.core import Locale
 from babel.dates import format_timedelta
 from babel.numbers import format_decimal
 
-FILTERS = ("count", "gib", "whole", "share", "percent", "ago", "lasting")
+FILTERS = ("count", "gib", "whole", "share", "percent", "ago", "lasting", "rtt", "rate", "clock", "span")
 """What templates have as filters."""
 
 MIB_PER_GIB = 1024
@@ -52,3 +52,30 @@ def ago(moment: str, locale: Locale) -> str:
 def lasting(seconds: float, locale: Locale) -> str:
     """Write how long something takes."""
     return format_timedelta(timedelta(seconds=seconds), locale=locale)
+
+
+def rtt(ns: int | None, locale: Locale) -> str:
+    """Write a time on a network, given in nanoseconds; None where nothing answered."""
+    return "–" if ns is None else f"{format_decimal(ns / 1e6, format='#,##0.##', locale=locale)} ms"
+
+
+def rate(mbps: float, locale: Locale) -> str:
+    """Write a bandwidth, given in Mbit/s."""
+    if mbps >= 1000:
+        return f"{format_decimal(mbps / 1000, format='#,##0.#', locale=locale)} Gbit/s"
+    return f"{format_decimal(mbps, format='#,##0', locale=locale)} Mbit/s"
+
+
+def clock(moment: str) -> str:
+    """Write a moment, given as RFC 3339, to the second, in UTC."""
+    return datetime.fromisoformat(moment).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def span(seconds: float) -> str:
+    """Write how long something took, in its two largest units."""
+    whole, parts = max(int(seconds), 0), []
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        count, whole = divmod(whole, size)
+        if count:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2]) or "0 s"

@@ -17,11 +17,14 @@ from starlette.types import Message, Receive, Scope, Send
 from seaway.web import addresses
 from seaway.web.board import Board
 from seaway.web.page import Page, add_page
-from seaway.web.pages import login, overview, queues
+from seaway.web.pages import job, jobs, login, overview, queues, submit
 from seaway.web.routes import add_routes
 
 PAGES = (
     Page("/", "Overview", overview.build, "space_dashboard"),
+    Page("/submit", "Submit", submit.build, "add_circle", "jobs", "user"),
+    Page("/jobs", "Jobs", jobs.build, "list_alt", "jobs"),
+    Page("/jobs/{job}", "Job", job.build, style="jobs"),
     Page("/queues", "Queues", queues.build, "queue", "queues"),
 )
 """All pages, as they stand in the menu."""

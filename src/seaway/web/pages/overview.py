@@ -12,6 +12,7 @@ from nicegui import ui
 from seaway.client.calls import fleet, jobs, network
 from seaway.web import figures
 from seaway.web.fragment import Fragment
+from seaway.web.job_words import ORDER
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
 WAITING = ("pending", "queued", "preempted")
 STARTING = ("scheduled", "deploying")
 OVER = ("completed", "failed", "cancelled")
-ORDER = ("running", "deploying", "scheduled", "queued", "pending", "preempted", "suspended", "failed", "completed",
-         "cancelled")  # fmt: skip
-"""States as they are listed."""
-
 SELDOM_S = 3.0
 """How often agents are looked at: they report every few seconds."""
 

@@ -1,0 +1,99 @@
+"""One job: how it is, where it is and why, what happened to it, what it became and what it writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicegui import ui
+
+from seaway.client.calls import fleet, jobs
+from seaway.domain.lifecycle import JobState
+from seaway.web.fragment import Fragment
+from seaway.web.job_words import gpus
+from seaway.web.pages.job_tabs import Events, Log, Manifests, Overview, Tab, Why
+from seaway.web.parts.job_actions import Actions
+from seaway.web.visit import Visit
+
+if TYPE_CHECKING:
+    from seaway.wire.fleet import ClusterList
+    from seaway.wire.job_out import JobOut
+
+AGED_S = 5.0
+"""How often times that go on are written anew."""
+
+OVER = frozenset(state.value for state in JobState if state.final)
+
+
+async def build(visit: Visit) -> None:
+    """Put the page together."""
+    job = await visit.ask(jobs.job(visit.part("job")))
+    await _Job(visit, job).make()
+
+
+class _Job:
+    """The page."""
+
+    def __init__(self, visit: Visit, job: JobOut) -> None:
+        self.visit, self.words, self.job = visit, visit.words, job
+        self._tabs: dict[str, Tab] = {}
+
+    async def make(self) -> None:
+        """Make what is seen."""
+        visit, words, job = self.visit, self.words, self.job
+        ui.page_title(f"{job.name} · Seaway")
+        with ui.element("section").classes("panel job-top"):
+            self._head = Fragment("job_head", words)
+            self._actions = Actions(visit, job)
+        self._tabs = {
+            "overview": Overview(visit, job),
+            "events": Events(visit, job),
+            "why": Why(visit, job),
+            "manifests": Manifests(visit, job),
+            "logs": Log(visit, job),
+        }
+        wanted = visit.query.get("tab", "")
+        first = wanted if wanted in self._tabs else "overview"
+        labels = {
+            "overview": words("Overview"),
+            "events": words("Events"),
+            "why": words("Why"),
+            "manifests": words("Manifests"),
+            "logs": words("Logs"),
+        }
+        with ui.tabs().classes("job-tabs") as tabs:
+            tabs.props("no-caps inline-label align=left dense outside-arrows mobile-arrows")
+            for name, label in labels.items():
+                ui.tab(name, label)
+        with ui.tab_panels(tabs, value=first, animated=False, keep_alive=True).classes("job-panels"):
+            for name, tab in self._tabs.items():
+                with ui.tab_panel(name):
+                    tab.make()
+        tabs.on_value_change(lambda event: self._turned(str(event.value)))
+        await visit.follow(fleet.clusters(), self._heard_clusters)
+        await visit.follow(jobs.job(job.id), self._heard)
+        await self._tabs[first].open()
+        ui.timer(AGED_S, self._draw)
+
+    async def _turned(self, to: str) -> None:
+        """Turn to a tab; nothing is asked for those that nobody sees."""
+        for name, tab in self._tabs.items():
+            if name != to:
+                tab.close()
+        self._tabs[to].keep()
+        await self._tabs[to].open()
+
+    async def _heard(self, job: JobOut) -> None:
+        self.job = job
+        self._draw()
+        self._actions.show(job)
+        for tab in self._tabs.values():
+            await tab.heard(job)
+
+    def _heard_clusters(self, value: ClusterList) -> None:
+        for tab in self._tabs.values():
+            tab.nodes = {each.name: each.nodes for each in value.clusters}
+
+    def _draw(self) -> None:
+        self._head.show(job=self.job, gpus=gpus(self.job), over=self.job.state in OVER)
+        for tab in self._tabs.values():
+            tab.draw()

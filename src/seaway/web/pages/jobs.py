@@ -1,0 +1,178 @@
+"""All jobs, new to old: which, in which state, where, and why."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from nicegui import ui
+
+from seaway.client.calls import fleet, jobs, tenancy
+from seaway.domain.errors import SeawayError
+from seaway.domain.lifecycle import JobState
+from seaway.web.fragment import Fragment
+from seaway.web.job_words import ORDER, gpus
+from seaway.web.parts.acting import on_act
+from seaway.web.visit import Visit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nicegui.elements.mixins.value_element import ValueElement
+
+    from seaway.wire.job_out import JobCount, JobPage
+
+PAGE = 50
+"""Jobs on a page."""
+
+TYPING_S = 0.3
+"""How long nothing is typed before the list is asked for."""
+
+AGED_S = 10.0
+"""How often ages are written anew."""
+
+FILTERS = ("name", "queue", "tenant", "cluster", "label", "submitted_by")
+"""What narrows the list besides states, as the API and the address call it."""
+
+
+async def build(visit: Visit) -> None:
+    """Put the page together."""
+    await _Jobs(visit).make()
+
+
+class _Jobs:
+    """The page."""
+
+    def __init__(self, visit: Visit) -> None:
+        self.visit, self.words = visit, visit.words
+        query = visit.query
+        self._wanted = {name: query[name] for name in FILTERS if query.get(name)}
+        self._states = [each for each in query.get("state", "").split(",") if each in ORDER]
+        self._after = query.get("after", "")
+        self._stops: list[Callable[[], None]] = []
+        self._turn = 0
+        self._page: JobPage | None = None
+        self._count: JobCount | None = None
+
+    async def make(self) -> None:
+        """Make what is seen."""
+        with ui.element("section").classes("panel jobs-panel"):
+            await self._filters()
+            self._chips = Fragment("job_chips", self.words)
+            on_act(self._chips, self._chosen_state)
+            self._wrong = ui.label().classes("form-error").props("role=alert")
+            self._wrong.set_visibility(False)
+            self._table = Fragment("jobs", self.words)
+        await self._look()
+        ui.timer(AGED_S, self._draw)
+
+    async def _filters(self) -> None:
+        """Make what the list is narrowed with."""
+        visit, words = self.visit, self.words
+        queues, clusters = await asyncio.gather(visit.ask(tenancy.queues()), visit.ask(fleet.clusters()))
+        with ui.element("div").classes("filters").props(f'role=search aria-label="{words("Filters")}"'):
+            search = ui.input(
+                words("Name"), value=self._wanted.get("name", ""), on_change=lambda e: self._typed("name", e.value)
+            )
+            search.props("outlined dense clearable autocomplete=off").classes("filter-wide")
+            with search.add_slot("prepend"):
+                ui.icon("search").props("aria-hidden=true")
+            self._select("queue", words("Queue"), [each.name for each in queues.queues])
+            if not visit.who.tenant:
+                tenants = (await visit.ask(tenancy.tenants())).tenants
+                self._select("tenant", words("Tenant"), [each.name for each in tenants])
+            self._select("cluster", words("Cluster"), [each.name for each in clusters.clusters])
+            if visit.may("user"):
+                with ui.link(target="/submit").classes("button filters-end"):
+                    ui.icon("add").props("aria-hidden=true")
+                    ui.label(words("Submit a job"))
+
+    def _select(self, name: str, label: str, options: list[str]) -> ValueElement[str | None]:
+        there = self._wanted.get(name)
+        listed = options if there is None or there in options else [*options, there]
+        select = ui.select(listed, label=label, value=there, clearable=True, with_input=len(listed) > 8)
+        select.on_value_change(lambda event: self._typed(name, event.value))
+        return select.props("outlined dense options-dense").classes("filter")
+
+    async def _typed(self, name: str, value: str | None) -> None:
+        """Narrow the list once nothing has been typed for a moment."""
+        self._wanted = {**self._wanted, name: (value or "").strip()}
+        self._turn += 1
+        mine = self._turn
+        await asyncio.sleep(TYPING_S)
+        if mine == self._turn:
+            await self._anew()
+
+    async def _chosen_state(self, _: str, state: str) -> None:
+        """Take a state in, or out again; none stands for all."""
+        if not state:
+            self._states = []
+        elif state in self._states:
+            self._states.remove(state)
+        else:
+            self._states.append(state)
+        self._turn += 1
+        await self._anew()
+
+    async def _anew(self) -> None:
+        """Look at the first page of something else."""
+        self._after = ""
+        self.visit.keep(**self._query(), after=None)
+        await self._look()
+
+    def _query(self) -> dict[str, str]:
+        """Return what the address says of the list."""
+        return {**{name: self._wanted.get(name, "") for name in FILTERS}, "state": ",".join(self._states)}
+
+    async def _look(self) -> None:
+        """Follow what is wanted now, and nothing else."""
+        mine = self._turn
+        for stop in self._stops:
+            stop()
+        self._stops.clear()
+        wanted = {name: value for name, value in self._wanted.items() if value}
+        states = {"state": self._states} if self._states else {}
+        listed = jobs.jobs(limit=PAGE, after=self._after, **wanted, **states)  # type: ignore[arg-type]
+        counted = jobs.count(**wanted)
+        try:
+            stops = [
+                await self.visit.follow(listed.first, self._heard),
+                await self.visit.follow(counted, self._counted),
+            ]
+        except SeawayError as error:
+            self._wrong.set_text(str(error))
+            self._wrong.set_visibility(True)
+            return
+        if mine != self._turn:
+            for stop in stops:
+                stop()
+            return
+        self._stops = stops
+        self._wrong.set_visibility(False)
+
+    def _heard(self, page: JobPage) -> None:
+        self._page = page
+        self._draw()
+
+    def _counted(self, count: JobCount) -> None:
+        self._count = count
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._page is None or self._count is None:
+            return
+        counts = self._count.states
+        chosen = [state for state in ORDER if counts.get(state) or state in self._states]
+        self._chips.show(states=chosen, counts=counts, chosen=self._states, total=self._count.total)
+        query = {name: value for name, value in self._query().items() if value}
+        self._table.show(
+            jobs=self._page.jobs,
+            gpus=gpus,
+            over={state.value for state in JobState if state.final},
+            total=sum(counts.get(state, 0) for state in self._states) if self._states else self._count.total,
+            newest=f"/jobs?{urlencode(query)}" if self._after else "",
+            older=f"/jobs?{urlencode({**query, 'after': self._page.next})}" if self._page.next else "",
+            narrowed=bool(query),
+            name=self._wanted.get("name", ""),
+        )

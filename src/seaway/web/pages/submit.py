@@ -1,0 +1,259 @@
+"""Submitting a job: a form and its YAML, each as the other has it, and where the job could go while one types."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from nicegui import ui
+
+from seaway.client.calls import fleet, jobs, tenancy
+from seaway.client.errors import ForbiddenError
+from seaway.domain.errors import RejectedError, SeawayError
+from seaway.web import job_document as documents
+from seaway.web.fragment import Fragment
+from seaway.web.parts.acting import on_act
+from seaway.web.parts.editor import Editor
+from seaway.web.parts.job_form import Choices, JobForm
+from seaway.web.reasons import by_cluster, mends
+from seaway.web.visit import Visit
+
+if TYPE_CHECKING:
+    from seaway.wire.explanations import TrialOut
+    from seaway.wire.fleet import ClusterList
+
+TYPING_S = 0.3
+"""How long nothing is typed before the scheduler is asked."""
+
+UNNAMED = "job"
+"""What a job is called that has no name yet, when the scheduler is asked."""
+
+NOTHING = "{}"
+"""A job of which nothing is written yet."""
+
+FORM, YAML = "form", "yaml"
+"""Ways to write a job, as they stand in the address."""
+
+
+async def build(visit: Visit) -> None:
+    """Put the page together."""
+    if not visit.may("user"):
+        raise ForbiddenError(visit.words("Viewers look at jobs and do not submit any."))
+    page = _Submit(visit)
+    await page.make()
+
+
+class _Submit:
+    """The page.
+
+    Attributes
+    ----------
+    text
+        The job as YAML, which is what is sent; the form and the editor show it and change it.
+    """
+
+    def __init__(self, visit: Visit) -> None:
+        self.visit, self.words = visit, visit.words
+        self.text = ""
+        self._document: documents.Document | None = {}  # None while the text cannot be read
+        self._nodes: dict[str, int] = {}
+        self._trial: TrialOut | None = None
+        self._turn = 0
+        self._key = uuid4().hex
+        self._errors: list[RejectedError] = []
+
+    async def make(self) -> None:
+        """Make what is seen."""
+        visit, words = self.visit, self.words
+        choices = await self._choices()
+        if given := visit.query.get("from"):
+            self._document = dict((await visit.ask(jobs.job(given))).spec)
+            self.text = documents.written(self._document)
+        with ui.element("div").classes("submit"):
+            with ui.element("section").classes("panel submit-job").props(f'aria-label="{words("Job")}"'):
+                with ui.element("div").classes("submit-ways"):
+                    self._way = ui.toggle({FORM: words("Form"), YAML: "YAML"}, value=FORM, on_change=self._turned)
+                    self._way.props("no-caps unelevated dense padding='4px 14px'")
+                self._form = JobForm(words, choices, self._typed)
+                self._editor = Editor(visit, self._pasted, words("The job as YAML"))
+                self._editor.section.set_visibility(False)
+                self._wrong = Fragment("job_errors", words)
+                on_act(self._wrong, lambda path, _: self._lead(path))
+                with ui.element("div").classes("submit-foot"):
+                    self._button = ui.button(words("Submit"), on_click=self._submit, icon="send").props(
+                        "no-caps unelevated"
+                    )
+                    self._note = ui.label().classes("dim")
+            with ui.element("section").classes("panel submit-trial").props("aria-live=polite"):
+                self._shown = Fragment("trial", words)
+                on_act(self._shown, self._take)
+        self._form.show(self._document or {})
+        self._editor.show(self.text)
+        if visit.query.get("as") == YAML:
+            self._way.set_value(YAML)
+        await visit.follow(fleet.clusters(), self._heard_clusters)
+        self._show()
+        ui.timer(0, self._ask, once=True)
+
+    async def _choices(self) -> Choices:
+        """Find out what there is to choose from."""
+        visit = self.visit
+        queues, gateways = await asyncio.gather(visit.ask(tenancy.queues()), visit.ask(fleet.gateways()))
+        tenants = (await visit.ask(tenancy.tenants())).tenants if not visit.who.tenant else []
+        return Choices(
+            queues=[each.name for each in queues.queues if each.open],
+            gateways=[each.name for each in gateways.gateways],
+            tenants=[each.name for each in tenants],
+        )
+
+    # What is typed.
+
+    async def _typed(self, path: str, value: Any) -> None:  # noqa: ANN401  # anything that YAML may hold
+        """Take what was typed into a field of the form."""
+        if self._document is None:
+            return
+        self._document = self._form.document = documents.changed(self._document, path, value)
+        self.text = documents.written(self._document)
+        self._editor.show(self.text)
+        await self._soon()
+
+    async def _pasted(self, text: str) -> None:
+        """Take what was typed or pasted into the editor."""
+        self.text = text
+        try:
+            self._document = documents.read_document(text)
+        except RejectedError:
+            self._document = None
+        if self._document is not None:
+            self._form.show(self._document)
+        await self._soon()
+
+    async def _take(self, path: str, amount: str) -> None:
+        """Take a change that would admit the job."""
+        field = self._form.fields[path]
+        await self._typed(path, documents.typed(amount, field.kind))
+        self._form.show(self._document or {})
+
+    def _turned(self) -> None:
+        """Turn to the other way to write a job."""
+        as_yaml = self._way.value == YAML
+        self._form.section.set_visibility(not as_yaml)
+        self._editor.section.set_visibility(as_yaml)
+        self.visit.keep(**{"as": YAML if as_yaml else None})
+        self._mark(self._errors)
+        unreadable = self._document is None and not as_yaml
+        self._form.enable(not unreadable)
+        self._note.set_text(self.words("Mend the YAML first: the form cannot show it.") if unreadable else "")
+
+    def _lead(self, path: str) -> None:
+        """Go to where something is wrong."""
+        if self._way.value == YAML:
+            self._editor.lead(path)
+        else:
+            self._form.lead(path)
+
+    # What the scheduler says.
+
+    async def _soon(self) -> None:
+        """Ask once nothing has been typed for a moment."""
+        self._turn += 1
+        mine = self._turn
+        await asyncio.sleep(TYPING_S)
+        if mine == self._turn:
+            await self._ask()
+
+    async def _ask(self) -> None:
+        """Ask where the job would go, and show it unless something else is asked by then."""
+        mine = self._turn
+        errors: list[RejectedError] = []
+        try:
+            if self._document is not None and not self._document.get("name"):
+                trial = await self._try_unnamed()
+            else:
+                try:
+                    trial = await self.visit.ask(jobs.trial(self.text))
+                except RejectedError as error:
+                    errors = [error, *error.also]
+                    if self._document is None or {each.where for each in errors} != {"name"}:
+                        raise
+                    trial = await self._try_unnamed()
+        except SeawayError as error:
+            if mine == self._turn:
+                self._told(error)
+            return
+        if mine == self._turn:
+            self._trial = trial
+            self._mark(errors)
+            self._show()
+
+    async def _try_unnamed(self) -> TrialOut:
+        """Ask as if the job had a name that does: where it could go does not hang on that."""
+        return await self.visit.ask(jobs.trial({**(self._document or {}), "name": UNNAMED}))
+
+    def _heard_clusters(self, value: ClusterList) -> None:
+        self._nodes = {each.name: each.nodes for each in value.clusters}
+
+    def _show(self, *, wrong: bool = False, trouble: str = "") -> None:
+        """Show what the scheduler says, or why it was not asked.
+
+        Parameters
+        ----------
+        wrong
+            Whether something is wrong with the job.
+        trouble
+            What else is wrong; empty for nothing.
+        """
+        trial = self._trial
+        elsewhere = [each for each in self._errors if not documents.field_of(each.where, self._form.fields)]
+        explained = trial.explanation if trial else None
+        self._shown.show(
+            trial=trial,
+            wrong=wrong,
+            elsewhere=elsewhere if self._way.value == FORM else [],
+            trouble=trouble,
+            clusters=by_cluster(explained, self._nodes) if explained else [],
+            mends=list(mends(explained.remedies)) if explained else [],
+        )
+
+    # What is wrong.
+
+    def _told(self, error: SeawayError) -> None:
+        """Say what is wrong: at the field, at the line, and above the button what belongs to neither."""
+        if isinstance(error, RejectedError):
+            self._mark([error, *error.also])
+            self._show(wrong=True)
+        else:
+            self._mark([])
+            self._show(trouble=str(error))
+
+    def _mark(self, errors: list[RejectedError]) -> None:
+        self._errors = errors
+        self._form.mark(errors)
+        self._editor.mark(errors, self.text)
+        self._list(errors if self._way.value == YAML else [])
+
+    def _list(self, errors: list[RejectedError]) -> None:
+        """List what is wrong above the button."""
+        listed = [
+            {"path": each.where, "message": each.message, "line": self._editor.line(each.where)} for each in errors
+        ]
+        self._wrong.show(errors=listed)
+
+    async def _submit(self) -> None:
+        """Submit the job, and go to its page."""
+        self._turn += 1
+        self._button.disable()
+        try:
+            job = await self.visit.ask(jobs.submit(self.text or NOTHING, key=self._key))
+        except SeawayError as error:
+            self._told(error)
+            if not isinstance(error, RejectedError):
+                self._list([RejectedError(str(error))])
+            elif documents.field_of(error.where, self._form.fields) or self._way.value == YAML:
+                self._lead(error.where)
+            else:
+                self._list([error, *error.also])
+            self._button.enable()
+            return
+        ui.navigate.to(f"/jobs/{job.id}")

@@ -1,0 +1,82 @@
+"""An editor of YAML that shows at which lines something is wrong, and a view of YAML that nobody changes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+from nicegui import ui
+from nicegui.events import ValueChangeEventArguments
+
+from seaway.domain.errors import RejectedError
+from seaway.web.job_document import line_of, lines_of
+from seaway.web.visit import Visit
+
+Typed = Callable[[str], Awaitable[None]]
+"""Takes the text whenever somebody has changed it."""
+
+DARK = "document.body.classList.contains('body--dark')"
+
+
+class Editor:
+    """An editor.
+
+    Parameters
+    ----------
+    typed
+        Told what is typed; not what `show` puts there.
+    label
+        What it holds.
+    """
+
+    def __init__(self, visit: Visit, typed: Typed, label: str) -> None:
+        self._typed = typed
+        self._text = ""
+        self._lines: dict[str, int] = {}
+        with ui.element("div").classes("editor").props(f'role=group aria-label="{label}"') as self.section:
+            self._editor = ui.codemirror(language="YAML", indent="  ", line_wrapping=True, on_change=self._changed)
+        dress(visit, self._editor)
+
+    def show(self, text: str) -> None:
+        """Show a text in place of what is there."""
+        if text != self._text:
+            self._text = text
+            self._editor.set_value(text)
+
+    def mark(self, errors: Sequence[RejectedError], text: str) -> None:
+        """Mark the lines at which something is wrong."""
+        self._lines = {}
+        with suppress(RejectedError):
+            self._lines = lines_of(text)
+        marked = {line for each in errors if (line := self.line(each.where)) is not None}
+        self._editor.decorations = [{"kind": "line", "line": line, "class": "line-wrong"} for line in sorted(marked)]
+
+    def line(self, path: str) -> int | None:
+        """Return the line of a field, or of what it would be a part of."""
+        return line_of(self._lines, path)
+
+    def lead(self, path: str) -> None:
+        """Show the line of a field."""
+        if (line := self.line(path)) is not None:
+            self._editor.reveal_line(line)
+
+    async def _changed(self, event: ValueChangeEventArguments[str]) -> None:
+        if event.value != self._text:
+            self._text = event.value
+            await self._typed(event.value)
+
+
+def dress(visit: Visit, editor: ui.codemirror) -> None:
+    """Have an editor light or dark, as its page is; where the browser knows which, it is asked."""
+
+    async def ask() -> None:
+        await visit.client.connected()
+        if await ui.run_javascript(DARK):
+            editor.set_theme("vscodeDark")
+
+    if visit.theme == "dark":
+        editor.set_theme("vscodeDark")
+    else:
+        editor.set_theme("vscodeLight")
+        if visit.theme == "auto":
+            ui.timer(0, ask, once=True)

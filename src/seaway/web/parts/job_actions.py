@@ -1,0 +1,109 @@
+"""What can be done with a job, offered to those who may, as long as it makes sense."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from nicegui import ui
+
+from seaway.client.call import Call
+from seaway.client.calls import jobs
+from seaway.domain.errors import RejectedError
+from seaway.domain.lifecycle import JobState
+from seaway.web.parts.form import Field, Form, confirm
+from seaway.web.visit import Visit
+
+if TYPE_CHECKING:
+    from seaway.wire.job_out import JobOut
+
+WHOLE = "has to be a whole number, like 10"
+
+
+class Actions:
+    """Buttons for a job."""
+
+    def __init__(self, visit: Visit, job: JobOut) -> None:
+        self._visit, self._job = visit, job
+        self._buttons: dict[str, ui.button] = {}
+        if not visit.may("user"):
+            return
+        words = visit.words
+        with ui.element("div").classes("actions").props(f'role=group aria-label="{words("Actions")}"'):
+            self._add("suspend", words("Suspend"), "pause", self._suspend)
+            self._add("resume", words("Resume"), "play_arrow", self._resume)
+            self._add("priority", words("Change priority"), "low_priority", self._prioritise)
+            self._add("cancel", words("Cancel the job"), "cancel", self._cancel)
+            self._add("again", words("Submit one like it"), "content_copy", self._again)
+            self._add("delete", words("Delete"), "delete", self._delete)
+        self.show(job)
+
+    def show(self, job: JobOut) -> None:
+        """Offer what makes sense in a job's state."""
+        self._job = job
+        state = JobState(job.state)
+        suspended = state is JobState.SUSPENDED
+        sensible = {
+            "suspend": not state.final and not suspended,
+            "resume": suspended,
+            "priority": not state.final,
+            "cancel": not state.final,
+        }
+        for name, button in self._buttons.items():
+            button.set_visibility(sensible.get(name, True))
+
+    def _add(self, name: str, label: str, icon: str, do: Callable[[], None]) -> None:
+        self._buttons[name] = (
+            ui.button(label, icon=icon, on_click=do, color=None).props("flat dense no-caps").classes(f"action-{name}")
+        )
+
+    def _step(self, call: Callable[..., Call[JobOut]]) -> Callable[[dict[str, Any]], Awaitable[None]]:
+        async def send(given: dict[str, Any]) -> None:
+            await self._visit.ask(call(self._job.id, str(given["reason"])))
+
+        return send
+
+    def _ask_why(self, title: str, verb: str, hint: str, call: Callable[..., Call[JobOut]]) -> None:
+        fields = [Field("reason", self._visit.words("Reason"), hint=hint)]
+        Form(self._visit.words, title, fields, verb, self._step(call))
+
+    def _suspend(self) -> None:
+        words = self._visit.words
+        hint = words("What runs is stopped; it waits until somebody resumes it.")
+        self._ask_why(words("Suspend {job}?", job=self._job.name), words("Suspend"), hint, jobs.suspend)
+
+    def _cancel(self) -> None:
+        words = self._visit.words
+        hint = words("What runs is stopped for good; the record stays.")
+        self._ask_why(words("Cancel {job}?", job=self._job.name), words("Cancel the job"), hint, jobs.cancel)
+
+    def _resume(self) -> None:
+        words = self._visit.words
+        hint = words("It goes back to its queue.")
+        self._ask_why(words("Resume {job}?", job=self._job.name), words("Resume"), hint, jobs.resume)
+
+    def _prioritise(self) -> None:
+        words, job = self._visit.words, self._job
+
+        async def send(given: dict[str, Any]) -> None:
+            text = str(given["priority"])
+            if not text.lstrip("-").isdecimal():
+                raise RejectedError(WHOLE, where="priority")
+            await self._visit.ask(jobs.change(job.id, {"priority": int(text)}, seen=self._job))
+
+        field = Field("priority", words("Priority"), value=str(job.priority), hint=words("Higher goes first."))
+        Form(words, words("Change the priority of {job}", job=job.name), [field], words("Change"), send)
+
+    def _delete(self) -> None:
+        words, job = self._visit.words, self._job
+
+        async def do() -> None:
+            await self._visit.ask(jobs.delete(job.id))
+            ui.navigate.to("/jobs")
+
+        text = words("It is stopped if it is not over, and listed no longer.")
+        confirm(words, words("Delete {job}?", job=job.name), text, words("Delete"), do)
+
+    def _again(self) -> None:
+        ui.navigate.to(f"/submit?from={quote(self._job.id)}")

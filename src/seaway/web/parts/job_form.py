@@ -1,0 +1,263 @@
+"""A job as a form: a control for each field that people set often; all others stay as its YAML has them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nicegui import ui
+from nicegui.elements.mixins.validation_element import ValidationElement
+
+from seaway.domain.errors import RejectedError
+from seaway.web.job_document import (
+    AMOUNT,
+    COMMAND,
+    NAMES,
+    NUMBERS,
+    PAIRS,
+    TEXT,
+    Kind,
+    field_of,
+    shown,
+    typed,
+    value_at,
+)
+from seaway.web.words import Words
+
+Typed = Callable[[str, Any], Awaitable[None]]
+"""Takes a field's path and what was typed into it, as a value; None for nothing."""
+
+TEMPLATES = ("job", "deployment", "torchrun", "pytorchjob", "raycluster", "rayjob", "volcanojob", "kueue")
+"""Kinds of workloads that are offered; others can be typed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What there is to choose from, by name."""
+
+    queues: Sequence[str]
+    gateways: Sequence[str]
+    tenants: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of the form.
+
+    Attributes
+    ----------
+    path
+        Where it stands in a job.
+    label
+        What people call it.
+    hint
+        An example of what to type, or what is meant where nothing is.
+    options
+        What is offered.
+    wide
+        Whether it takes a line of its own.
+    on
+        For a switch, what a job says where it is on; None for what is typed or chosen.
+    """
+
+    path: str
+    label: str
+    kind: Kind = TEXT
+    hint: str = ""
+    options: tuple[str, ...] = ()
+    wide: bool = False
+    on: object = None
+
+
+class JobForm:
+    """The form.
+
+    Parameters
+    ----------
+    typed
+        Told of what is typed; not of what `show` puts there.
+
+    Attributes
+    ----------
+    document
+        The job that it shows.
+    fields
+        Fields that something can be wrong with, by path.
+    """
+
+    def __init__(self, words: Words, choices: Choices, typed: Typed) -> None:
+        self._typed = typed
+        self.document: Mapping[str, Any] = {}
+        self.fields: dict[str, Field] = {}
+        self._controls: dict[str, ValidationElement[Any]] = {}
+        self._there: dict[str, str] = {}  # what stands in each control
+        self._switches: dict[str, tuple[ui.switch, object]] = {}
+        self._more: dict[str, ui.expansion] = {}
+        with ui.element("div").classes("job-form") as self.section:
+            for title, fields, folded in _parts(words, choices):
+                if folded:
+                    with ui.expansion(title).classes("form-more").props("dense") as part:
+                        self._group("", fields)
+                    self._more |= dict.fromkeys((each.path for each in fields), part)
+                else:
+                    self._group(title, fields)
+
+    def show(self, document: Mapping[str, Any]) -> None:
+        """Show a job."""
+        self.document = document
+        for path, control in self._controls.items():
+            field = self.fields[path]
+            there = value_at(document, path)
+            if typed(str(control.value or ""), field.kind) != there:
+                text = shown(document, path, field.kind)
+                if isinstance(control, ui.select) and text and text not in control.options:
+                    control.set_options([*control.options, text])
+                self._there[path] = text
+                control.set_value((text or None) if isinstance(control, ui.select) else text)
+        for path, (switch, on) in self._switches.items():
+            switch.set_value(value_at(document, path) == on)
+
+    def mark(self, errors: Sequence[RejectedError]) -> None:
+        """Say at each field what is wrong with it."""
+        wrong: dict[str, str] = {}
+        for each in errors:
+            wrong.setdefault(field_of(each.where, self.fields), each.message)
+        for path, control in self._controls.items():
+            control.error = wrong.get(path)
+            if path in wrong and path in self._more:
+                self._more[path].open()
+
+    def lead(self, path: str) -> None:
+        """Go to a field."""
+        if (control := self._controls.get(field_of(path, self.fields))) is not None:
+            control.run_method("focus")
+
+    def enable(self, on: bool) -> None:
+        """Let people type, or not."""
+        for control in (*self._controls.values(), *(switch for switch, _ in self._switches.values())):
+            control.set_enabled(on)  # type: ignore[attr-defined]  # all of them can be
+
+    def _group(self, title: str, fields: Sequence[Field]) -> None:
+        with ui.element("fieldset").classes("form-part"):
+            if title:
+                with ui.element("legend"):
+                    ui.label(title)
+            for field in fields:
+                if field.on is None:
+                    self.fields[field.path] = field
+                    self._controls[field.path] = self._control(field)
+                else:
+                    self._switch(field)
+
+    def _control(self, field: Field) -> ValidationElement[Any]:
+        async def changed(value: str | None) -> None:
+            text = value or ""
+            if text != self._there.get(field.path, ""):  # somebody typed it, and it was not put there
+                self._there[field.path] = text
+                await self._typed(field.path, typed(text, field.kind))
+
+        control: ValidationElement[Any]
+        if field.options:
+            control = ui.select(
+                list(field.options), label=field.label, with_input=True, new_value_mode="add-unique", clearable=True,
+                on_change=lambda event: changed(event.value),
+            )  # fmt: skip
+        elif field.kind is PAIRS:
+            control = ui.textarea(field.label, on_change=lambda event: changed(event.value)).props("autogrow rows=1")
+        else:
+            control = ui.input(field.label, on_change=lambda event: changed(event.value))
+            control.props("autocomplete=off spellcheck=false")
+        control.without_auto_validation()
+        control.props("outlined dense stack-label hide-bottom-space").classes(
+            "form-wide" if field.wide else "form-field"
+        )
+        control.props["placeholder"] = field.hint
+        return control
+
+    def _switch(self, field: Field) -> None:
+        async def changed(on: bool) -> None:
+            if on != (value_at(self.document, field.path) == field.on):
+                await self._typed(field.path, field.on if on else None)
+
+        switch = (
+            ui.switch(field.label, on_change=lambda event: changed(event.value)).props("dense").classes("form-wide")
+        )
+        self._switches[field.path] = (switch, field.on)
+
+
+def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, ...], bool]]:
+    """List the parts of the form: a title, its fields, and whether they are folded up at first."""
+
+    def like(example: str) -> str:
+        return words("like {example}", example=example)
+
+    tenant = (
+        (Field("tenant", words("Tenant"), hint="default", options=tuple(choices.tenants)),) if choices.tenants else ()
+    )
+    yield (
+        words("Job"),
+        (
+            Field("name", words("Name"), hint=like("train")),
+            Field(
+                "gateway",
+                words("Your gateway"),
+                hint=words("where you reach clusters from"),
+                options=tuple(choices.gateways),
+            ),
+            Field("queue", words("Queue"), hint="default", options=tuple(choices.queues)),
+            Field("priority", words("Priority"), AMOUNT, hint="0"),
+            Field("template", words("Template"), hint="job", options=TEMPLATES),
+            *tenant,
+        ),
+        False,
+    )
+    yield (
+        words("What it runs"),
+        (
+            Field("run.image", words("Image"), hint=like("pytorch:2.9"), wide=True),
+            Field("run.command", words("Command"), COMMAND, hint=like("python train.py"), wide=True),
+        ),
+        False,
+    )
+    yield (
+        words("What each replica needs"),
+        (
+            Field("replicas", words("Replicas"), AMOUNT, hint="1"),
+            Field("resources.gpus", words("GPUs"), AMOUNT, hint="0"),
+            Field("resources.gpu_memory", words("Memory of each GPU"), AMOUNT, hint=like("24GB, 50%")),
+            Field("resources.gpu_cores", words("Cores of each GPU"), AMOUNT, hint=like("30%")),
+            Field("resources.gpu_model", words("GPU models"), NAMES, hint=like("NVIDIA L4")),
+            Field("resources.cpu", words("CPU cores"), AMOUNT, hint=like("4, 500m")),
+            Field("resources.memory", words("Memory"), AMOUNT, hint=like("16GB")),
+            Field("gang", words("All replicas start together, or none"), on=True),
+        ),
+        False,
+    )
+    yield (
+        words("Network from your gateway"),
+        (
+            Field("network.max_latency", words("Largest latency"), AMOUNT, hint=like("20ms")),
+            Field("network.max_jitter", words("Largest jitter"), AMOUNT, hint=like("5ms")),
+            Field("network.max_loss", words("Largest loss"), AMOUNT, hint=like("0.1%")),
+            Field("network.min_bandwidth", words("Bandwidth"), AMOUNT, hint=like("1Gbps")),
+            Field("network.on_breach", words("Start it elsewhere when links break these bounds for long"), on="move"),
+        ),
+        False,
+    )
+    yield (
+        words("Where, how long, and more"),
+        (
+            Field("placement.clusters", words("Clusters"), NAMES, hint=words("any")),
+            Field("placement.regions", words("Regions"), NAMES, hint=words("any")),
+            Field("data.location", words("Where its data is"), hint=words("a cluster, gateway or region")),
+            Field("data.size", words("How much data"), AMOUNT, hint=like("200GB")),
+            Field("runs", words("Runs for about"), hint=like("10m, 2h")),
+            Field("time_limit", words("Stop it after"), hint=like("1d")),
+            Field("retries", words("Retries"), AMOUNT, hint="0"),
+            Field("run.ports", words("Ports"), NUMBERS, hint=like("8080")),
+            Field("run.env", words("Environment"), PAIRS, hint="NAME=VALUE", wide=True),
+            Field("labels", words("Labels"), PAIRS, hint=like("team=a"), wide=True),
+        ),
+        True,
+    )
