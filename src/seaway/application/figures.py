@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from seaway.application.control.held import doubled, everyone
@@ -11,9 +11,10 @@ from seaway.application.control.live import Live
 from seaway.application.control.loop import Controller
 from seaway.application.control.stages import Deployed
 from seaway.application.ports.backend import Collecting, CollectorState
+from seaway.application.records import JobRecord, Outgoing
 from seaway.application.timing import Timed
 from seaway.application.writer import Writer
-from seaway.domain.lifecycle import JobState
+from seaway.domain.lifecycle import WAITING, JobState
 
 DOUBLED = "doubled"
 """A trouble of a cluster: one of its nodes lists devices that another node has."""
@@ -136,47 +137,53 @@ class Figures:
 
 
 def figures(controller: Controller, writer: Writer) -> Figures:
-    """Count what monitoring looks at."""
+    """Count what monitoring looks at; what there may be very much of is counted when others have the lock again."""
     collecting = {each.cluster: each.collector_state() for each in controller.backends if isinstance(each, Collecting)}
     store = StoreFigures(writer.stored, writer.groups, writer.took.timed(), writer.failures, writer.waiting)
     with controller.lock:
-        live, now_ns = controller.live, controller.live.clock.monotonic_ns()
-        tally, clusters, nodes = controller.scheduler.tally, everyone(live), doubled(live)
-        return Figures(
-            ready=not controller.unready(),
-            jobs=_jobs(live),
-            store=store,
-            decided=tally.decided,
-            placed=dict(tally.placed),
-            conflicts=tally.conflicts,
-            failures=controller.failures,
-            breaches=controller.breaches.reported,
-            moves=controller.breaches.moved,
-            stages={stage.value: timing.timed() for stage, timing in live.stages.times.items()},
-            deployed=_deployed(live, (each.name for each in clusters)),
-            outgoing=_outgoing(live, (each.name for each in clusters)),
-            silent_s={each.name: (now_ns - each.heard_ns) / NS for each in clusters},
-            clusters=dict(Counter(each.state.value for each in clusters)),
-            collecting={
-                name: replace(state, troubles={**state.troubles, DOUBLED: nodes.get(name, 0)})
-                for name, state in collecting.items()
-            },
-        )
+        live = controller.live
+        clusters, nodes = everyone(live), doubled(live)
+        jobs, waiting = list(live.jobs.values()), [each.queue for each in live.waiting.entries()]
+        outgoing, delays = list(live.outgoing.values()), live.dispatcher.delays()
+        queues, began_ns = list(live.queues), dict(live.stages.began_ns)
+    now_ns, tally, names = live.clock.monotonic_ns(), controller.scheduler.tally, [each.name for each in clusters]
+    return Figures(
+        ready=not controller.unready(),
+        jobs=_jobs(live, jobs, queues, waiting, began_ns),
+        store=store,
+        decided=tally.decided,
+        placed=dict(tally.placed),
+        conflicts=tally.conflicts,
+        failures=controller.failures,
+        breaches=controller.breaches.reported,
+        moves=controller.breaches.moved,
+        stages={stage.value: timing.timed() for stage, timing in live.stages.times.items()},
+        deployed=_deployed(live, names),
+        outgoing=_outgoing(names, outgoing, Counter(cluster for _, _, cluster in delays), live.clock.now_ns()),
+        silent_s={each.name: (now_ns - each.heard_ns) / NS for each in clusters},
+        clusters=dict(Counter(each.state.value for each in clusters)),
+        collecting={
+            name: replace(state, troubles={**state.troubles, DOUBLED: nodes.get(name, 0)})
+            for name, state in collecting.items()
+        },
+    )
 
 
-def _jobs(live: Live) -> JobFigures:
+def _jobs(
+    live: Live, jobs: Sequence[JobRecord], queues: Sequence[str], waiting: Iterable[str], began_ns: Mapping[str, int]
+) -> JobFigures:
     """Count jobs; a queue of which none waits has a wait of nothing."""
     now_ns, stages = live.clock.now_ns(), live.stages
-    since_ns = dict.fromkeys(live.queues, now_ns)
-    for job in live.jobs.values():
-        if job.state.waits and job.spec.queue in since_ns:
-            since_ns[job.spec.queue] = min(since_ns[job.spec.queue], stages.began_ns(job))
+    since_ns = dict.fromkeys(queues, now_ns)
+    for job in jobs:
+        if job.state in WAITING and (queue := job.spec.queue) in since_ns:
+            since_ns[queue] = min(since_ns[queue], began_ns.get(job.id, job.changed_ns))
     return JobFigures(
-        states=dict(Counter(job.state.value for job in live.jobs.values())),
-        waiting=dict.fromkeys(live.queues, 0) | Counter(each.queue for each in live.waiting.entries()),
-        longest_waits_s={queue: (now_ns - began_ns) / NS for queue, began_ns in since_ns.items()},
+        states=dict(Counter(job.state.value for job in jobs)),
+        waiting=dict.fromkeys(queues, 0) | Counter(waiting),
+        longest_waits_s={queue: (now_ns - at_ns) / NS for queue, at_ns in since_ns.items()},
         reached={state.value: stages.reached[state] for state in JobState},
-        waits={queue: timing.timed() for queue, timing in stages.waits.items() if queue in live.queues},
+        waits={queue: stages.waits[queue].timed() for queue in queues if queue in stages.waits},
     )
 
 
@@ -186,13 +193,14 @@ def _deployed(live: Live, clusters: Iterable[str]) -> dict[tuple[str, Deployed],
     return {(cluster, what): known[cluster, what] for cluster in clusters for what in Deployed}
 
 
-def _outgoing(live: Live, clusters: Iterable[str]) -> dict[str, OutgoingFigures]:
-    now_ns = live.clock.now_ns()
+def _outgoing(
+    clusters: Iterable[str], outgoing: Iterable[Outgoing], delayed: Counter[str], now_ns: int
+) -> dict[str, OutgoingFigures]:
     oldest_ns: dict[str, int] = dict.fromkeys(clusters, now_ns)
-    counts = Counter(cluster for _, _, cluster in live.outgoing)
-    delayed = Counter(cluster for _, _, cluster in live.dispatcher.delays())
-    for (_, _, cluster), each in live.outgoing.items():
-        oldest_ns[cluster] = min(oldest_ns.get(cluster, now_ns), each.created_ns)
+    counts: Counter[str] = Counter()
+    for each in outgoing:
+        counts[each.cluster] += 1
+        oldest_ns[each.cluster] = min(oldest_ns.get(each.cluster, now_ns), each.created_ns)
     return {
         cluster: OutgoingFigures(counts[cluster], (now_ns - at_ns) / NS, delayed[cluster])
         for cluster, at_ns in oldest_ns.items()

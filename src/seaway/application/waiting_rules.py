@@ -10,6 +10,7 @@ from seaway.application.control.waiting import Kind
 from seaway.application.records import JobRecord
 from seaway.application.tries import Tries
 from seaway.domain.errors import UnavailableError
+from seaway.domain.lifecycle import WAITING
 
 MOST_KINDS = 12
 """Kinds of jobs that are looked at each time, those with most jobs; all others are `OTHERS`."""
@@ -64,12 +65,11 @@ class WaitingRules:
         kinds: Counter[Kind] = Counter()
         first: dict[Kind, JobRecord] = {}
         with self._controller.lock:
-            live = self._controller.live
-            for each in live.waiting.entries():
-                kinds[each.kind] += 1
-                first.setdefault(each.kind, each.record)
-            waits = sum(job.state.waits for job in live.jobs.values())
-        found[PAUSED] = waits - kinds.total()
+            entries, jobs = list(self._controller.live.waiting.entries()), list(self._controller.live.jobs.values())
+        for each in entries:
+            kinds[each.kind] += 1
+            first.setdefault(each.kind, each.record)
+        found[PAUSED] = sum(job.state in WAITING for job in jobs) - len(entries)
         return kinds, first
 
     def _rule(self, job: JobRecord) -> str:

@@ -172,7 +172,7 @@ class Live:
     def begin_anew(self, stored: Stored) -> None:
         """Forget everything but names, which are taken over from what was read; records are to follow in order."""
         self.clear()
-        self.stages.reading = True
+        self.stages.begin_anew()
         self.queues = {queue.name: queue for queue in stored.queues}
         self.pools = {pool.name: pool for pool in stored.pools}
         self.tenants = {tenant.name: tenant for tenant in stored.tenants}

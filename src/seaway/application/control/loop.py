@@ -183,7 +183,7 @@ class Controller:
         self._apply([Change(put=[record]) for record in stored.records])
         with self.lock:
             self.upkeep.begin_anew()
-            self.live.stages.reading = False
+            self.live.stages.go_on()
             self.half_read = False
         self._loaded = True
 

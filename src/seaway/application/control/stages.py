@@ -53,6 +53,8 @@ class Stages:
 
     Attributes
     ----------
+    began_ns
+        Since when each job that is not over waits, or is at its present stage, by the wall clock.
     times
         By stage.
     waits
@@ -67,7 +69,9 @@ class Stages:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._began: dict[str, tuple[JobState, int]] = {}
+        self._began: dict[str, JobState] = {}
+        self._before: dict[str, tuple[JobState, int]] = {}
+        self.began_ns: dict[str, int] = {}
         self.times = {stage: Timing() for stage in Stage}
         self.waits: defaultdict[str, Timing] = defaultdict(Timing)
         self.reached: Counter[JobState] = Counter()
@@ -88,7 +92,8 @@ class Stages:
         if before is not None and before.state is job.state:
             return
         if self.reading:
-            self._found(job)
+            if job.state.waits or job.state.placed:
+                self._found(job)
             return
         self.reached[job.state] += 1
         began = self._began.get(job.id)
@@ -96,29 +101,35 @@ class Stages:
             self._note(began, job)
         if not (job.state.waits or job.state.placed):
             self._began.pop(job.id, None)
-        elif not (began and began[0].waits and job.state.waits):
-            self._began[job.id] = (job.state, job.changed_ns)
+            self.began_ns.pop(job.id, None)
+        elif not (began and began.waits and job.state.waits):
+            self._began[job.id], self.began_ns[job.id] = job.state, job.changed_ns
 
-    def began_ns(self, job: JobRecord) -> int:
-        """Return since when a job waits, or is at its present stage, by the wall clock."""
-        began = self._began.get(job.id)
-        return began[1] if began else job.changed_ns
+    def begin_anew(self) -> None:
+        """Know nothing of jobs until `go_on`: they are read anew. Those found where they were have been there since."""
+        self.reading = True
+        self._before |= {job_id: (state, self.began_ns[job_id]) for job_id, state in self._began.items()}
+        self._began, self.began_ns = {}, {}
 
-    def _note(self, began: tuple[JobState, int], job: JobRecord) -> None:
-        seconds = (job.changed_ns - began[1]) / NS
-        if began[0].waits:
+    def go_on(self) -> None:
+        """Count what happens from now on: everything is read."""
+        self.reading = False
+        self._before = {}
+
+    def _note(self, began: JobState, job: JobRecord) -> None:
+        seconds = (job.changed_ns - self.began_ns[job.id]) / NS
+        if began.waits:
             self.waits[job.spec.queue].note(seconds)
-        elif began[0] is JobState.SCHEDULED:
+        elif began is JobState.SCHEDULED:
             self.times[Stage.DISPATCH].note(seconds)
             if job.state is JobState.RUNNING:  # it ran before anybody heard that it was taken over
                 self.times[Stage.START].note(0)
-        elif began[0] is JobState.DEPLOYING and job.state is JobState.RUNNING:
+        elif began is JobState.DEPLOYING and job.state is JobState.RUNNING:
             self.times[Stage.START].note(seconds)
 
     def _found(self, job: JobRecord) -> None:
         """Note where a job was found that was stored before; one that never had a place has waited all the time."""
-        known = self._began.get(job.id)
-        if known and (known[0] is job.state or (known[0].waits and job.state.waits)):
-            return
-        waited_ns = job.submitted_ns if job.state.waits and not job.attempt else job.changed_ns
-        self._began[job.id] = (job.state, waited_ns)
+        state, began_ns = self._before.get(job.id, (None, 0))
+        if state is None or not (state is job.state or (state.waits and job.state.waits)):
+            began_ns = job.submitted_ns if job.state.waits and not job.attempt else job.changed_ns
+        self._began[job.id], self.began_ns[job.id] = job.state, began_ns

@@ -63,6 +63,7 @@ def test_the_longest_wait_of_a_queue_goes_on_over_a_fault() -> None:
     assert after.store.failures == 1
     rise = Counter(after.jobs.reached) - Counter(before.reached)
     assert rise.keys() <= {JobState.QUEUED.value}
+    assert made.plane.controller.live.stages.began_ns.keys() == {job.id for job in made.plane.store.live_jobs()}
 
 
 def test_deployments_count_by_what_became_of_them() -> None:

@@ -1,0 +1,164 @@
+"""Dashboards as Grafana reads them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from seaway.dashboards.every import DASHBOARDS, dashboards
+from seaway.dashboards.files import FOLDER_ANNOTATION, SIDECAR_LABEL, as_json, write_config_maps, write_folders
+from seaway.dashboards.language import Language
+from seaway.dashboards.looks import STEADY
+from tests.unit.dashboards.asked import asked, panels, read
+
+SHIPPED = Path(__file__).parents[3] / "deploy" / "grafana"
+
+WIDTH = 24
+GRAFANAS = {"__all", "__rate_interval", "__range", "datasource", "__url_time_range", "__data"}
+"""Variables that Grafana itself knows."""
+
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+KEPT_AS_THEY_ARE = {"vGPU", "Seaway"}
+
+
+def every(language: Language = Language.ENGLISH) -> list[tuple[str, dict[str, Any]]]:
+    """Return all dashboards."""
+    return [(name, read(frame(language), language)) for name, frame in DASHBOARDS.items()]
+
+
+@pytest.mark.parametrize("name", DASHBOARDS)
+def test_both_languages_ask_the_same(name: str) -> None:
+    """Only what people read differs: titles, descriptions, legends that are words."""
+    english, chinese = (list(asked(name, DASHBOARDS[name](language))) for language in Language)
+    assert [each.query for each in english] == [each.query for each in chinese]
+
+
+@pytest.mark.parametrize("language", Language)
+def test_every_panel_says_what_it_shows(language: Language) -> None:
+    """Each has a title and a description in its dashboard's language, a data source to choose, and a unit."""
+    for _, dashboard in every(language):
+        for panel in dashboard["panels"]:
+            title = panel["title"]
+            chinese = bool(CHINESE.search(title)) or title in KEPT_AS_THEY_ARE
+            assert chinese if language is Language.CHINESE else not CHINESE.search(title), title
+        for panel in panels(dashboard):
+            assert bool(CHINESE.search(panel["description"])) is (language is Language.CHINESE), panel["title"]
+            assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+            assert panel["fieldConfig"]["defaults"]["unit"]
+
+
+def test_panels_do_not_lie_on_each_other() -> None:
+    """Nor beyond the edge, and each has a number of its own, by which links find it."""
+    for _, dashboard in every():
+        numbers = [panel["id"] for panel in dashboard["panels"]]
+        assert len(set(numbers)) == len(numbers)
+        places = [panel["gridPos"] for panel in dashboard["panels"]]
+        assert all(each["x"] + each["w"] <= WIDTH for each in places)
+        for one, other in combinations(places, 2):
+            beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
+            below = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
+            assert beside or below, (dashboard["title"], one, other)
+
+
+def test_variables_that_are_asked_for_are_there() -> None:
+    """Each that a query or a link names is Grafana's own or the dashboard's, which uses all that it has."""
+    for name, dashboard in every():
+        there = {each["name"] for each in dashboard["templating"]["list"]}
+        named = set(re.findall(r"\$\{?(\w+)", as_json(dashboards(Language.ENGLISH)[name])))
+        assert named - GRAFANAS <= there, name
+        assert there - {"datasource"} <= named, name
+
+
+@pytest.mark.parametrize("language", Language)
+def test_links_lead_to_dashboards_that_are_there(language: Language) -> None:
+    """From a row of a table to another dashboard of the same language, with variables that it has."""
+    variables = {
+        dashboard["uid"]: {each["name"] for each in dashboard["templating"]["list"]} for _, dashboard in every(language)
+    }
+    found = [url for _, dashboard in every(language) for url in links(dashboard)]
+    assert len(found) == 3
+    for url in found:
+        uid, names = re.match(r"/d/([\w-]+)\?", url), re.findall(r"var-(\w+)=", url)
+        assert uid
+        assert set(names) <= variables[uid[1]], url
+    steps = [re.match(r"/d/seaway-(\w+)", url) for url in found]
+    assert [step[1] for step in steps if step] == ["device", "vgpu", "device"]
+
+
+def links(dashboard: dict[str, Any]) -> Iterator[str]:
+    """Return where clicks in tables lead."""
+    for panel in panels(dashboard):
+        for override in panel["fieldConfig"]["overrides"]:
+            for each in override["properties"]:
+                if each["id"] == "links":
+                    yield from (link["url"] for link in each["value"])
+
+
+def test_columns_of_tables_have_titles() -> None:
+    """Each column that is asked for is named, and what overrides its looks goes by that name."""
+    for name, dashboard in every():
+        for panel in panels(dashboard):
+            if panel["type"] != "table":
+                continue
+            titles = panel["transformations"][1]["options"]["renameByName"]
+            assert {f"Value #{each['refId']}" for each in panel["targets"]} <= titles.keys(), name
+            matched = {each["matcher"]["options"] for each in panel["fieldConfig"]["overrides"]}
+            assert matched <= set(titles.values()), name
+            assert all(each["instant"] and each["format"] == "table" for each in panel["targets"])
+
+
+def test_rates_are_taken_over_what_grafana_says() -> None:
+    """A window that is written down is too short for one Prometheus and too long for another; only an hour is said."""
+    for name, frame in DASHBOARDS.items():
+        for each in asked(name, frame(Language.ENGLISH)):
+            windows = re.findall(r"\[([^\]]+)\]", each.query)
+            assert set(windows) <= {"$__rate_interval", "$__range", "1h"}, each
+
+
+def test_what_is_good_news_is_green_everywhere() -> None:
+    """A state has one colour on all dashboards."""
+    assert {STEADY[state] for state in ("running", "completed", "answered", "up")} == {"green"}
+    assert {STEADY[state] for state in ("failed", "refused", "lost", "unanswered")} == {"red"}
+
+
+def test_the_same_is_written_each_time(tmp_path: Path) -> None:
+    """So that a change of a file is a change of a dashboard; each language has a folder, and links of its own."""
+    first = {path.relative_to(tmp_path / "a"): path.read_text() for path in write_folders(tmp_path / "a", Language)}
+    again = {path.relative_to(tmp_path / "b"): path.read_text() for path in write_folders(tmp_path / "b", Language)}
+    assert first == again
+    assert {path.parent.name for path in first} == {"Seaway", "Seaway 中文"}
+    assert len(first) == 2 * len(DASHBOARDS)
+    uids = [dashboard["uid"] for language in Language for _, dashboard in every(language)]
+    assert len(set(uids)) == len(uids)
+    assert max(map(len, uids)) <= 40  # Grafana takes no longer ones
+
+
+def test_config_maps_are_what_the_sidecar_looks_for(tmp_path: Path) -> None:
+    """One for each dashboard, small enough for an object, with the label, the folder, and a key for each language."""
+    (written,) = write_config_maps(tmp_path, [Language.CHINESE], "watching")
+    maps = list(yaml.safe_load_all(written.read_text(encoding="utf-8")))
+    assert len(maps) == len(DASHBOARDS)
+    for each in maps:
+        assert each["metadata"]["namespace"] == "watching"
+        assert each["metadata"]["labels"][SIDECAR_LABEL] == "1"
+        assert each["metadata"]["annotations"][FOLDER_ANNOTATION] == "Seaway 中文"
+        ((key, text),) = each["data"].items()
+        assert key.endswith("-zh.json")
+        assert len(text.encode()) < 1_000_000
+        assert re.fullmatch(r"[a-z0-9-]+", each["metadata"]["name"])
+
+
+def test_what_is_provisioned_is_what_is_written() -> None:
+    """The provider follows the folders that are written, and the data source is one that dashboards offer."""
+    (provider,) = yaml.safe_load((SHIPPED / "provisioning/dashboards/seaway.yml").read_text())["providers"]
+    assert provider["type"] == "file"
+    assert provider["options"]["foldersFromFilesStructure"] is True
+    assert provider["options"]["path"] in (SHIPPED / "README.md").read_text(encoding="utf-8")
+    (source,) = yaml.safe_load((SHIPPED / "provisioning/datasources/seaway.yml").read_text())["datasources"]
+    assert source["type"] == "prometheus"
