@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from rich.text import Text
 from textual import on
-from textual.app import App, ComposeResult
+from textual.app import App, ComposeResult, ScreenStackError
 from textual.binding import Binding, BindingType
 from textual.css.query import NoMatches
 from textual.widgets import Footer, Input, TabbedContent, TabPane
@@ -33,6 +33,8 @@ from seaway.terminal.view import View
 from seaway.terminal.words import Body, place
 
 PANES = ("fleet", "queue", "jobs", "links")
+"""Views of the main screen, by their numbers."""
+
 TICK_S = 1.0
 """Seconds after which what grows old is written anew."""
 
@@ -97,15 +99,23 @@ class Top(App[None]):
         self._latest = Text()
         self._typed = ""
         self._offered: tuple[bool | None, ...] = ()
+        self._head = Head(self.contact.server, who)
+        self._tabs = TabbedContent(initial=PANES[0])
+        self._panes: dict[str, Pane] = {
+            "fleet": FleetPane(self.due),
+            "queue": QueuePane(self.due),
+            "jobs": JobsPane(self.due),
+            "links": LinksPane(self.due),
+        }
         self.theme = LIGHT if light else DARK
 
     def compose(self) -> ComposeResult:
         """Put the views below the summary."""
-        yield Head(self.contact.server, self._who)
-        with TabbedContent(initial=PANES[0]):
-            for at, pane in enumerate((FleetPane, QueuePane, JobsPane, LinksPane), 1):
-                with TabPane(f"{at} {PANES[at - 1].capitalize()}", id=PANES[at - 1]):
-                    yield pane(self.due)
+        yield self._head
+        with self._tabs:
+            for at, name in enumerate(PANES, 1):
+                with TabPane(f"{at} {name.capitalize()}", id=name):
+                    yield self._panes[name]
         yield Input(id="find")
         yield StatusLine()
         yield Footer()
@@ -113,7 +123,7 @@ class Top(App[None]):
     def on_mount(self) -> None:
         """Begin to look and to listen."""
         self.query_one("ContentTabs").can_focus = False
-        self.query_one(Head).show(None)
+        self._head.show(None)
         self._pane.focus_on()
         self.set_interval(TICK_S, self._tell)
         self.run_worker(self._keep_looking())
@@ -123,8 +133,7 @@ class Top(App[None]):
 
     @property
     def _pane(self) -> Pane:
-        base = self.screen_stack[0]
-        return base.query_one(f"#{base.query_one(TabbedContent).active}", TabPane).query_one(Pane)
+        return self._panes[self._tabs.active or PANES[0]]
 
     @property
     def view(self) -> View:
@@ -182,16 +191,18 @@ class Top(App[None]):
 
     def _tell(self) -> None:
         """Write what is known of the server and of the fleet as a whole."""
-        with suppress(NoMatches):
+        self._head.show(self._summary)
+        with suppress(NoMatches, ScreenStackError):  # while it closes there is nowhere to write
             self.screen.query_one(StatusLine).show(self.contact.trouble(), self._latest.copy())
-        base = self.screen_stack[0]
-        base.query_one(Head).show(self._summary)
-        if self._summary:
-            tabs = base.query_one(TabbedContent)
-            for pane, count in (("queue", self._summary.waiting), ("jobs", self._summary.live)):
-                label = f"{PANES.index(pane) + 1} {pane.capitalize()} {count:,}"
-                if tabs.get_tab(pane).label_text != label:
-                    tabs.get_tab(pane).label = label
+            if self._summary:
+                self._label("queue", self._summary.waiting)
+                self._label("jobs", self._summary.live)
+
+    def _label(self, name: str, count: int) -> None:
+        """Write on a tab how much is behind it."""
+        tab, label = self._tabs.get_tab(name), f"{PANES.index(name) + 1} {name.capitalize()} {count:,}"
+        if tab.label_text != label:
+            tab.label = label
 
     # Going about.
 
@@ -206,7 +217,7 @@ class Top(App[None]):
     def _offer(self) -> None:
         """Show other keys below, where what is chosen takes others."""
         offered = tuple(self.check_action(action, ()) for action in ACTIONS)
-        if offered != self._offered:
+        if offered != self._offered and self.screen_stack:
             self._offered = offered
             self.refresh_bindings()
 
@@ -226,14 +237,14 @@ class Top(App[None]):
         """Open a view of the main screen."""
         while len(self.screen_stack) > 1:
             self.pop_screen()
-        self.screen.query_one(TabbedContent).active = pane
+        self._tabs.active = pane
 
     def action_next(self, by: int) -> None:
         """Open the next view, or the next tab of a job."""
         if isinstance(self.screen, JobScreen):
             self.screen.action_next(by)
         elif len(self.screen_stack) == 1:
-            active = self.query_one(TabbedContent).active
+            active = self._tabs.active
             self.action_pane(PANES[(PANES.index(active) + by) % len(PANES)])
 
     def action_ask(self) -> None:

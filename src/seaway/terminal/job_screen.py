@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, ClassVar
@@ -19,7 +20,7 @@ from textual.worker import Worker
 from seaway.client.aio import AsyncClient
 from seaway.client.call import Call
 from seaway.client.calls import jobs as calls
-from seaway.client.errors import SeawayError
+from seaway.client.errors import SeawayError, UnavailableError
 from seaway.domain.lifecycle import FINAL
 from seaway.terminal.columns import Rows
 from seaway.terminal.due import Due
@@ -42,6 +43,9 @@ TAIL = 200
 
 MOST_LINES = 5_000
 """Lines of a log that are kept."""
+
+LOG_AGAIN_S = 3.0
+"""Seconds after which a log that could not be had is asked for again."""
 
 OVER = frozenset(state.value for state in FINAL)
 
@@ -81,17 +85,21 @@ class JobScreen(Screen[None], View):
         self._body: Body | None = None
         self._events: list[Body] = []
         self._replica = 0
+        self._title = Static(classes="title", markup=False)
+        self._tabs = TabbedContent(initial=TABS[0])
+        self._texts = {tab: Static(markup=False) for tab in TABS[:-1]}
+        self._lines = Log(max_lines=MOST_LINES)
         self._reader: Worker[None] | None = None
 
     def compose(self) -> ComposeResult:
         """Put a tab for each thing to know below the job's name."""
-        yield Static(classes="title", markup=False)
-        with TabbedContent(initial=TABS[0]):
-            for at, tab in enumerate(TABS[:-1], 1):
+        yield self._title
+        with self._tabs:
+            for at, (tab, text) in enumerate(self._texts.items(), 1):
                 with TabPane(f"{at} {tab.capitalize()}", id=tab), VerticalScroll():
-                    yield Static(id=f"{tab}-text", markup=False)
+                    yield text
             with TabPane(f"{len(TABS)} Log", id=TABS[-1]):
-                yield Log(max_lines=MOST_LINES)
+                yield self._lines
         yield StatusLine()
         yield Footer()
 
@@ -107,7 +115,7 @@ class JobScreen(Screen[None], View):
 
     @property
     def _tab(self) -> str:
-        return self.query_one(TabbedContent).active
+        return self._tabs.active
 
     def touched_by(self, event: Body) -> bool:
         """Tell whether it is about this job."""
@@ -117,7 +125,7 @@ class JobScreen(Screen[None], View):
         """Read the job, and what the tab that is open shows of it."""
         body = self._body = await client.body(calls.job(self._job))
         title = Text.assemble((body["name"], "bold"), "  ", (body["state"], STYLES.get(body["state"], "")))
-        self.query_one(".title", Static).update(title.append(f"  {body['reason']}"))
+        self._title.update(title.append(f"  {body['reason']}"))
         if self._tab == "about":
             self._write("about", await self._about(client, body))
         elif self._tab == "events":
@@ -127,7 +135,7 @@ class JobScreen(Screen[None], View):
             self._write("why", picture(await client.body(calls.explain(self._job)), LAYERS))
 
     def _write(self, tab: str, what: RenderableType) -> None:
-        self.query_one(f"#{tab}-text", Static).update(what)
+        self._texts[tab].update(what)
 
     async def _about(self, client: AsyncClient, body: Body) -> RenderableType:
         ran = await client.body(calls.attempts(self._job, after=max(body["attempt"] - 5, 0)))
@@ -152,38 +160,43 @@ class JobScreen(Screen[None], View):
     def _opened(self) -> None:
         self._due.at_once()
         self._focus()
+        self.refresh_bindings()
         if self._tab == "log" and self._reader is None:
             self._follow_log()
 
     def _focus(self) -> None:
-        pane = self.query_one(TabbedContent).active_pane
+        pane = self._tabs.active_pane
         if pane is not None:
             pane.query_one("VerticalScroll, Log").focus()
 
     def _follow_log(self) -> None:
         if self._reader is not None:
             self._reader.cancel()
-        self.query_one(Log).clear()
         self._reader = self.run_worker(self._read_log(self._replica))
 
     async def _read_log(self, replica: int) -> None:
-        """Write what a replica writes, until the job is over or nothing comes any more."""
-        log = self.query_one(Log)
-        log.write_line(f"── replica {replica} ──")
-        try:
-            async with aclosing(self._client.follow_log(self._job, replica=replica, tail=TAIL)) as lines:
-                async for text in lines:
-                    log.write_line(text)
-        except SeawayError as error:
-            log.write_line(f"── {error} ──")
-        else:
-            log.write_line("── the job is over ──")
+        """Write what a replica writes, until the job is over; begin anew when a server that was away is back."""
+        while True:
+            self._lines.clear()
+            self._lines.write_line(f"── replica {replica} ──")
+            try:
+                async with aclosing(self._client.follow_log(self._job, replica=replica, tail=TAIL)) as lines:
+                    async for text in lines:
+                        self._lines.write_line(text)
+                self._lines.write_line("── the job is over ──")
+                return
+            except UnavailableError as error:
+                self._lines.write_line(f"── {error} ──")
+                await asyncio.sleep(LOG_AGAIN_S)
+            except SeawayError as error:
+                self._lines.write_line(f"── {error} ──")
+                return
 
     # Keys.
 
     def action_tab(self, tab: str) -> None:
         """Open a tab."""
-        self.query_one(TabbedContent).active = tab
+        self._tabs.active = tab
 
     def action_next(self, by: int) -> None:
         """Open the next tab."""
@@ -194,11 +207,10 @@ class JobScreen(Screen[None], View):
         if self._body:
             self._replica = (self._replica + 1) % self._body["replicas"]
             self._follow_log()
-            self.action_tab("log")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer the next replica where there is one."""
-        return action != "replica" or bool(self._body and self._body["replicas"] > 1)
+        """Offer the next replica where there is one, and a log to see."""
+        return action != "replica" or (self._tab == TABS[-1] and bool(self._body and self._body["replicas"] > 1))
 
     def action_back(self) -> None:
         """Go back to where the job was chosen."""

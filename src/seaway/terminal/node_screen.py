@@ -41,11 +41,12 @@ class NodeScreen(Screen[None], View):
         super().__init__()
         self._cluster, self._node = cluster, node
         self._body: Body | None = None
+        self._facts = Static(classes="facts", markup=False)
         self._listing = Listing(FLEET_COLUMNS, key="key", empty="no devices")
 
     def compose(self) -> ComposeResult:
         """Put what is known of the node above its devices."""
-        yield Static(classes="facts", markup=False)
+        yield self._facts
         yield self._listing
         yield StatusLine()
         yield Footer()
@@ -61,7 +62,7 @@ class NodeScreen(Screen[None], View):
             raise UnknownError(f"there is no node {self._cluster}/{self._node} any more")
         (body,) = page["nodes"]
         self._body = body
-        self.query_one(".facts", Static).update(
+        self._facts.update(
             details(
                 [
                     ("node", f"{self._cluster}/{self._node}"),

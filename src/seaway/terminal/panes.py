@@ -60,11 +60,12 @@ class Pane(Vertical, View):
         self.listing = listing
         self.due = due
         self.text = ""
+        self._caption = Static(classes="caption", markup=False)
 
     def compose(self) -> ComposeResult:
         """Put the list above its caption."""
         yield self.listing
-        yield Static(classes="caption", markup=False)
+        yield self._caption
 
     def find(self, text: str) -> None:
         """Show only what goes with a text."""
@@ -77,7 +78,7 @@ class Pane(Vertical, View):
 
     def say(self, *parts: str) -> None:
         """Write the caption."""
-        self.query_one(".caption", Static).update(" · ".join(part for part in parts if part))
+        self._caption.update(" · ".join(part for part in parts if part))
 
 
 class FleetPane(Pane):
@@ -174,12 +175,13 @@ class QueuePane(Pane):
     def __init__(self, due: Due) -> None:
         super().__init__(Listing(WAITING_COLUMNS, empty="nothing waits"), due, id="queue")
         self._explained = ""
+        self._why = Static(classes="why", markup=False)
 
     def compose(self) -> ComposeResult:
         """Put the reason between the list and its caption."""
         yield self.listing
-        yield Static(classes="why", markup=False)
-        yield Static(classes="caption", markup=False)
+        yield self._why
+        yield self._caption
 
     async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
         """Read what waits, and why the chosen job does."""
@@ -196,11 +198,10 @@ class QueuePane(Pane):
     async def _explain(self, client: AsyncClient) -> None:
         job = self.job
         self._explained = job["id"] if job else ""
-        why = self.query_one(".why", Static)
-        why.display = job is not None
+        self._why.display = job is not None
         if job:
             reason = await client.body(job_calls.explain(job["id"]))
-            why.update(f"{job['name']} {reason['sentence']}")
+            self._why.update(f"{job['name']} {reason['sentence']}")
 
     @on(Listing.Moved)
     def _another(self) -> None:
