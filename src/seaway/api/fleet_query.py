@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from seaway.api.job_query import Word
-from seaway.application.fleet_search import Wanted
+from seaway.application.fleet_search import FleetFilter
 from seaway.application.ports.store import MOST_ROWS
 
 MOST = 2**31 - 1
@@ -41,9 +41,9 @@ class FleetQuery(BaseModel):
     """Entries on a page."""
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> FleetFilter:
         """What to look for."""
-        return Wanted(
+        return FleetFilter(
             self.cluster,
             self.node,
             self.name,

@@ -27,7 +27,7 @@ TENTHS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FleetFilter:
     """What is looked for; what is left out does not filter. Parts are found whatever their letters' case.
 
     Attributes
@@ -117,7 +117,7 @@ class FleetSearch:
         self._made = 0
         self._of: ref[Snapshot] | None = None
 
-    def find(self, wanted: Wanted) -> Found:
+    def find(self, wanted: FleetFilter) -> Found:
         """Find nodes, and devices on them."""
         columns, state = self._look()
         nodes = _nodes(columns, wanted)
@@ -142,7 +142,7 @@ class FleetSearch:
     def models(self, cluster: str = "") -> list[ModelView]:
         """Sum up the devices of a cluster, or of all, by model."""
         columns, state = self._look()
-        among = _nodes(columns, Wanted(cluster=cluster))[columns.node_of]
+        among = _nodes(columns, FleetFilter(cluster=cluster))[columns.node_of]
         views = []
         for at, name in enumerate(columns.models):
             of = among & (columns.model_of == at)
@@ -181,7 +181,7 @@ def _state(columns: Columns, snapshot: Snapshot) -> _State:
     )
 
 
-def _nodes(columns: Columns, wanted: Wanted) -> Flags:
+def _nodes(columns: Columns, wanted: FleetFilter) -> Flags:
     """Mark the nodes whose names are meant, shape (N,)."""
     meant = np.ones(len(columns.nodes), np.bool_)
     if wanted.cluster:
@@ -194,7 +194,7 @@ def _nodes(columns: Columns, wanted: Wanted) -> Flags:
     return meant
 
 
-def _devices(columns: Columns, state: _State, wanted: Wanted) -> Flags:
+def _devices(columns: Columns, state: _State, wanted: FleetFilter) -> Flags:
     """Mark the devices that are meant, wherever they are, shape (D,)."""
     meant = np.ones(len(columns.uuids), np.bool_)
     if wanted.ready and wanted.of_devices:

@@ -10,7 +10,7 @@ from seaway.application.control.fleet import LiveCluster
 from seaway.application.control.held import Own, everyone, holders, own, sum_up
 from seaway.application.control.loop import Controller
 from seaway.application.fleet_columns import Columns
-from seaway.application.fleet_search import FleetSearch, Found, Wanted
+from seaway.application.fleet_search import FleetFilter, FleetSearch, Found
 from seaway.application.node_views import Holder, closed_cluster, node_view
 from seaway.application.ports.usage import NodeUsage, usage_of
 from seaway.application.records import Attempt, Cordon
@@ -74,13 +74,13 @@ class FleetViews:
         """Sum up the devices of a cluster, or of all, by model."""
         return self._search.models(cluster)
 
-    def find(self, wanted: Wanted) -> Found:
+    def find(self, wanted: FleetFilter) -> Found:
         """Find nodes, and devices on them."""
         return self._search.find(wanted)
 
     def nodes(self, cluster: str = "") -> list[NodeView]:
         """Return the nodes of a cluster, or of all, with their devices and slices."""
-        found = self.find(Wanted(cluster=cluster))
+        found = self.find(FleetFilter(cluster=cluster))
         return list(self.look(found.columns, found.nodes.tolist()))
 
     def look(self, columns: Columns, nodes: Sequence[int]) -> Iterator[NodeView]:

@@ -9,7 +9,7 @@ from typing import Any
 from seaway.application.control.live import Live, deployment
 from seaway.application.control.loop import Controller
 from seaway.application.figures import Figures, figures
-from seaway.application.fleet_search import Found, Wanted
+from seaway.application.fleet_search import FleetFilter, Found
 from seaway.application.fleet_views import FleetViews
 from seaway.application.gpu_metrics import GpuMetrics
 from seaway.application.network.bandwidth import Interface
@@ -115,7 +115,7 @@ class Overview:
         """Return the nodes of a cluster, or of all, with their devices and slices."""
         return self._fleet.nodes(cluster)
 
-    def find_nodes(self, wanted: Wanted) -> Found:
+    def find_nodes(self, wanted: FleetFilter) -> Found:
         """Find nodes, and devices on them, among all there are."""
         return self._fleet.find(wanted)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from seaway.application.fleet_search import Wanted
+from seaway.application.fleet_search import FleetFilter
 from seaway.application.views import DeviceView, NodeView
 from seaway.domain.deployment import Occupant
 from seaway.domain.placement import DeviceSlice
@@ -38,7 +38,7 @@ def made() -> Scene:
     return made
 
 
-def meant(wanted: Wanted, node: NodeView, device: DeviceView) -> bool:
+def meant(wanted: FleetFilter, node: NodeView, device: DeviceView) -> bool:
     """Tell of a device, looked at by itself, whether it is meant."""
     return (
         wanted.model.casefold() in device.model.casefold()
@@ -55,23 +55,23 @@ def meant(wanted: Wanted, node: NodeView, device: DeviceView) -> bool:
 @pytest.mark.parametrize(
     "wanted",
     [
-        Wanted(),
-        Wanted(cluster="alpha"),
-        Wanted(cluster="gamma"),
-        Wanted(node="rack-1"),
-        Wanted(name="RACK"),
-        Wanted(model="a100"),
-        Wanted(device="1"),
-        Wanted(free_memory_mib=22_000),
-        Wanted(free_core_milli=600),
-        Wanted(free_core_milli=600, model="L4"),
-        Wanted(free_memory_mib=LARGE),
-        Wanted(ready=True),
-        Wanted(ready=False),
-        Wanted(ready=True, model="A100"),
+        FleetFilter(),
+        FleetFilter(cluster="alpha"),
+        FleetFilter(cluster="gamma"),
+        FleetFilter(node="rack-1"),
+        FleetFilter(name="RACK"),
+        FleetFilter(model="a100"),
+        FleetFilter(device="1"),
+        FleetFilter(free_memory_mib=22_000),
+        FleetFilter(free_core_milli=600),
+        FleetFilter(free_core_milli=600, model="L4"),
+        FleetFilter(free_memory_mib=LARGE),
+        FleetFilter(ready=True),
+        FleetFilter(ready=False),
+        FleetFilter(ready=True, model="A100"),
     ],
 )
-def test_what_is_found_is_what_each_one_says_of_itself(made: Scene, wanted: Wanted) -> None:
+def test_what_is_found_is_what_each_one_says_of_itself(made: Scene, wanted: FleetFilter) -> None:
     """Devices are found by what is free of them now, nodes by their devices, and what is found is summed up."""
     made.plane.operations.cordon("beta", "rack-1", "ada", "repair")
     made.plane.settle()
@@ -97,8 +97,8 @@ def test_nodes_without_devices_are_found_unless_devices_are_asked_for() -> None:
     """A node that has none is part of the fleet, and has nothing that is free of a device."""
     world = fleet(cluster(node(name="cpu-1"), node(gpu(), name="gpu-1"), name="alpha"))
     plane = scene(world).plane
-    assert len(plane.overview.find_nodes(Wanted()).nodes) == 2
-    assert len(plane.overview.find_nodes(Wanted(free_memory_mib=1)).nodes) == 1
+    assert len(plane.overview.find_nodes(FleetFilter()).nodes) == 2
+    assert len(plane.overview.find_nodes(FleetFilter(free_memory_mib=1)).nodes) == 1
 
 
 def test_a_fleet_that_changes_is_found_as_it_is() -> None:
@@ -107,12 +107,12 @@ def test_a_fleet_that_changes_is_found_as_it_is() -> None:
     live = made.plane.controller.live.fleet
     alpha = live.clusters["alpha"].cluster
     assert alpha
-    assert len(made.plane.overview.find_nodes(Wanted()).devices) == 4
+    assert len(made.plane.overview.find_nodes(FleetFilter()).devices) == 4
     bad = replace(alpha.nodes[0].devices[0], healthy=False)
     live.tell(replace(alpha, nodes=(replace(alpha.nodes[0], devices=(bad, alpha.nodes[0].devices[1])),)))
-    assert len(made.plane.overview.find_nodes(Wanted(ready=True, model="NVIDIA")).devices) == 3
+    assert len(made.plane.overview.find_nodes(FleetFilter(ready=True, model="NVIDIA")).devices) == 3
     live.tell(replace(alpha, nodes=()))
-    found = made.plane.overview.find_nodes(Wanted())
+    found = made.plane.overview.find_nodes(FleetFilter())
     assert (len(found.nodes), len(found.devices)) == (1, 2)
     assert [(each.devices, each.memory_mib.used) for each in made.plane.overview.models()] == [(2, 0)]
     assert made.plane.overview.models("alpha") == []
@@ -123,6 +123,6 @@ def test_an_empty_fleet_has_nothing_to_find() -> None:
     made = scene()
     made.plane.controller.live.fleet.know((), 0)
     plane = made.plane
-    found = plane.overview.find_nodes(Wanted(free_memory_mib=1, name="x"))
+    found = plane.overview.find_nodes(FleetFilter(free_memory_mib=1, name="x"))
     assert (len(found.nodes), len(found.devices), found.memory_mib.total) == (0, 0, 0)
     assert plane.overview.models() == []
