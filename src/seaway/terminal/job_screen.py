@@ -67,7 +67,8 @@ class JobScreen(Screen[None], View):
     JobScreen > .title { height: 1; padding: 0 1; background: $surface; }
     JobScreen TabPane { padding: 0; }
     JobScreen VerticalScroll { padding: 0 1; }
-    JobScreen Log { background: $background; scrollbar-size-vertical: 1; }
+    JobScreen Log { background: $background; overflow: auto; scrollbar-size-vertical: 1; }
+    JobScreen Log:focus { background-tint: $foreground 0%; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,backspace", "back", "Back"),
