@@ -1,0 +1,124 @@
+"""How slices are drawn: whose colour each has, and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seaway.web import figures
+from seaway.web.parts.colours import colours_of
+from seaway.web.words import Words
+
+if TYPE_CHECKING:
+    from seaway.wire.fleet import DeviceOut, SliceHeld, UsedOut
+
+TENANT, JOB = "tenant", "job"
+"""What colours may stand for."""
+
+HIDDEN, NOBODY = "theirs", "nobody"
+"""In place of a colour: another tenant's, whom one may not know, and a pod that is no job's."""
+
+BYTES_PER_MIB = 1 << 20
+WHOLE_MILLI = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Somebody in the legend.
+
+    Attributes
+    ----------
+    colour
+        The class that its slices have.
+    """
+
+    name: str
+    colour: str
+
+
+@dataclass(frozen=True, slots=True)
+class Painter:
+    """Knows the colours of a page.
+
+    Attributes
+    ----------
+    by
+        What they stand for.
+    colours
+        By the name of what they stand for.
+    """
+
+    words: Words
+    by: str
+    colours: Mapping[str, int]
+
+    def colour(self, held: SliceHeld) -> str:
+        """Return the class of a slice."""
+        if not held.job:
+            return HIDDEN
+        if not held.job_id or not held.tenant:
+            return NOBODY
+        return f"c{self.colours.get(self._name(held), 0)}"
+
+    def who(self, held: SliceHeld) -> str:
+        """Say who holds a slice."""
+        return held.job or self.words("another tenant's job")
+
+    def tip(self, held: SliceHeld, device: DeviceOut) -> str:
+        """Say what is to be known of a slice, line by line."""
+        words, locale = self.words, self.words.locale
+        lines = [f"{self.who(held)} · {held.tenant}" if held.tenant else self.who(held)]
+        if held.pod and held.pod != held.job:
+            lines.append(f"{held.pod} {held.container}".strip())
+        cores = figures.percent(figures.share(held.core_milli, device.core_milli.total), locale)
+        share = figures.percent(figures.share(held.memory_mib, device.memory_mib.total), locale)
+        lines.append(words("{cores} of the cores", cores=cores))
+        lines.append(words("{memory} of memory, {share}", memory=figures.gib(held.memory_mib, locale), share=share))
+        if held.mig_profile:
+            lines.append(f"MIG {held.mig_profile}")
+        if held.used:
+            lines.append(words("Really used: {used}", used=used_text(held.used, device, words)))
+        return "\n".join(lines)
+
+    def card_tip(self, device: DeviceOut) -> str:
+        """Say what is to be known of a device, line by line."""
+        words, locale = self.words, self.words.locale
+        cores = figures.percent(figures.share(device.core_milli.used, device.core_milli.total), locale)
+        of = {
+            "used": figures.gib(device.memory_mib.used, locale),
+            "total": figures.gib(device.memory_mib.total, locale),
+        }
+        lines = [
+            f"#{device.index} {device.model}",
+            device.uuid,
+            words("Allocated: {cores} of the cores, {used} of {total}", cores=cores, **of),
+            words("Sharers: {n} of {most}", n=len(device.slices), most=device.share_limit),
+        ]
+        if device.used:
+            lines.insert(3, words("Really used: {used}", used=used_text(device.used, device, words)))
+        return "\n".join([*lines, *([device.reason] if device.reason else [])])
+
+    def legend(self, slices: Iterable[SliceHeld]) -> list[Holder]:
+        """List whose colours stand on a page, by name."""
+        named = {self._name(each): self.colour(each) for each in slices if each.job_id and each.tenant}
+        return [Holder(name, colour) for name, colour in sorted(named.items())]
+
+    def _name(self, held: SliceHeld) -> str:
+        return held.tenant if self.by == TENANT else held.job
+
+
+def painter(words: Words, by: str, slices: Iterable[SliceHeld]) -> Painter:
+    """Choose the colours of a page."""
+    return Painter(words, by, colours_of(each.tenant if by == TENANT else each.job for each in slices if each.job_id))
+
+
+def used_text(used: UsedOut, device: DeviceOut, words: Words) -> str:
+    """Write what was measured; only what was."""
+    said = []
+    if used.core_milli is not None:
+        cores = figures.percent(figures.share(used.core_milli, device.core_milli.total), words.locale)
+        said.append(words("{cores} of the cores", cores=cores))
+    if used.memory_bytes is not None:
+        said.append(figures.gib(used.memory_bytes / BYTES_PER_MIB, words.locale))
+    return ", ".join(said)
