@@ -167,6 +167,8 @@ _CLUSTER_SUMS = {
     "gpu_memory_mib": _amount(983_040, 22_888),
 }
 
+_GATEWAY = {"name": "gw-berlin", "address": "2001:db8::1", "clusters": ["berlin"], "site": ""}
+
 ANSWERS: dict[str, Any] = {
     "TrialOut": {
         "policy": "bestfit",
@@ -275,7 +277,7 @@ ANSWERS: dict[str, Any] = {
             "net": {"jitter": 30354, "latency": 315730, "packetLoss": 0, "bandwidth": 9400, "capacity": 10000},
         }
     ],
-    "GatewayList": {"gateways": [{"name": "gw-berlin", "address": "2001:db8::1"}]},
+    "GatewayList": {"gateways": [_GATEWAY]},
     "ClusterHistory": {"samples": [{"at": _AT, "cluster": "berlin", "state": "up", **_FIGURES}], "next": None},
     "LinkHistory": {"samples": [{**_LINK, "at": _AT, "path": "direct"}], "next": None},
     "CordonOut": _CORDON,

@@ -112,8 +112,10 @@ async def list_models(request: Request, cluster: InCluster = "") -> Response:
 
 @operation(routes, "GET", "/fleet/gateways", Role.VIEWER, {200: GatewayList})
 async def list_gateways(request: Request) -> Response:
-    """List gateways."""
-    return json_reply({"gateways": [gateway_fields(each) for each in desk_of(request).plane.overview.gateways()]})
+    """List gateways, and what they stand before."""
+    desk = desk_of(request)
+    sides = await desk.threads.read(desk.plane.overview.sides)
+    return json_reply({"gateways": [gateway_fields(name, side) for name, side in sides.items()]})
 
 
 @operation(routes, "GET", "/fleet/history/clusters", Role.VIEWER, {200: ClusterHistory})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -13,6 +12,7 @@ from seaway.api.finding import sample_after, sample_token
 from seaway.api.job_query import Moment, Word
 from seaway.api.replies import json_reply
 from seaway.api.routes import PREFIX, operation, router
+from seaway.application.network.views import Asked
 from seaway.application.overview import Overview
 from seaway.application.ports.store import MOST_ROWS
 from seaway.application.records import Role
@@ -56,8 +56,7 @@ async def list_links(  # noqa: PLR0913  # a parameter for every one of the reque
     overview = desk_of(request).plane.overview
 
     def look() -> dict[str, Any]:
-        asked = _asked(overview, source, target, cluster=cluster, gateway=gateway, site=site)
-        found = [each for each in overview.links() if asked(each.source, each.target)]
+        found = overview.links(_asked(overview, source, target, cluster=cluster, gateway=gateway, site=site))
         if worst is not None:
             found.sort(key=lambda each: worst_first(each, worst))
         return {"links": [known_link_fields(each) for each in found[:limit]], "total": len(found)}
@@ -96,9 +95,7 @@ async def list_net_links(
 
     def now() -> list[dict[str, Any]]:
         sides, asked = overview.sides(), _asked(overview, source, target, cluster=cluster)
-        return [
-            net_link_fields(each, sides) for each in overview.links() if each.counts and asked(each.source, each.target)
-        ]
+        return [net_link_fields(each, sides) for each in overview.links(asked) if each.counts]
 
     def before() -> tuple[list[dict[str, Any]], str]:
         sides, until_ns = overview.sides(), at_ns(until) if until else None
@@ -127,7 +124,7 @@ def _asked(
     gateway: str = "",
     site: str = "",
     gone: bool = False,
-) -> Callable[[str, str], bool]:
+) -> Asked:
     """Return what tells whether a link is among those that are asked for; `gone` where gateways may have left since.
 
     Raises

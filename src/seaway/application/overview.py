@@ -13,7 +13,7 @@ from seaway.application.fleet_search import FleetFilter, Found
 from seaway.application.fleet_views import FleetViews
 from seaway.application.gpu_metrics import GpuMetrics
 from seaway.application.network.bandwidth import Interface
-from seaway.application.network.views import LinkState, LinkView, Side, told
+from seaway.application.network.views import Asked, LinkState, LinkView, Side, told
 from seaway.application.policies import Policies
 from seaway.application.ports.backend import Backend, Backends
 from seaway.application.ports.store import Store
@@ -40,7 +40,6 @@ from seaway.domain import ids
 from seaway.domain.deployment import Copy, Deployment
 from seaway.domain.errors import ConflictError, UnavailableError
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.network import Gateway
 from seaway.learning.policies.watch import PolicyCount
 from seaway.scheduling.policies import BUILT_IN, policy_names
 
@@ -139,19 +138,22 @@ class Overview:
         """Return the devices of a cluster, or of all, with who holds what of them."""
         return self._gpus.uses(cluster)
 
-    def gateways(self) -> list[Gateway]:
-        """Return the gateways."""
-        return list(self._live.fleet.gateways)
+    def links(self, wanted: Asked | None = None) -> list[LinkView]:
+        """Return the links as decisions go by them, and with what was measured of them; those that are missing too.
 
-    def links(self) -> list[LinkView]:
-        """Return the links as decisions go by them, and with what was measured of them; those that are missing too."""
+        Parameters
+        ----------
+        wanted
+            Tells which; all if left out.
+        """
         fleet = self._live.fleet
         known = {(link.source, link.target): link for link in fleet.links}
         measured = [
             replace(view, link=known.get((view.source, view.target), view.link)) if view.link else view
-            for view in self._live.book.views(self._live.clock.now_ns())
+            for view in self._live.book.views(self._live.clock.now_ns(), wanted)
         ]
-        views = [*map(told, fleet.told_links), *measured]
+        of_clusters = [each for each in fleet.told_links if wanted is None or wanted(each.source, each.target)]
+        views = [*map(told, of_clusters), *measured]
         with self._controller.lock:
             rooms = fleet.rooms()
         return [_with_room(each, rooms.get((each.source, each.target))) for each in views]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from seaway.application.network.views import Side
 from seaway.application.ports.usage import Used
 from seaway.application.records import ClusterSample, Cordon, LinkSample
 from seaway.application.views import Amount, ClusterView, DeviceView, ModelView, NodeView, SliceView
-from seaway.domain.network import Gateway, Link
+from seaway.domain.network import Link
 from seaway.wire.fields import Line, Reference, ReferenceOrNone
 from seaway.wire.message import Incoming, Shown
 from seaway.wire.times import moment
@@ -242,6 +243,10 @@ class GatewayOut(Shown):
 
     name: str
     address: str
+    clusters: list[str]
+    """The clusters that it stands before."""
+    site: str
+    """The user site that it stands before; empty before clusters."""
 
 
 class GatewayList(Shown):
@@ -434,9 +439,10 @@ def link_fields(link: Link | LinkSample) -> dict[str, Any]:
     }
 
 
-def gateway_fields(gateway: Gateway) -> dict[str, str]:
-    """Show a gateway as the fields of `GatewayOut`."""
-    return {"name": gateway.name, "address": gateway.address}
+def gateway_fields(name: str, side: Side) -> dict[str, Any]:
+    """Show a gateway and what it stands before as the fields of `GatewayOut`."""
+    clusters = side.cluster.split(",") if side.cluster else []
+    return {"name": name, "address": side.address, "clusters": clusters, "site": side.site}
 
 
 def cluster_sample_fields(sample: ClusterSample) -> dict[str, Any]:

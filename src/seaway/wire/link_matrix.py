@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from seaway.application.network.views import LinkView, Side
+from seaway.wire.fleet import GatewayOut, gateway_fields
 from seaway.wire.message import Shown
 
 
@@ -28,21 +29,11 @@ class LinkFigure(StrEnum):
 MORE_IS_BETTER = frozenset({LinkFigure.BANDWIDTH, LinkFigure.FREE})
 
 
-class LinkEnd(Shown):
-    """A gateway, and what it stands before."""
-
-    name: str
-    address: str
-    clusters: list[str]
-    site: str
-    """The user site; empty before clusters."""
-
-
 class LinkMatrix(Shown):
     """One figure of all links. In `values` and `states` there is a list for each gateway, of what leads to each."""
 
     figure: LinkFigure
-    gateways: list[LinkEnd]
+    gateways: list[GatewayOut]
     values: list[list[int | None]]
     """Null where nothing answers, or nobody knows, and from a gateway to itself."""
     states: list[list[Literal["told", "measured", "stale", "unknown"] | None]]
@@ -90,12 +81,7 @@ def matrix_fields(views: Sequence[LinkView], sides: Mapping[str, Side], figure: 
             states[row][column] = view.state.value
     return {
         "figure": figure.value,
-        "gateways": [_end_fields(name, sides[name]) for name in names],
+        "gateways": [gateway_fields(name, sides[name]) for name in names],
         "values": values,
         "states": states,
     }
-
-
-def _end_fields(name: str, side: Side) -> dict[str, Any]:
-    clusters = side.cluster.split(",") if side.cluster else []
-    return {"name": name, "address": side.address, "clusters": clusters, "site": side.site}

@@ -12,7 +12,7 @@ from seaway.application.network.lines import Line
 from seaway.application.network.rounds import Reported
 from seaway.application.network.settings import LinkSettings
 from seaway.application.network.targets import probed
-from seaway.application.network.views import LinkState, LinkView
+from seaway.application.network.views import Asked, LinkState, LinkView
 from seaway.application.ports.traffic import Traffic
 from seaway.application.records import LinkSample
 from seaway.domain.gateways import GatewayConfig, NetworkConfig
@@ -214,11 +214,11 @@ class LinkBook:
         latency_ns = max(known_ns) if len(known_ns) == len(rounds) else None
         return max(each.at_ns for each in rounds), Figures(latency_ns, max(each.jitter_ns for each in rounds), lost_ppm)
 
-    def views(self, now_ns: int) -> list[LinkView]:
-        """Return every link that there should be, with all that is known of it."""
+    def views(self, now_ns: int, wanted: Asked | None = None) -> list[LinkView]:
+        """Return every link that there should be and that is wanted, with all that is known of it."""
         self.survey(now_ns)
         with self._lock:
-            return [self._view((source, target), now_ns) for source, target in self._pairs()]
+            return [self._view(ends, now_ns) for ends in self._pairs() if wanted is None or wanted(*ends)]
 
     def states(self, now_ns: int) -> Counter[str]:
         """Count the links that there should be by how much what is known of them is worth."""

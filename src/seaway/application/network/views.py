@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
 from seaway.application.network.rounds import Reported
 from seaway.domain.network import PPM, Link
 from seaway.probing.figures import Figures
+
+Asked = Callable[[str, str], bool]
+"""Tells whether a link from one gateway to another is looked at."""
 
 
 class LinkState(Enum):
