@@ -17,7 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 from seaway.web import addresses
 from seaway.web.board import Board
 from seaway.web.page import Page, add_page
-from seaway.web.pages import fleet, job, jobs, login, node, overview, queues, submit
+from seaway.web.pages import fleet, job, jobs, login, node, overview, queues, settings, submit
 from seaway.web.routes import add_routes
 
 PAGES = (
@@ -28,6 +28,7 @@ PAGES = (
     Page("/queues", "Queues", queues.build, "queue", "queues"),
     Page("/fleet", "Fleet", fleet.build, "dns", "fleet"),
     Page("/fleet/{cluster}/{node}", "Node", node.build, style="fleet"),
+    Page("/settings", "Settings", settings.build, "settings", "settings"),
 )
 """All pages, as they stand in the menu."""
 

@@ -1,0 +1,52 @@
+"""Settings: tokens, clusters, gateways, the audit log, the server."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Look
+from tests.browser.looking import NARROW, hindrances, keep_screen, overflow
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_token_s_secret_is_shown_once_and_holds_until_it_is_revoked(look: Look) -> None:
+    """An admin makes a token, copies its secret this once, and revokes it; what is missing is told at the field."""
+    with look(theme="dark", language="zh") as looker:
+        page = looker.open("/settings")
+        page.get_by_role("button", name="新建令牌").click()
+        dialog = page.get_by_role("dialog", name="新建令牌")
+        dialog.get_by_role("textbox", name="名称").fill("seen-once")
+        dialog.get_by_role("textbox", name="有效时长").fill("soon")
+        page.keyboard.press("Enter")
+        expect(dialog.get_by_role("alert").filter(has_text="soon")).to_be_visible()
+        dialog.get_by_role("textbox", name="有效时长").fill("1h")
+        page.keyboard.press("Enter")
+        shown = page.get_by_role("dialog", name="令牌 seen-once")
+        assert shown.get_by_role("textbox", name="密钥").input_value().startswith("sw_")
+        shown.get_by_role("button", name="完成").click()
+        keep_screen(page, "settings-dark-zh-1440")
+        page.get_by_role("button", name="吊销令牌 seen-once").click()
+        page.get_by_role("dialog").get_by_role("button", name="吊销").click()
+        expect(page.get_by_text("seen-once", exact=True)).to_have_count(0)
+        page.get_by_role("switch", name="包括已失效的").click()
+        expect(page.locator("tr", has_text="seen-once")).to_contain_text("已吊销")
+
+
+def test_each_section_has_an_address_and_is_there_for_whom_it_is(look: Look) -> None:
+    """A viewer sees clusters and the server; an admin the audit log too, in which is what others changed."""
+    with look("viewer", size=NARROW) as looker:
+        page = looker.open("/settings?section=tokens")
+        expect(page.get_by_role("link", name="Tokens")).to_have_count(0)
+        expect(page.get_by_text("seaway cluster join")).to_be_visible()
+        assert overflow(page) <= 0
+        page.get_by_role("link", name="Server").click()
+        expect(page.get_by_text("ready", exact=True)).to_be_visible()
+    with look() as looker:
+        page = looker.open("/settings?section=audit")
+        expect(page.get_by_text("POST create_token").first).to_be_visible()
+        assert hindrances(page) == []
+        looker.go(page, "/settings?section=gateways")
+        expect(page.get_by_text("gw-1", exact=True)).to_be_visible()
+        assert hindrances(page) == []
