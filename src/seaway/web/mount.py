@@ -17,7 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 from seaway.web import addresses
 from seaway.web.board import Board
 from seaway.web.page import Page, add_page
-from seaway.web.pages import fleet, job, jobs, login, node, overview, queues, settings, submit
+from seaway.web.pages import fleet, job, jobs, link, login, network, node, overview, queues, settings, submit
 from seaway.web.routes import add_routes
 
 PAGES = (
@@ -29,6 +29,8 @@ PAGES = (
     Page("/fleet", "Fleet", fleet.build, "dns", "fleet"),
     Page("/fleet/{cluster}/{node}", "Node", node.build, style="fleet"),
     Page("/settings", "Settings", settings.build, "settings", "settings"),
+    Page("/network", "Network", network.build, "hub", "network"),
+    Page("/network/{source}/{target}", "Link", link.build, style="network"),
 )
 """All pages, as they stand in the menu."""
 

@@ -21,9 +21,23 @@ WEB = Path(str(files("seaway.web")))
 SPEAKING = {"words", "_"}
 """What code and templates call to say something."""
 
-NAMED = {*(each.value for each in JobState), "up", "stale", "lost", "gone", "viewer", "user", "operator", "admin"} - {
-    "deleted"
-}
+NAMED = {
+    *(each.value for each in JobState),
+    "up",
+    "stale",
+    "lost",
+    "gone",
+    "told",
+    "measured",
+    "unknown",
+    "reporting",
+    "silent",
+    "never",
+    "viewer",
+    "user",
+    "operator",
+    "admin",
+} - {"deleted"}
 """What the API says in one word, and pages say as a word of theirs."""
 
 

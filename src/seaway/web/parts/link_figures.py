@@ -1,0 +1,148 @@
+"""Figures of links: how they are written, and by which colours they are told apart.
+
+Numbers are written without a locale: English and Chinese write these alike, and a matrix has thousands of them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log
+
+NS_PER_MS = 1_000_000
+PPM_PER_PERCENT = 10_000
+MBPS_PER_GBPS = 1000
+
+STEPS = 5
+"""Colours that figures are told apart by, 0 the best."""
+
+NONE = "–"
+"""Stands where nothing is known."""
+
+
+def plain(number: float) -> str:
+    """Write a number with three digits that count, or more where it is large."""
+    if number and abs(number) < 0.01:
+        return "<0.01" if number > 0 else f"{number:.2g}"
+    digits = 2 if abs(number) < 10 else 1 if abs(number) < 100 else 0
+    text = f"{number:,.{digits}f}"
+    return text.rstrip("0").rstrip(".") if digits else text
+
+
+def milliseconds(ns: int | None) -> str:
+    """Write a time that is given in nanoseconds."""
+    return NONE if ns is None else f"{plain(ns / NS_PER_MS)} ms"
+
+
+def percent(ppm: int | None) -> str:
+    """Write a share that is given in parts per million."""
+    return NONE if ppm is None else f"{plain(ppm / PPM_PER_PERCENT)} %"
+
+
+def rate(mbps: int | None) -> str:
+    """Write a bandwidth that is given in Mbit/s."""
+    if mbps is None:
+        return NONE
+    return f"{plain(mbps / MBPS_PER_GBPS)} Gbit/s" if mbps >= MBPS_PER_GBPS else f"{plain(mbps)} Mbit/s"
+
+
+def _ladder(first: int, decades: int) -> tuple[int, ...]:
+    return tuple(first * 10**decade * rung // 10 for decade in range(decades) for rung in (10, 15, 20, 30, 40, 50, 70))
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What links are looked at by.
+
+    Attributes
+    ----------
+    name
+        As the API has it.
+    title
+        In English.
+    unit
+        Of the numbers in cells, and what one of it is in what the API tells.
+    write
+        Writes one with its unit.
+    rungs
+        Where colours may change, in what the API tells.
+    fixed
+        Where they always change; empty for wherever the figures at hand suggest.
+    more_is_better
+        Whether the largest are best.
+    """
+
+    name: str
+    title: str
+    unit: str
+    per_unit: int
+    write: Callable[[int | None], str]
+    rungs: tuple[int, ...]
+    fixed: tuple[int, ...] = ()
+    more_is_better: bool = False
+
+    def number(self, value: int) -> str:
+        """Write one without its unit."""
+        return plain(value / self.per_unit)
+
+
+_TIMES = _ladder(10_000, 6)
+_RATES = _ladder(10, 6)
+
+FIGURES = {
+    each.name: each
+    for each in (
+        Figure("latency", "Latency", "ms", NS_PER_MS, milliseconds, _TIMES),
+        Figure("jitter", "Jitter", "ms", NS_PER_MS, milliseconds, _TIMES),
+        Figure("loss", "Loss", "%", PPM_PER_PERCENT, percent, (), (1, 1_000, 10_000, 50_000)),
+        Figure("bandwidth", "Bandwidth", "Mbit/s", 1, rate, _RATES, more_is_better=True),
+        Figure("free", "Free bandwidth", "Mbit/s", 1, rate, _RATES, more_is_better=True),
+    )
+}
+"""By name; times from 0.01 ms, bandwidths from 10 Mbit/s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Which figure has which colour.
+
+    Attributes
+    ----------
+    edges
+        What each class but the first begins with, upwards; fewer than `STEPS`.
+    """
+
+    figure: Figure
+    edges: tuple[int, ...]
+
+    def step(self, value: int) -> int:
+        """Return the colour of a value, 0 to `STEPS` - 1, 0 the best."""
+        at = bisect_right(self.edges, value)
+        return len(self.edges) - at if self.figure.more_is_better else at
+
+    def classes(self) -> list[tuple[int, str]]:
+        """List the colours with what has them, the best first."""
+        edges, write = self.edges, self.figure.write
+        texts = [f"< {write(edges[0])}" if edges else ""]
+        texts += [f"{write(low)} – {write(high)}" for low, high in pairwise(edges)]
+        texts += [f"≥ {write(edges[-1])}"] if edges else []
+        if self.figure.fixed and edges[0] == 1:  # nothing is below the first but 0
+            texts[:2] = [write(0), f"< {write(edges[1])}"]
+        return list(enumerate(reversed(texts) if self.figure.more_is_better else texts))
+
+
+def scale_of(figure: Figure, values: Iterable[int]) -> Scale:
+    """Return colours that tell values apart: edges are rungs of the figure, so that they seldom change.
+
+    Each class is to have about as many values; where these lie close together there are fewer classes, the better ones.
+    """
+    if figure.fixed:
+        return Scale(figure, figure.fixed)
+    ordered = sorted(values)
+    if not ordered:
+        return Scale(figure, ())
+    shares = [ordered[len(ordered) * part // STEPS] for part in range(1, STEPS)]
+    near = {min(figure.rungs, key=lambda rung: abs(log(rung / max(share, 1)))) for share in shares}
+    return Scale(figure, tuple(sorted(rung for rung in near if ordered[0] < rung <= ordered[-1])))

@@ -1,0 +1,146 @@
+"""Links as a graph: gateways on a circle, links as arcs, each direction by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from math import cos, pi, sin
+from typing import TYPE_CHECKING, Any
+
+from seaway.web.parts.link_figures import Figure, Scale, scale_of
+from seaway.web.words import Words
+
+if TYPE_CHECKING:
+    from seaway.wire.fleet import GatewayOut
+    from seaway.wire.links import KnownLinkOut
+
+MOST_DRAWN = 60
+"""Links that are drawn where nothing is chosen: more are a tangle."""
+
+MOST_OF_ONE = 240
+"""Links that are drawn of what was chosen: those of a gateway among a hundred are 198."""
+
+ATTRIBUTES = {"latency": "latency_ns", "jitter": "jitter_ns", "loss": "loss_ppm", "bandwidth": "bandwidth_mbps",
+              "free": "free_mbps"}  # fmt: skip
+"""What the API calls a figure of a link."""
+
+LINES = {"stale": "dashed", "unknown": "dotted"}
+"""How links are drawn of which nothing new is known."""
+
+ROOMY = 24
+"""From so many gateways on, names stand along the radius."""
+
+
+def value_of(link: KnownLinkOut, figure: Figure) -> int | None:
+    """Return a figure of a link; None where nothing answers, or nobody knows."""
+    if link.state == "unknown" or (is_dead(link) and figure.name in ("latency", "jitter")):
+        return None
+    value: int | None = getattr(link, ATTRIBUTES[figure.name])
+    return None if figure.name == "bandwidth" and not value else value
+
+
+def is_dead(link: KnownLinkOut) -> bool:
+    """Tell whether nothing answers over a link."""
+    return link.state != "unknown" and link.loss_ppm is not None and link.latency_ns is None
+
+
+def scale_for(links: Sequence[KnownLinkOut], figure: Figure) -> Scale:
+    """Return the colours of links."""
+    return scale_of(figure, [value for each in links if (value := value_of(each, figure)) is not None])
+
+
+def graph(
+    links: Sequence[KnownLinkOut], ends: Mapping[str, GatewayOut], scale: Scale, centre: str, words: Words
+) -> dict[str, Any]:
+    """Return the chart of links.
+
+    Parameters
+    ----------
+    ends
+        What gateways stand before, by name.
+    centre
+        The gateway that is in the middle; empty for none.
+    """
+    names = sorted({name for each in links for name in (each.source, each.target)}, key=lambda name: _side(ends, name))
+    around = [name for name in names if name != centre]
+    nodes = [_node(name, at, len(around), ends, words) for at, name in enumerate(around)]
+    if centre in names:
+        nodes.append({**_node(centre, 0, 1, ends, words), "x": 0, "y": 0, "symbolSize": 26})
+    return {
+        "animation": False,
+        "tooltip": {
+            ":formatter": "each => each.data.tip",
+            "backgroundColor": "var(--paper)",
+            "borderColor": "var(--line)",
+            "textStyle": {"color": "var(--ink)"},
+        },
+        "series": [
+            {
+                "type": "graph",
+                "layout": "none",
+                "left": 96,
+                "right": 96,
+                "top": 40,
+                "bottom": 40,
+                "preserveAspect": "contain",
+                "data": nodes,
+                "links": [_arc(each, scale, words) for each in links],
+                "edgeSymbol": ["none", "arrow"],
+                "edgeSymbolSize": 7,
+                "label": {"show": True, "color": "var(--ink)", "fontSize": 12 if len(names) < ROOMY else 10},
+                "emphasis": {"focus": "adjacency", "lineStyle": {"width": 4}},
+            }
+        ],
+    }
+
+
+def _side(ends: Mapping[str, GatewayOut], name: str) -> tuple[bool, str]:
+    """Return what sorts gateways: those of clusters stand together."""
+    end = ends.get(name)
+    return not (end and end.clusters), name
+
+
+def _node(name: str, at: int, count: int, ends: Mapping[str, GatewayOut], words: Words) -> dict[str, Any]:
+    angle = 2 * pi * at / max(1, count)
+    x, y, end = sin(angle), -cos(angle), ends.get(name)
+    of_cluster = bool(end and end.clusters)
+    label: dict[str, Any] = {"position": "right" if x > 0.3 else "left" if x < -0.3 else "bottom" if y > 0 else "top"}
+    if count >= ROOMY:
+        degrees = 90 - 360 * at / count
+        label = {"position": "right" if x >= 0 else "left", "rotate": degrees if x >= 0 else degrees + 180}
+        label |= {"align": "left" if x >= 0 else "right"}
+    return {
+        "name": name,
+        "x": 100 * x,
+        "y": 100 * y,
+        "symbol": "roundRect" if of_cluster else "circle",
+        "symbolSize": 18 if count < ROOMY else 9,
+        "itemStyle": {"color": "var(--core)" if of_cluster else "var(--memory)"},
+        "label": {**label, "width": 88, "overflow": "truncate"},
+        "tip": f"<b>{escape(name)}</b><br>{escape(stands_before(end, words))}",
+    }
+
+
+def stands_before(end: GatewayOut | None, words: Words) -> str:
+    """Say what a gateway stands before."""
+    if end is None:
+        return ""
+    if end.clusters:
+        return words("before cluster {clusters}", clusters=", ".join(end.clusters))
+    return words("before site {site}", site=end.site)
+
+
+def _arc(link: KnownLinkOut, scale: Scale, words: Words) -> dict[str, Any]:
+    value = value_of(link, scale.figure)
+    color = "var(--heat-dead)" if is_dead(link) else "var(--quiet)"
+    if value is not None and not is_dead(link):
+        color = f"var(--heat-{scale.step(value)})"
+    said = words("no answer") if is_dead(link) else scale.figure.write(value)
+    line = "dotted" if is_dead(link) else LINES.get(link.state, "solid")
+    tip = f"{escape(link.source)} → {escape(link.target)}<br>{escape(words(scale.figure.title))}: <b>{escape(said)}</b>"
+    return {
+        "source": link.source,
+        "target": link.target,
+        "lineStyle": {"color": color, "width": 2, "type": line, "curveness": 0.16, "opacity": 0.9},
+        "tip": f"{tip}<br>{escape(words(link.state))}",
+    }
