@@ -42,6 +42,7 @@ async def watching(cli: Cli, token: str) -> AsyncIterator[tuple[AsyncClient, See
             yield client, Seen(Server(), app, pilot)
 
 
+@pytest.mark.quiet
 async def test_what_happens_is_seen_within_a_second_and_can_be_ended(cli: Cli) -> None:
     """A job that is submitted elsewhere comes up by itself; x and y end it, at the server too."""
     async with watching(cli, "user") as (client, seen):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import aclosing, suppress
 from typing import Any, ClassVar
 
@@ -20,7 +21,7 @@ from seaway.client.calls import jobs as job_calls
 from seaway.client.errors import SeawayError
 from seaway.terminal.contact import Contact
 from seaway.terminal.dialogs import Ask, Help
-from seaway.terminal.due import AGAIN_S, Due
+from seaway.terminal.due import AGAIN_S, PERIOD_S, Due
 from seaway.terminal.head import Head, StatusLine
 from seaway.terminal.job_screen import OVER, JobScreen
 from seaway.terminal.listing import Listing
@@ -52,8 +53,8 @@ CHANGES_FLEET = frozenset({"operator", "admin"})
 class Top(App[None]):
     """Shows a server's fleet, queue and jobs, and keeps up with them.
 
-    One look at the server at a time reads the summary and the view that is seen, soon after an event that may have
-    changed it, and every few seconds without one.
+    One look at the server at a time reads the summary and, where that may be otherwise, the view that is seen: soon
+    after an event, and every few seconds without one.
 
     Parameters
     ----------
@@ -97,6 +98,8 @@ class Top(App[None]):
         self._who = who
         self._summary: Summary | None = None
         self._latest = Text()
+        self._touched = True
+        self._viewed_s = 0.0
         self._typed = ""
         self._offered: tuple[bool | None, ...] = ()
         self._head = Head(self.contact.server, who)
@@ -147,7 +150,8 @@ class Top(App[None]):
 
     async def _keep_looking(self) -> None:
         while True:
-            await self.due.turn()
+            hurry = await self.due.turn()
+            self._touched |= hurry
             if self.contact.refusal:
                 continue
             failed = False
@@ -167,7 +171,14 @@ class Top(App[None]):
             self.client.body(fleet_calls.clusters()), self.client.body(job_calls.count())
         )
         self._summary = Summary.of(clusters["clusters"], counted["states"])
-        await self.view.look(self.client, clusters["clusters"])
+        if self._touched or time.monotonic() - self._viewed_s >= PERIOD_S:
+            self._touched = False  # what comes from here on this look may not see
+            self._viewed_s = time.monotonic()
+            try:
+                await self.view.look(self.client, clusters["clusters"])
+            except SeawayError:
+                self._touched = True
+                raise
         self._offer()
 
     async def _listen(self) -> None:
@@ -186,7 +197,9 @@ class Top(App[None]):
 
     def _hear(self, event: Body) -> None:
         self._latest = line(event)
-        if event["kind"] in FleetPane.KINDS or self.view.touched_by(event):
+        touched = self.view.touched_by(event)
+        self._touched |= touched
+        if touched or event["kind"] in FleetPane.KINDS:
             self.due.changed()
 
     def _tell(self) -> None:

@@ -37,6 +37,7 @@ class Due:
         self._clock = clock
         self._bell = asyncio.Event()
         self._changed = True
+        self._hurry = True
         self._began_s = -period_s
         self._rest_s = 0.0
 
@@ -48,6 +49,7 @@ class Due:
     def at_once(self) -> None:
         """Have the next look now: somebody waits for it."""
         self._rest_s, self._began_s = 0.0, self._clock() - GAP_S
+        self._hurry = True
         self.changed()
 
     def left_s(self) -> float:
@@ -56,19 +58,21 @@ class Due:
         wanted = least if self._changed else max(self._period_s, least)
         return max(self._began_s + wanted - self._clock(), 0.0)
 
-    def begin(self) -> None:
-        """Take note that a look begins: what changes from here on it may not have seen."""
+    def begin(self) -> bool:
+        """Take note that a look begins, which may not see what changes from here on; tells whether it is waited for."""
+        hurry, self._hurry = self._hurry, False
         self._changed, self._began_s = False, self._clock()
+        return hurry
 
     def end(self, *, failed: bool = False) -> None:
         """Take note that the look is over, and whether there has to be another soon."""
         self._rest_s = max(REST * (self._clock() - self._began_s), AGAIN_S if failed else 0.0)
         self._changed |= failed
 
-    async def turn(self) -> None:
-        """Wait until it is time, and begin."""
+    async def turn(self) -> bool:
+        """Wait until it is time, and begin; tells whether somebody waits for it."""
         while (left := self.left_s()) > 0:
             self._bell.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._bell.wait(), left)
-        self.begin()
+        return self.begin()

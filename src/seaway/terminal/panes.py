@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -14,7 +15,7 @@ from textual.widgets import Static
 from seaway.client.aio import AsyncClient
 from seaway.client.calls import fleet as fleet_calls
 from seaway.client.calls import jobs as job_calls
-from seaway.terminal.due import Due
+from seaway.terminal.due import PERIOD_S, Due
 from seaway.terminal.fleet_columns import FLEET_COLUMNS
 from seaway.terminal.job_tables import JOB_COLUMNS, WAITING_COLUMNS
 from seaway.terminal.link_tables import LINK_COLUMNS
@@ -174,7 +175,7 @@ class QueuePane(Pane):
 
     def __init__(self, due: Due) -> None:
         super().__init__(Listing(WAITING_COLUMNS, empty="nothing waits"), due, id="queue")
-        self._explained = ""
+        self._explained, self._explained_s = "", 0.0
         self._why = Static(classes="why", markup=False)
 
     def compose(self) -> ComposeResult:
@@ -197,9 +198,9 @@ class QueuePane(Pane):
 
     async def _explain(self, client: AsyncClient) -> None:
         job = self.job
-        self._explained = job["id"] if job else ""
         self._why.display = job is not None
-        if job:
+        if job and (job["id"] != self._explained or time.monotonic() - self._explained_s >= PERIOD_S):
+            self._explained, self._explained_s = job["id"], time.monotonic()
             reason = await client.body(job_calls.explain(job["id"]))
             self._why.update(f"{job['name']} {reason['sentence']}")
 
