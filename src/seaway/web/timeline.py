@@ -56,7 +56,7 @@ def steps(events: Sequence[EventOut], now: datetime | None = None) -> list[Step]
     """
     turns = [each for each in events if each.kind == "state" and each.state]
     moments = [datetime.fromisoformat(each.at) for each in turns]
-    ends = [*moments[1:], now or datetime.now(UTC)]
+    ends = [*moments, now or datetime.now(UTC)][1:]
     lasted = [max((end - start).total_seconds(), 0.0) for start, end in zip(moments, ends, strict=True)]
     if turns and JobState(turns[-1].state).final:
         lasted[-1] = 0.0

@@ -11,7 +11,7 @@ from nicegui import ui
 from seaway.client.calls.fleet import FleetFilter
 from seaway.web.fragment import Fragment
 from seaway.web.parts.fleet_filter import is_meant
-from seaway.web.parts.slices import Painter, painter
+from seaway.web.parts.slices import Painter, painter, still, still_slices
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class NodeList:
 
     def show(self, page: Any, wanted: FleetFilter, by: str) -> Shown:  # noqa: ANN401  # a NodePage
         """Show a page of nodes, with their slices in colours that stand for tenants or jobs."""
-        nodes: Sequence[NodeOut] = page.nodes
+        nodes = [each.model_copy(update={"devices": still(each.devices)}) for each in page.nodes]
         devices = [device for node in nodes for device in node.devices]
         paint, meant = painter(self._words, by, _slices(devices)), is_meant(wanted)
         self._make(len(nodes))
@@ -70,13 +70,16 @@ class CardList:
     def __init__(self, words: Words) -> None:
         self._words = words
         self._table = Fragment("fleet_cards", words)
+        self._shown: object = None
         self.element = self._table.element
 
     def show(self, page: Any, _: FleetFilter, by: str) -> Shown:  # noqa: ANN401  # a DevicePage
         """Show a page of devices."""
-        devices: Sequence[DeviceOut] = page.devices
+        devices = still(page.devices)
         paint = painter(self._words, by, _slices(devices))
-        self._table.show(devices=devices, paint=paint)
+        if self._shown != (devices, paint):
+            self._shown = devices, paint
+            self._table.show(devices=devices, paint=paint)
         return Shown(len(devices), _legend(paint, devices))
 
 
@@ -86,13 +89,16 @@ class SliceList:
     def __init__(self, words: Words) -> None:
         self._words = words
         self._table = Fragment("fleet_slices", words)
+        self._shown: object = None
         self.element = self._table.element
 
     def show(self, page: Any, _: FleetFilter, by: str) -> Shown:  # noqa: ANN401  # a SlicePage
         """Show a page of slices."""
-        slices: Sequence[SliceOut] = page.slices
+        slices: list[SliceOut] = still_slices(page.slices)
         paint = painter(self._words, by, slices)
-        self._table.show(slices=slices, paint=paint, measured=any(each.used for each in slices))
+        if self._shown != (slices, paint):
+            self._shown = slices, paint
+            self._table.show(slices=slices, paint=paint, measured=any(each.used for each in slices))
         return Shown(len(slices), _names(paint, slices) | {"closed": False, "measured": False, "free": False})
 
 

@@ -187,7 +187,7 @@ class Overview(_WithEvents):
 
     def _heard_attempts(self, ran: AttemptList) -> None:
         self._ran = ran
-        latest = ran.attempts[-1] if ran.attempts and ran.attempts[-1].number == self.job.attempt else None
+        latest = ran.attempts[-1] if ran.attempts and ran.attempts[-1].state != "ended" else None
         seen = {each.replica: (copy, each) for copy in ran.copies for each in copy.replicas}
         self._places.show(
             job=self.job,
@@ -260,7 +260,7 @@ class Manifests(Tab):
         """Make what is seen, empty."""
         with ui.element("div").classes("manifest-head"):
             self._note = ui.label().classes("dim").props("role=status")
-            self._copy = ui.button(self.words("Download"), icon="download", on_click=self._download)
+            self._copy = ui.button(self.words("Download"), icon="download", on_click=self._download, color=None)
             self._copy.props("flat dense no-caps")
         self._view = ui.codemirror(language="YAML", indent="  ").classes("manifest")
         self._view.props("readonly").disable()

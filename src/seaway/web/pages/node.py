@@ -8,7 +8,7 @@ from seaway.client.calls import fleet
 from seaway.domain.errors import UnknownError
 from seaway.web.fragment import Fragment
 from seaway.web.parts.closing import Closing
-from seaway.web.parts.slices import JOB, painter
+from seaway.web.parts.slices import JOB, painter, still
 from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ async def build(visit: Visit) -> None:
         if not page.nodes:
             head.show(node=None, cluster=cluster, name=name)
             return
-        node = page.nodes[0]
+        node = page.nodes[0].model_copy(update={"devices": still(page.nodes[0].devices)})
         slices = [held for device in node.devices for held in device.slices]
         paint = painter(words, JOB, slices)
         head.show(node=node, cluster=cluster, name=name)

@@ -1,0 +1,150 @@
+"""Submitting jobs, the list of them, and one of them."""
+
+from __future__ import annotations
+
+import re
+from uuid import uuid4
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Look
+from tests.browser.looking import NARROW, WIDE, hindrances, keep_screen, overflow
+from tests.integration.test_up import Running
+
+pytestmark = pytest.mark.slow
+
+SERVES = {"image": "ubuntu", "command": ["sleep", "inf"]}
+
+
+def named(what: str) -> str:
+    """Return a name that no other job of the demo has."""
+    return f"{what}-{uuid4().hex[:8]}"
+
+
+def write(page: Page, text: str) -> None:
+    """Put a text into the editor in place of what is there, as if it was pasted."""
+    page.locator(".cm-content").click()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text(text)
+
+
+def test_candidates_appear_while_one_types_and_refusals_stand_at_the_field(look: Look) -> None:
+    """The scheduler's best nodes, and why others do not do, follow the form; what is wrong is said at its field."""
+    name = named("typed")
+    with look("user") as looker:
+        page = looker.open("/submit")
+        trial = page.locator(".submit-trial")
+        expect(trial.locator(".chosen")).to_have_count(1)
+        page.get_by_label("Name").fill("Not A Name")
+        expect(page.get_by_text("'Not A Name' does not do")).to_be_visible()
+        page.get_by_label("Name").fill(name)
+        page.get_by_label("GPUs", exact=True).fill("1")
+        page.get_by_label("Memory of each GPU").fill("60GB")
+        page.get_by_label("Largest latency").fill("20ms")
+        expect(page.get_by_text("is needed, for bounds on the network are measured from it")).to_be_visible()
+        page.get_by_label("Your gateway").fill("gw-1")
+        page.keyboard.press("Enter")
+        row = trial.get_by_role("row").filter(has_text="latency above the bound")
+        expect(row).to_contain_text("cluster-3")
+        expect(page.get_by_text("'Not A Name' does not do")).to_have_count(0)
+        page.get_by_role("button", name="Submit", exact=True).click()
+        expect(page).to_have_url(re.compile("/jobs/[a-z0-9]{13}$"))
+        expect(page.get_by_role("heading", name=name)).to_be_visible()
+
+
+def test_the_form_and_its_yaml_are_one_job(look: Look, demo: Running) -> None:
+    """What is typed stands in the YAML; pasted YAML stays as it was, fills in the form, and says where it is wrong."""
+    name = named("pasted")
+    with look("user") as looker:
+        page = looker.open("/submit")
+        page.get_by_label("Name").fill(name)
+        page.get_by_label("GPUs", exact=True).fill("2")
+        page.get_by_role("button", name="YAML").click()
+        expect(page.locator(".cm-content")).to_contain_text("gpus: 2")
+        write(page, f"# night\nname: {name}\nresources:\n  gpus: 1\n  gpu_mem: 1GB\n")
+        expect(page.get_by_role("alert").filter(has_text="line 5")).to_contain_text("did you mean 'gpu_memory'?")
+        expect(page.locator(".line-wrong")).to_contain_text("gpu_mem")
+        write(page, f"# night\nname: {name}\nresources:\n  gpus: 1\n  gpu_memory: 1GB\n  exclusive: no\n")
+        expect(page.locator(".submit-trial .chosen")).to_have_count(1)
+        expect(page.locator(".cm-content")).to_contain_text("# night")
+        page.get_by_role("button", name="Form").click()
+        expect(page.get_by_label("Memory of each GPU")).to_have_value("1GB")
+        page.get_by_role("button", name="Submit", exact=True).click()
+        expect(page.get_by_role("heading", name=name)).to_be_visible()
+    assert demo.client.get(f"/api/v1/jobs/{name}").json()["spec"]["resources"]["gpu_memory"] == "1GB"
+
+
+def test_the_list_is_narrowed_by_the_server_and_its_address_says_how(look: Look, demo: Running) -> None:
+    """Text and states filter; the address has them, so that a reload shows the same."""
+    name = named("listed")
+    job = demo.submit(name=name, run=SERVES)
+    demo.await_state(job, "running")
+    with look("viewer") as looker:
+        page = looker.open("/jobs")
+        page.get_by_label("Name").fill(name)
+        expect(page).to_have_url(re.compile(f"name={name}"))
+        expect(page.locator(".jobs-rows tbody tr")).to_have_count(1)
+        page.get_by_role("button", name=re.compile("^running")).click()
+        expect(page).to_have_url(re.compile("state=running"))
+        page.reload()
+        looker.settled(page)
+        expect(page.get_by_label("Name")).to_have_value(name)
+        expect(page.get_by_role("button", name=re.compile("^running"))).to_have_attribute("aria-pressed", "true")
+        demo.client.post(f"/api/v1/jobs/{job}/cancel")
+        expect(page.get_by_text("No job is like that.")).to_be_visible()
+
+
+def test_a_job_is_stopped_by_who_may_and_after_a_question(look: Look, demo: Running) -> None:
+    """A user suspends a job with a reason, which is seen at once; a viewer is offered nothing."""
+    job = demo.submit(name=named("stopped"), run=SERVES)
+    demo.await_state(job, "running")
+    with look("user") as looker:
+        page = looker.open(f"/jobs/{job}")
+        page.get_by_role("button", name="Suspend").click()
+        page.get_by_label("Reason").fill("<b>maintenance</b>")
+        page.get_by_role("dialog").get_by_role("button", name="Suspend").click()
+        expect(page.locator(".job-title .state")).to_have_text("suspended")
+        expect(page.locator(".job-reason")).to_have_text("<b>maintenance</b>")
+        expect(page.get_by_role("button", name="Resume")).to_be_visible()
+    with look("viewer") as looker:
+        page = looker.open(f"/jobs/{job}")
+        expect(page.locator(".job-title .state")).to_have_text("suspended")
+        expect(page.get_by_role("button", name="Resume")).to_have_count(0)
+    demo.client.delete(f"/api/v1/jobs/{job}")
+
+
+def test_what_is_looked_at_of_a_job_is_kept_in_its_address(look: Look, demo: Running) -> None:
+    """A tab and a replica are in the address; its log goes on by itself."""
+    job = demo.submit(name=named("kept"), replicas=2, run=SERVES)
+    demo.await_state(job, "running")
+    with look("viewer") as looker:
+        page = looker.open(f"/jobs/{job}")
+        page.get_by_role("tab", name="Logs").click()
+        page.get_by_label("Replica").fill("1")
+        expect(page).to_have_url(re.compile("tab=logs&replica=1|replica=1&tab=logs"))
+        expect(page.get_by_role("log")).to_contain_text("replica 1")
+        page.reload()
+        expect(page.get_by_role("log")).to_contain_text("replica 1")
+        for tab, said in (("Events", "runs on"), ("Why", "By cluster"), ("Manifests", "apiVersion")):
+            page.get_by_role("tab", name=tab).click()
+            expect(page.locator(".q-tab-panel").filter(has_text=said)).to_be_visible()
+    demo.client.delete(f"/api/v1/jobs/{job}")
+
+
+@pytest.mark.parametrize(("theme", "language", "size"), [("light", "en", WIDE), ("dark", "zh", NARROW)])
+def test_pages_of_jobs_can_be_read_by_everybody(
+    look: Look, demo: Running, theme: str, language: str, size: tuple[int, int]
+) -> None:
+    """In both themes, languages and widths: nothing is hidden sideways, and labels and contrast are good enough."""
+    job = demo.submit(name="a-name-of-sixty-three-letters-that-goes-on-and-on-and-on-an", run=SERVES, replicas=2)
+    demo.await_state(job, "running")
+    with look(theme=theme, language=language, size=size) as looker:
+        page = looker.open("/submit?as=yaml")
+        for path, seen in (("/submit", ".chosen"), ("/jobs", ".jobs-rows a"), (f"/jobs/{job}", ".places a")):
+            looker.go(page, path)
+            expect(page.locator(seen).first).to_be_visible()
+            keep_screen(page, f"{path.split('/')[1]}{'-one' if job in path else ''}-{theme}-{language}-{size[0]}")
+            assert overflow(page) <= 0
+            assert hindrances(page) == []
+    demo.client.delete(f"/api/v1/jobs/{job}")

@@ -1,0 +1,99 @@
+"""A job as YAML and in the fields of a form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from seaway.domain.errors import RejectedError
+from seaway.web import job_document as documents
+from seaway.web.job_document import AMOUNT, COMMAND, NAMES, NUMBERS, PAIRS, TEXT, Kind
+from seaway.wire.job_in import JobIn
+from seaway.wire.reading import read_yaml_message
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (TEXT, "train", "train"),
+        (AMOUNT, "4", 4),
+        (AMOUNT, "0.5", 0.5),
+        (AMOUNT, "24GB", "24GB"),
+        (NAMES, "a, b", ["a", "b"]),
+        (NUMBERS, "8080, 9090", [8080, 9090]),
+        (COMMAND, "python train.py 'two words'", ["python", "train.py", "two words"]),
+        (PAIRS, "A=1\nB=x=y", {"A": "1", "B": "x=y"}),
+    ],
+)
+def test_what_is_typed_into_a_field_is_shown_there_again(kind: Kind, text: str, value: object) -> None:
+    """A field makes a value of its kind, and the value the same text; nothing typed is no value."""
+    assert documents.typed(f" {text} ", kind) == value
+    assert documents.shown({"a": {"b": value}}, "a.b", kind) == text
+    assert documents.typed("  ", kind) is None
+    assert documents.shown({}, "a.b", kind) == ""
+
+
+@pytest.mark.parametrize("kind", [NAMES, NUMBERS, COMMAND, PAIRS])
+def test_what_is_of_another_kind_is_shown_as_it_is(kind: Kind) -> None:
+    """A field shows a value that it could not have made, so that the message about it has something to stand at."""
+    assert documents.shown({"a": 7}, "a", kind) == "7"
+
+
+def test_an_open_quote_is_no_fault_while_one_types() -> None:
+    """A command that ends in an open quote is taken word by word."""
+    assert documents.typed("echo 'hel", COMMAND) == ["echo", "'hel"]
+
+
+def test_a_change_leaves_all_else_and_no_empty_parts() -> None:
+    """What a form has no field for stays; a part whose last field was taken away goes."""
+    before: documents.Document = {"name": "a", "resources": {"gpus": 1}, "between_replicas": {"max_latency": "1ms"}}
+    after = documents.changed(documents.changed(before, "resources.gpus", None), "run.image", "x")
+    assert after == {"name": "a", "between_replicas": {"max_latency": "1ms"}, "run": {"image": "x"}}
+    assert before["resources"] == {"gpus": 1}
+
+
+def test_what_is_written_is_read_as_the_same_job_in_the_usual_order() -> None:
+    """YAML of a form begins with the name, and is what the API reads."""
+    document: documents.Document = {"resources": {"gpus": 2}, "run": {"command": ["a", "b c"]}, "name": "train"}
+    text = documents.written(document)
+    assert text == "name: train\nresources:\n  gpus: 2\nrun:\n  command: [a, b c]\n"
+    assert documents.read_document(text) == document
+    assert read_yaml_message(JobIn, text) == JobIn.model_validate(document)
+    assert documents.written({}) == ""
+
+
+@pytest.mark.parametrize("text", ["- a", "name: [", "7", "1: a", "a: " + "x" * documents.LARGEST, "a: &a [*a]"])
+def test_what_is_no_job_is_not_shown_in_a_form(text: str) -> None:
+    """Lists, half-written YAML, what is too long and what contains itself are left to the API."""
+    with pytest.raises(RejectedError):
+        documents.read_document(text)
+
+
+def test_a_field_has_its_line_or_that_of_what_it_would_be_a_part_of() -> None:
+    """What is wrong is marked where it stands; what is missing where it would stand."""
+    lines = documents.lines_of("# a job\nname: a\nresources:\n  gpus: 1\nrun:\n  ports:\n    - 80\n    - x\n")
+    expected: dict[str, int | None] = {
+        "resources.gpus": 4,
+        "resources.cpu": 3,
+        "run.ports[1]": 8,
+        "run.ports[5]": 6,
+        "gateway": None,
+        "": None,
+    }
+    assert {path: documents.line_of(lines, path) for path in expected} == expected
+
+
+def test_an_error_belongs_to_the_nearest_field() -> None:
+    """Parts of a field are the field's; what the form has no field for belongs to none."""
+    fields: dict[str, Any] = dict.fromkeys(("name", "run.ports", "resources.gpus"))
+    wheres = ("name", "run.ports[2]", "run.ports", "resources", "network.max_loss", "")
+    assert [documents.field_of(where, fields) for where in wheres] == ["name", "run.ports", "run.ports", "", "", ""]
+
+
+def test_figures_of_remedies_are_fields_where_an_amount_can_be_set() -> None:
+    """What an explanation calls `gpu_memory_mib` is `resources.gpu_memory`; rules have no amount to set."""
+    assert documents.path_of("gpu_memory_mib") == "resources.gpu_memory"
+    assert documents.path_of("max_latency_ns") == "network.max_latency"
+    assert documents.path_of("models") == ""
+    assert documents.path_of("unheard-of") == ""

@@ -1,0 +1,85 @@
+"""What pages make of a job: its steps, its log, and why which cluster does."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from babel.core import Locale
+
+from seaway.web import figures
+from seaway.web.log_lines import added
+from seaway.web.reasons import by_cluster, mends
+from seaway.web.timeline import steps
+from seaway.wire.events import EventOut
+from seaway.wire.explanations import ExplanationOut, RefusalOut, RemedyOut
+
+BEGAN = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
+
+
+def event(at_s: int, state: str, kind: str = "state") -> EventOut:
+    """Make an event."""
+    at = (BEGAN + timedelta(seconds=at_s)).isoformat()
+    return EventOut(id=at_s, at=at, kind=kind, reason="", actor="a", tenant="", job_id="j", state=state, attempt=0)
+
+
+def test_steps_last_until_the_next_and_fill_the_line() -> None:
+    """Each state lasts until the next, the last until now; other events are no steps; widths add up to all."""
+    told = [event(0, "pending"), event(1, "queued"), event(5, "", "changed"), event(60, "running")]
+    made = steps(told, BEGAN + timedelta(seconds=90))
+    assert [(each.state, each.lasted_s, each.now) for each in made] == [
+        ("pending", 1, False),
+        ("queued", 59, False),
+        ("running", 30, True),
+    ]
+    assert sum(each.percent for each in made) == 100
+    assert min(each.percent for each in made) > 1
+
+
+def test_a_job_that_is_over_stays_so_for_good() -> None:
+    """The last state of a job that ended takes no time, however long ago it was."""
+    made = steps([event(0, "running"), event(9, "failed")], BEGAN + timedelta(days=9))
+    assert [each.lasted_s for each in made] == [9, None]
+    assert made[0].percent > 90
+    assert steps([]) == []
+
+
+def test_only_new_lines_are_added_to_a_log() -> None:
+    """What was there is not written again, also where lines are alike; what does not join is written anew."""
+    assert added([], ["a"]) == ["a"]
+    assert added(["a", "a", "b"], ["a", "b", "c"]) == ["c"]
+    assert added(["a", "a"], ["a", "a", "a"]) == ["a"]
+    assert added(["a", "b"], ["a", "b"]) == []
+    assert added(["a", "b"], ["x", "y"]) is None
+    assert added(["a"], []) is None
+
+
+def test_clusters_say_how_many_nodes_fit_and_why_others_do_not() -> None:
+    """Those where most fit come first; reasons are ordered by how many nodes they refuse."""
+    explanation = ExplanationOut(
+        nodes=10,
+        refusals=[
+            RefusalOut(plugin="P", reason="full", nodes=3, clusters={"a": 1, "b": 2}),
+            RefusalOut(plugin="Q", reason="far", nodes=4, clusters={"a": 4}),
+        ],
+        candidates=[],
+        remedies=[RemedyOut(field="gpu_memory_mib", asked=204_800, admits=81_920, cluster="a", node="n")],
+        links=[],
+        data="",
+    )
+    rows = by_cluster(explanation, {"a": 5, "b": 3, "c": 2})
+    assert [(each.cluster, each.fits, each.nodes, each.refusals) for each in rows] == [
+        ("c", 2, 2, ()),
+        ("b", 1, 3, (("full", 2),)),
+        ("a", 0, 5, (("far", 4), ("full", 1))),
+    ]
+    (mend,) = mends(explanation.remedies)
+    assert (mend.word, mend.asked, mend.admits, mend.path) == ("gpu_memory", "200Gi", "80Gi", "resources.gpu_memory")
+
+
+def test_figures_are_written_for_people() -> None:
+    """Times, rates and moments have their unit, and as many digits as say something."""
+    english = Locale.parse("en")
+    assert [figures.rtt(ns, english) for ns in (9_000_000, 38_254_000, None)] == ["9 ms", "38.25 ms", "–"]
+    assert [figures.rate(mbps, english) for mbps in (200, 9400, 10_000)] == ["200 Mbit/s", "9.4 Gbit/s", "10 Gbit/s"]
+    assert [figures.span(s) for s in (0.4, 59, 3661, 200_000)] == ["0 s", "59 s", "1 h 1 min", "2 d 7 h"]
+    assert figures.clock("2026-11-22T11:00:00.5+01:00") == "2026-11-22 10:00:00"
