@@ -7,6 +7,7 @@ what it does is done as it does it, variables put in their places and queries as
 from __future__ import annotations
 
 import math
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 
 from seaway.dashboards.every import DASHBOARDS
 from seaway.dashboards.language import Language
@@ -232,6 +234,26 @@ def test_the_schedulers_figures_are_the_apis(calm: Watched) -> None:
     assert calm.value(query_of("scheduler", "Ready")) == 1
     placed = calm.value("sum(seaway_jobs_placed_total)")
     assert placed == calm.value('sum(seaway_jobs_reached_total{state="scheduled"})')
+
+
+def test_every_series_is_the_apis(calm: Watched) -> None:
+    """What panels are made of, series by series: of clusters, devices, vGPUs and links, as JSON has it."""
+    data = calm.demo.get("/metrics")["data"]
+    assert len(data) > 20
+    for name, series in data.items():
+        labels = sorted(series[0].keys() - {"value"})
+        expected = {tuple(str(each[label]) for label in labels): each["value"] for each in series}
+        assert calm.by(name, *labels) == pytest.approx(expected), name
+
+
+def test_alerts_go_by_series_that_are_there(calm: Watched) -> None:
+    """A metric that was renamed would make an alert that never fires."""
+    names = set(calm.client.get("/api/v1/label/__name__/values").json()["data"])
+    for path in (SHIPPED / "rules").glob("*.yml"):
+        for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]:
+            for rule in group["rules"]:
+                asked_for = set(re.findall(r"\b(?:seaway_\w+|\w+GPU\w+)\b", rule["expr"]))
+                assert asked_for <= names, rule["alert"]
 
 
 def test_variables_offer_what_there_is(calm: Watched) -> None:
