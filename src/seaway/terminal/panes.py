@@ -102,18 +102,21 @@ class FleetPane(Pane):
 
     async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
         """Read the nodes that are seen, or those that go with what was typed."""
-        tree, anew = self.fleet, self.fleet.text != self.text
-        tree.clusters, tree.text = clusters, self.text
-        if tree.text:
-            cluster, name = tree.asked()
+        tree, text, anew = self.fleet, self.text, self.fleet.text != self.text
+        tree.clusters = clusters
+        if text:
+            cluster, name = tree.asked(text)
             page = await client.body(fleet_calls.nodes(cluster=cluster, name=name, limit=FOUND).first)
-            tree.found = page["nodes"]
+            tree.text, tree.found = text, page["nodes"]
             more = f"the first {FOUND}; type more of the name" if page["next"] else ""
             self.say(f"{len(tree.found)} found with {name!r} in the name", more, "esc shows all")
         else:
+            tree.text = ""
             for cluster, after in tree.wanted(self.listing.seen):
                 paged = fleet_calls.nodes(cluster=cluster, limit=NODES)
-                tree.nodes[cluster].take(after, await client.body(paged.after(after or None, 0) or paged.first))
+                page = await client.body(paged.after(after or None, 0) or paged.first)
+                if cluster in tree.nodes:  # it may have been folded meanwhile
+                    tree.nodes[cluster].take(after, page)
             self.say("→ unfolds, ← folds, enter shows a node or job")
         self._show(anew=anew)
 

@@ -100,11 +100,11 @@ class Tree:
             [] if self.text else [each["name"] for each in self.clusters if self.is_open(f"{CLUSTER}/{each['name']}")]
         )
 
-    def asked(self) -> tuple[str, str]:
+    def asked(self, text: str) -> tuple[str, str]:
         """Return in which cluster to look for what was typed, empty for all, and for which part of a node's name."""
-        cluster, slash, node = self.text.partition("/")
+        cluster, slash, node = text.partition("/")
         known = slash and any(each["name"] == cluster for each in self.clusters)
-        return (cluster if known else "", node if slash else self.text)
+        return (cluster if known else "", node if slash else text)
 
     def wanted(self, seen: Sequence[Body]) -> list[tuple[str, str]]:
         """Return which pages of nodes to read, each as its cluster and what leads there: those that are seen.

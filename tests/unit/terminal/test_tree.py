@@ -111,8 +111,7 @@ def test_a_slash_says_in_which_cluster_to_look() -> None:
     """Where there is one of that name."""
     tree = opened()
     for text, asked in (("n1", ("", "n1")), ("east/n1", ("east", "n1")), ("ea/n1", ("", "n1"))):
-        tree.text = text
-        assert tree.asked() == asked
+        assert tree.asked(text) == asked
 
 
 def test_bars_sum_up_what_is_below() -> None:
