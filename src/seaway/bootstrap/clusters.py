@@ -106,7 +106,7 @@ def _simulated(settings: ClusterSettings, clock: Clock, data: Path) -> Simulated
     faults = some_faults(settings.fault_seed) if settings.fault_seed else NO_FAULTS
     journals = data / "clusters"
     journals.mkdir(parents=True, exist_ok=True)
-    options = Options(faults=faults, start_delay_s=settings.start_delay_s)
+    options = Options(faults=faults, start_delay_s=settings.start_delay_s, measures=True)
     return SimulatedBackends(read_fleet(settings.fleet), clock, options, journals)
 
 

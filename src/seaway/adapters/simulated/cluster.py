@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -18,8 +18,10 @@ from seaway.adapters.simulated.objects import lines, manifests, require_containe
 from seaway.adapters.simulated.options import Options
 from seaway.adapters.simulated.record import gone
 from seaway.adapters.simulated.state import NS_PER_S, ClusterState, Orders
+from seaway.adapters.simulated.using import MEASURE_EVERY_NS, used_of
 from seaway.application.ports.backend import Answer, Changes, Command, Removal
 from seaway.application.ports.clock import Clock
+from seaway.application.ports.usage import NodeUsage
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
@@ -58,6 +60,8 @@ class SimulatedCluster:
         self._cut = False
         self._hangs = False
         self._cut_until_ns: int | None = None
+        self._used: Mapping[str, NodeUsage] = {}
+        self._measure_ns = 0
         faults = self._options.faults
         self._calls = Random(f"{faults.seed}/{cluster.name}/calls")  # nothing here is a secret
         entries = read_journal(journal) if journal else []
@@ -119,6 +123,17 @@ class SimulatedCluster:
                 raise RejectedError(f"copy {copy!r} has no replica {replica} in cluster {self.cluster!r}")
             said = list(lines(record, replica, self._now_ns()))
         return islice(said, max(0, len(said) - max(0, tail)), None)
+
+    def usage(self) -> Mapping[str, NodeUsage]:
+        """Return what is used of the devices of each node, where this cluster measures that and can be reached."""
+        if not self._options.measures or self._cut:
+            return {}
+        with self._changed:
+            now_ns = self._now_ns()
+            if now_ns >= self._measure_ns:
+                self._used = used_of(self._state.books.nodes, self._state.records.values(), now_ns)
+                self._measure_ns = now_ns + MEASURE_EVERY_NS
+            return self._used
 
     # Faults on demand
 

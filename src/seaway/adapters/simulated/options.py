@@ -25,6 +25,8 @@ class Options:
         tells at once what there is, and what would hang gives up at once.
     changes_kept
         How many changes a cluster remembers at the least; who asks for older ones is told everything.
+    measures
+        Whether clusters say what is really used of devices.
     journal_kept
         A journal with more entries is replaced by a shorter one when the cluster starts.
     """
@@ -35,6 +37,7 @@ class Options:
     waits: bool = True
     changes_kept: int = 65_536
     journal_kept: int = 1_000_000
+    measures: bool = False
 
     def __post_init__(self) -> None:
         """Reject times that are none."""
