@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from seaway.web import figures
 from seaway.web.parts.colours import colours_of
@@ -13,6 +13,8 @@ from seaway.web.words import Words
 if TYPE_CHECKING:
     from seaway.wire.fleet import DeviceOut, SliceHeld, UsedOut
 
+Held = TypeVar("Held", bound="SliceHeld")
+
 TENANT, JOB = "tenant", "job"
 """What colours may stand for."""
 
@@ -20,7 +22,6 @@ HIDDEN, NOBODY = "theirs", "nobody"
 """In place of a colour: another tenant's, whom one may not know, and a pod that is no job's."""
 
 BYTES_PER_MIB = 1 << 20
-WHOLE_MILLI = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,22 @@ class Painter:
 
     def _name(self, held: SliceHeld) -> str:
         return held.tenant if self.by == TENANT else held.job
+
+
+def still(devices: Sequence[DeviceOut]) -> list[DeviceOut]:
+    """Return devices as they are drawn, without how long ago they were measured: that is never twice the same."""
+    return [
+        each.model_copy(update={"used": _still(each.used), "slices": still_slices(each.slices)}) for each in devices
+    ]
+
+
+def still_slices(slices: Sequence[Held]) -> list[Held]:
+    """Return slices likewise."""
+    return [each.model_copy(update={"used": _still(each.used)}) if each.used else each for each in slices]
+
+
+def _still(used: UsedOut | None) -> UsedOut | None:
+    return used and used.model_copy(update={"age_s": 0.0})
 
 
 def painter(words: Words, by: str, slices: Iterable[SliceHeld]) -> Painter:
