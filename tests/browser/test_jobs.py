@@ -70,6 +70,8 @@ def test_the_form_and_its_yaml_are_one_job(look: Look, demo: Running) -> None:
         expect(page.locator(".cm-content")).to_contain_text("# night")
         page.get_by_role("button", name="Form").click()
         expect(page.get_by_label("Memory of each GPU")).to_have_value("1GB")
+        page.reload()
+        expect(page.get_by_label("Memory of each GPU")).to_have_value("1GB")
         page.get_by_role("button", name="Submit", exact=True).click()
         expect(page.get_by_role("heading", name=name)).to_be_visible()
     assert demo.client.get(f"/api/v1/jobs/{name}").json()["spec"]["resources"]["gpu_memory"] == "1GB"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -31,6 +32,9 @@ UNNAMED = "job"
 
 NOTHING = "{}"
 """A job of which nothing is written yet."""
+
+DRAFT = "seaway-draft"
+"""Under which name a browser's tab keeps what is being written."""
 
 FORM, YAML = "form", "yaml"
 """Ways to write a job, as they stand in the address."""
@@ -94,7 +98,7 @@ class _Submit:
             self._way.set_value(YAML)
         await visit.follow(fleet.clusters(), self._heard_clusters)
         self._show()
-        ui.timer(0, self._ask, once=True)
+        ui.timer(0, self._begin, once=True)
 
     async def _choices(self) -> Choices:
         """Find out what there is to choose from."""
@@ -106,6 +110,19 @@ class _Submit:
             gateways=[each.name for each in gateways.gateways],
             tenants=[each.name for each in tenants],
         )
+
+    async def _begin(self) -> None:
+        """Take up what was being written in this tab before a reload, and ask about it."""
+        if not self.text:
+            await self.visit.client.connected()
+            if draft := await self.visit.client.run_javascript(f"sessionStorage.getItem('{DRAFT}') || ''"):
+                self._editor.show(str(draft))
+                await self._pasted(str(draft))
+                return
+        await self._ask()
+
+    def _keep_draft(self, text: str) -> None:
+        self.visit.client.run_javascript(f"sessionStorage.setItem('{DRAFT}', {json.dumps(text)})")
 
     # What is typed.
 
@@ -161,6 +178,7 @@ class _Submit:
         mine = self._turn
         await asyncio.sleep(TYPING_S)
         if mine == self._turn:
+            self._keep_draft(self.text)
             await self._ask()
 
     async def _ask(self) -> None:
@@ -256,4 +274,5 @@ class _Submit:
                 self._list([error, *error.also])
             self._button.enable()
             return
+        self._keep_draft("")
         ui.navigate.to(f"/jobs/{job.id}")
