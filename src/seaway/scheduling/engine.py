@@ -106,10 +106,11 @@ def placer_for(snapshot: Snapshot, profile: Profile) -> Placer:
 
     What remembers scores is kept with the snapshot, so that it serves the next decision too.
     """
-    if profile not in snapshot.placers:
+    placer: Placer | None = snapshot.placers.get(profile)
+    if placer is None and profile not in snapshot.placers:
         only = profile.compiled(RULES_OF_FIT)
-        snapshot.placers[profile] = CompiledPlacer(snapshot, only, profile.seed) if only else None
-    return snapshot.placers[profile] or PlainPlacer(profile)
+        placer = snapshot.placers[profile] = CompiledPlacer(snapshot, only, profile.seed) if only else None
+    return placer or PlainPlacer(profile)
 
 
 def _runs(queue: JobQueue, explained: Collection[int]) -> Iterator[tuple[int, int]]:
@@ -118,6 +119,9 @@ def _runs(queue: JobQueue, explained: Collection[int]) -> Iterator[tuple[int, in
     A job whose replicas may spread over clusters, one that is drawn to its data, and one to be explained is a run
     of its own.
     """
+    if len(queue) == 1:
+        yield 0, 1
+        return
     alone = np.flatnonzero(queue.lines[:, JOB_SPANS] | queue.lines[:, JOB_DATA])
     if explained:
         alone = np.union1d(alone, np.fromiter(explained, np.intp))

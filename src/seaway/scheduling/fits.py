@@ -27,9 +27,12 @@ class Fits:
 
     def nodes(self, snapshot: Snapshot, line: int) -> Mask:
         """Tell which nodes can take one replica of demand `line` now, links included, shape (N,)."""
-        demands = snapshot.demands.arrays
-        self._params = resized(self._params, len(demands.amounts))
-        return nodes_that_fit(self._params, snapshot.arrays, demands, line)
+        return nodes_that_fit(self.params(snapshot), snapshot.arrays, snapshot.demands.arrays, line)
+
+    def params(self, snapshot: Snapshot) -> FitParams:
+        """Return what fitted before, with room for all demands of the snapshot; for kernels."""
+        self._params = resized(self._params, len(snapshot.demands.arrays.amounts))
+        return self._params
 
 
 def fits_of(snapshot: Snapshot) -> Fits:

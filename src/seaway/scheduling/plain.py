@@ -31,6 +31,7 @@ from seaway.scheduling.framework import (
     Status,
     Verdict,
 )
+from seaway.scheduling.kernels.among import best_of
 from seaway.scheduling.kernels.decide import GivenDevices, book_given, forget_bandwidth_of
 from seaway.scheduling.kernels.draw import mixed
 from seaway.scheduling.plan import Plan
@@ -38,9 +39,6 @@ from seaway.scheduling.plugins import RULES_OF_FIT
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.state import Int64
 from seaway.scheduling.statement import Statement
-
-LEAST = np.iinfo(np.int64).min
-"""What nodes count that do not fit; those that fit count more."""
 
 FULL_SCORE = 100
 """What a score is scaled to before it is weighed against others."""
@@ -102,7 +100,7 @@ class PlainPlacer:
     def _cycle(self, statement: Statement, j: int, replica: int, before: Int64) -> Cycle:
         """Begin the decision of one replica; `before` are the plan's lines of the replicas before it."""
         snapshot = statement.snapshot
-        placed = before[before[:, PLAN_NODE] >= 0, PLAN_NODE]
+        placed = before[before[:, PLAN_NODE] >= 0, PLAN_NODE].tolist() if len(before) else ()
         lines = statement.queue.lines[j]
         return Cycle(
             snapshot=snapshot,
@@ -112,14 +110,14 @@ class PlainPlacer:
             draw=int(mixed(self._profile.seed, int(lines[JOB_SEQUENCE]), replica)),
             usable=snapshot.arrays.clusters_open[CLUSTERS_GATE] != 0,
             feasible=np.ones(len(snapshot.nodes), np.bool_),
-            placed=tuple(placed.tolist()),
+            placed=tuple(placed),
             may_wait=j not in statement.overdue,
         )
 
     def _confirmed(self, cycle: Cycle, statement: Statement, row: int) -> bool:
         """Ask Reserve and Permit; what reserved already is told when a later one refuses."""
-        reserving = list(self._profile.at(Reserve))  # type: ignore[type-abstract]
-        permitting = list(self._profile.at(Permit))  # type: ignore[type-abstract]
+        reserving = self._profile.at(Reserve)  # type: ignore[type-abstract]
+        permitting = self._profile.at(Permit)  # type: ignore[type-abstract]
         if not reserving and not permitting:
             return True
         placement = Plan(statement.snapshot, statement.queue, statement.lines, statement.slices).placement(row)
@@ -164,21 +162,22 @@ def choose(profile: Profile, cycle: Cycle) -> int:
         if not plugin.pre_filter(cycle).passes:
             return -1
     run_filters(profile, cycle)
-    if not cycle.feasible.any() and made_room(profile, cycle).passes:
+    fits = cycle.feasible.any()
+    if not fits and made_room(profile, cycle).passes:
         cycle.feasible[:] = True
         run_filters(profile, cycle)
-    if not cycle.feasible.any():
+        fits = cycle.feasible.any()
+    if not fits:
         return -1
     for prepared in profile.at(PreScore):  # type: ignore[type-abstract]
         if not _passes(cycle, prepared.pre_score(cycle)):
             return -1
-    total = np.maximum(total_score(profile, cycle), LEAST + 1)
-    return int(np.where(cycle.feasible, total, LEAST).argmax())
+    return int(best_of(total_score(profile, cycle), cycle.feasible))
 
 
 def run_filters(profile: Profile, cycle: Cycle) -> None:
     """Let every filter refuse nodes, in order; machine code does where they are just the engine's own rules of fit."""
-    filters = tuple(profile.at(Filter))  # type: ignore[type-abstract]
+    filters = profile.at(Filter)  # type: ignore[type-abstract]
     if not profile.plain and tuple(each.name for each in filters) == RULES_OF_FIT:
         cycle.feasible &= fits_of(cycle.snapshot).nodes(cycle.snapshot, cycle.line)
         return

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, TypeVar, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from seaway.domain.errors import RejectedError
 from seaway.scheduling.framework import (
@@ -63,6 +61,8 @@ class Profile:
     seed: int = 0
     plain: bool = False
     edition: str = ""
+    _at: dict[object, tuple[Any, ...]] = field(default_factory=dict, init=False, repr=False)
+    """Who takes part in each extension point: asking whether an object follows a protocol is slow."""
 
     @property
     def title(self) -> str:
@@ -88,14 +88,20 @@ class Profile:
         """Return the same profile, told from others of its name."""
         return replace(self, edition=edition)
 
-    def at(self, point: type[Point]) -> Iterator[Point]:
+    def at(self, point: type[Point]) -> tuple[Point, ...]:
         """Return the plugins that take part in an extension point, in order."""
-        yield from _at(self.plugins, cast("Hashable", point))
+        found = self._at.get(point)
+        if found is None:
+            found = self._at[point] = tuple(each.plugin for each in self.plugins if isinstance(each.plugin, point))
+        return found
 
-    def scores(self) -> list[tuple[Score, int]]:
+    def scores(self) -> tuple[tuple[Score, int], ...]:
         """Return the plugins that score nodes, with their weights."""
-        scoring = set(map(id, _at(self.plugins, Score)))
-        return [(cast("Score", each.plugin), each.weight) for each in self.plugins if id(each.plugin) in scoring]
+        found = self._at.get("weights")
+        if found is None:
+            scoring = (each for each in self.plugins if isinstance(each.plugin, Score))
+            found = self._at["weights"] = tuple((each.plugin, each.weight) for each in scoring)
+        return found
 
     def compiled(self, rules_of_fit: tuple[str, ...]) -> Compiled | None:
         """Return the one score that machine code can stand in for; None when the plain path is needed.
@@ -115,9 +121,3 @@ class Profile:
         if any(each is not only for each in deciders):
             return None
         return only if isinstance(only, Compiled) else None
-
-
-@lru_cache(maxsize=256)
-def _at(plugins: tuple[Weighted, ...], point: Hashable) -> tuple[Any, ...]:
-    """Find the plugins of a point: asking whether an object follows a protocol is slow."""
-    return tuple(weighted.plugin for weighted in plugins if isinstance(weighted.plugin, cast("type", point)))

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection
 import numpy as np
 
 from seaway.domain.errors import InvariantError
-from seaway.scheduling.columns import DEMAND_GPUS, JOB_DEMAND, JOB_REPLICAS, PLAN_NODE, PLAN_ROWS, SLICE_ROWS
+from seaway.scheduling.columns import JOB_DEMAND, PLAN_NODE, PLAN_ROWS, SLICE_ROWS
 from seaway.scheduling.framework import Decider
-from seaway.scheduling.kernels.decide import start_line
+from seaway.scheduling.kernels.decide import plan_size, start_line
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
@@ -47,11 +47,10 @@ class Statement:
         self.snapshot = snapshot
         self.queue = queue
         self.overdue = overdue
-        gpus = snapshot.demands.arrays.amounts[queue.lines[:, JOB_DEMAND], DEMAND_GPUS]
-        self.lines = np.zeros((copies * queue.replicas, PLAN_ROWS), np.int64)
+        replicas, slices = plan_size(snapshot.demands.arrays.amounts, queue.lines)
+        self.lines = np.zeros((copies * replicas, PLAN_ROWS), np.int64)
         self.lines[:, PLAN_NODE] = -1
-        slices = copies * int((gpus * queue.lines[:, JOB_REPLICAS]).sum())
-        self.slices = np.zeros((slices, SLICE_ROWS), np.int32)
+        self.slices = np.zeros((copies * slices, SLICE_ROWS), np.int32)
         self.pulls: dict[int, Int64] = {}
         self.said: dict[int, str] = {}
         self.deciders: dict[int, Decider] = {}

@@ -12,6 +12,7 @@ import numpy as np
 
 from seaway.domain.job import Job
 from seaway.scheduling.columns import DEVICE_CORE, DEVICE_MEMORY
+from seaway.scheduling.fits import fits_of
 from seaway.scheduling.framework import Mask
 from seaway.scheduling.kernels.features import FIGURES, JOB_FIGURES, MOST, VERSION, FeatureParams, Float32, view
 from seaway.scheduling.kernels.rows import resized
@@ -49,11 +50,13 @@ class NodeObserver:
     ----------
     mix
         Jobs of the past, from which it learns what is likely to come.
+    seaway
+        Has the tables of Seaway's own policy for the same jobs; None to make them.
     """
 
-    def __init__(self, mix: Sequence[Job]) -> None:
+    def __init__(self, mix: Sequence[Job], seaway: Seaway | None = None) -> None:
         self._mix = mix
-        self._seaway = Seaway(mix)
+        self._seaway = seaway or Seaway(mix)
         self._known = Kept(lambda snapshot: [self.params(snapshot)])
 
     def observe(self, snapshot: Snapshot, line: int, allowed: Mask | None = None) -> NodeView:
@@ -79,12 +82,13 @@ class NodeObserver:
         may = np.ones(len(snapshot.nodes), np.bool_) if allowed is None else np.ascontiguousarray(allowed, np.bool_)
         nodes, lost = np.empty(MOST, np.int64), np.empty(MOST, np.int64)
         figures, job = np.zeros((MOST, FIGURES), np.float32), np.zeros(JOB_FIGURES, np.float32)
-        count = view(params, snapshot.arrays, demands, line, may.view(np.uint8), nodes, lost, figures, job)
+        known = fits_of(snapshot).params(snapshot)
+        count = view(params, known, snapshot.arrays, demands, line, may.view(np.uint8), nodes, lost, figures, job)
         return NodeView(nodes[:count], figures[:count], job)
 
     def params(self, snapshot: Snapshot) -> FeatureParams:
         """Return the tables for compiled code."""
-        seaway = self._seaway.params(snapshot)
+        seaway = self._seaway.tables(snapshot)
         device = typical_device(snapshot)
         asked = [job.demand.request.filled() for job in self._mix]
         works = np.sort([work(job, device) for job in self._mix if job.demand.request.gpus])

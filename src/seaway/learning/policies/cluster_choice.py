@@ -61,5 +61,5 @@ class ClusterChoice:
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
         """Rank devices alike: the first that fit are taken."""
-        first, end = cycle.snapshot.arrays.nodes[[NODE_DEVICE_FIRST, NODE_DEVICE_END], node]
-        return np.zeros(int(end - first), np.int64)
+        nodes = cycle.snapshot.arrays.nodes
+        return np.zeros(int(nodes[NODE_DEVICE_END, node] - nodes[NODE_DEVICE_FIRST, node]), np.int64)

@@ -142,7 +142,8 @@ def _behind(options: PolicyOptions, limits: Limits) -> Profile:
 def _chooser(manifest: Manifest, model: Model, options: PolicyOptions) -> Policy:
     if manifest.level is Level.CLUSTER:
         return ClusterChoice(model, manifest.clusters or 0, network=manifest.network, fitting=manifest.fitting)
-    return NodeChoice(model, nodes_shown.NodeObserver(options.mix), Seaway(options.mix))
+    seaway = Seaway(options.mix)
+    return NodeChoice(model, nodes_shown.NodeObserver(options.mix, seaway), seaway)
 
 
 def _check_figures(manifest: Manifest) -> None:

@@ -9,11 +9,12 @@ from seaway.learning.policies.budget import NoAnswerError
 from seaway.learning.policies.choice import Answer, Model, finite, may_wait
 from seaway.learning.policies.watch import Reason
 from seaway.scheduling.framework import Cycle, DeviceScore, Scores
+from seaway.scheduling.kernels.shortlist import score_listed
 
-STEPS = 1_000_000
+STEPS = 1e6
 """Steps of a score in one of the model's."""
 
-FARTHEST = 1_000.0
+FARTHEST = 1e3
 """Scores so far below the best one count as one."""
 
 
@@ -48,14 +49,12 @@ class NodeChoice:
         if not len(shown.nodes):
             raise NoAnswerError(Reason.UNSUITABLE, "it is shown no node that fits")
         answers = self._model.run({"nodes": shown.figures, "job": shown.job})
-        given, wait = answers["scores"].astype(np.float64), float(answers["wait"].item())
+        given, wait = np.ascontiguousarray(answers["scores"], np.float32), answers["wait"].item()
         if given.shape != shown.nodes.shape:
             raise NoAnswerError(Reason.FAILED, f"{given.size} scores for {len(shown.nodes)} nodes")
-        finite(given.sum() + wait)
-        best = given.max()
-        steps = np.rint(np.maximum(given - best, -FARTHEST) * STEPS).astype(np.int64)
         scores = np.zeros(len(cycle.feasible), np.int64)
-        scores[shown.nodes] = steps - (steps.min() - 1)
+        best, total = score_listed(given, shown.nodes, STEPS, FARTHEST, scores)
+        finite(total + wait)
         return Answer(scores, waits=wait > best and may_wait(cycle))
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:

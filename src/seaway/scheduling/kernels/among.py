@@ -13,7 +13,7 @@ from seaway.scheduling.kernels.compile import compiled, specialises
 from seaway.scheduling.kernels.decide import find_usable_clusters
 from seaway.scheduling.kernels.policy import row_score, search
 from seaway.scheduling.kernels.rows import UNFIT, RowCache, refresh_row, slot_of
-from seaway.scheduling.state import DemandArrays, FleetArrays
+from seaway.scheduling.state import DemandArrays, FleetArrays, Int64
 
 
 class FitParams(NamedTuple):
@@ -34,17 +34,33 @@ def _row_score(params: FitParams, fleet: FleetArrays, demands: DemandArrays, k: 
 
 
 @compiled
+def fit_row(params: FitParams, fleet: FleetArrays, demands: DemandArrays, k: int) -> Int64:
+    """Return what is known of where demand `k` fits, brought up to date, shape (N,): `UNFIT` where it does not."""
+    slot = slot_of(params.cache, k)
+    refresh_row(params, fleet, demands, k, slot)
+    return params.cache.rows[slot]
+
+
+@compiled
 def nodes_that_fit(params: FitParams, fleet: FleetArrays, demands: DemandArrays, k: int) -> NDArray[np.bool_]:
     """Tell which nodes can take one replica of demand `k` by the rules of fit, links included, shape (N,)."""
-    known, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
+    lent, asked = borrowed(fleet), borrowed(demands)
     find_usable_clusters(lent, asked, k)
-    slot = slot_of(known.cache, k)
-    refresh_row(known, lent, asked, k, slot)
-    row = known.cache.rows[slot]
+    row = fit_row(borrowed(params), lent, asked, k)
     fits = np.zeros(fleet.nodes.shape[1], np.bool_)
     for n in range(fits.shape[0]):
         fits[n] = row[n] != UNFIT and lent.clusters_open[CLUSTERS_USABLE, lent.nodes[NODE_CLUSTER, n]] != 0
     return fits
+
+
+@compiled
+def best_of(scores: Int64, feasible: NDArray[np.bool_]) -> int:
+    """Return the first feasible node with the highest score, -1 for none."""
+    best = -1
+    for n in range(scores.shape[0]):
+        if feasible[n] and (best < 0 or scores[n] > scores[best]):
+            best = n
+    return best
 
 
 @compiled

@@ -50,6 +50,7 @@ from seaway.scheduling.columns import (
     NODE_MEMORY,
     NODE_MEMORY_FREE,
 )
+from seaway.scheduling.kernels.among import FitParams, fit_row
 from seaway.scheduling.kernels.borrow import borrowed
 from seaway.scheduling.kernels.compile import compiled
 from seaway.scheduling.kernels.fgd import alike
@@ -61,7 +62,7 @@ from seaway.scheduling.kernels.seaway import (
     SeawayParams,
     cell_after,
     cell_cost,
-    reprice,
+    follow,
     served_share,
     value_on_device,
     worth_now,
@@ -176,6 +177,7 @@ def listed(
     fleet: FleetArrays,
     demands: DemandArrays,
     k: int,
+    fits: Int64 | None,
     allowed: UInt8,
     nodes: Int64,
     lost: Int64,
@@ -184,15 +186,17 @@ def listed(
 
     Parameters
     ----------
+    fits
+        What `fit_row` gives for it; None to ask the rules of fit.
     allowed
         1 where a node may be listed if it fits, shape (N,).
     nodes, lost
         Written to: nodes by falling score, the lower rank first among equals, and their scores, in `FINE` parts of a
         thousandth of a device; shape (MOST,).
     """
-    reprice(params, fleet)
+    follow(params, fleet)
     slot = slot_of(params.cache, k)
-    refresh_row(params, fleet, demands, k, slot)
+    refresh_row(params, fleet, demands, k, slot, fits)
     row = params.cache.rows[slot]
     asked = demands.amounts[k, DEMAND_GPUS] * WHOLE_MILLI
     if demands.amounts[k, DEMAND_GPU_CORE] > 0:
@@ -420,6 +424,7 @@ def noted(
 @compiled
 def view(
     params: FeatureParams,
+    known: FitParams,
     fleet: FleetArrays,
     demands: DemandArrays,
     k: int,
@@ -431,6 +436,11 @@ def view(
 ) -> int:
     """List nodes for demand `k` and write their figures; for callers in Python.
 
+    Parameters
+    ----------
+    known
+        What fitted before.
+
     Returns
     -------
     int
@@ -438,6 +448,7 @@ def view(
     """
     lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
     at, by = borrowed(nodes), borrowed(lost)
-    count = listed(lent_params.seaway, lent, asked, k, borrowed(allowed), at, by)
+    fits = fit_row(borrowed(known), lent, asked, k)
+    count = listed(lent_params.seaway, lent, asked, k, fits, borrowed(allowed), at, by)
     noted(lent_params, lent, asked, k, at, by, count, borrowed(figures), borrowed(job))
     return count

@@ -225,7 +225,7 @@ def play(
             forget_bandwidth(lent)
             find_usable_clusters(lent, asked, k)
             mark_allowed(lent, borrowed(allowed))
-            count = listed(lent_params.seaway, lent, asked, k, borrowed(allowed), borrowed(nodes), borrowed(lost))
+            count = listed(lent_params.seaway, lent, asked, k, None, borrowed(allowed), borrowed(nodes), borrowed(lost))
             placed[j] = -1
             if count == 0:
                 continue

@@ -95,27 +95,39 @@ def slot_of(cache: RowCache, k: int) -> int:
 
 
 @compiled
-def score_or_unfit(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
-    """Score node `n` for demand `k`, or say that it does not fit."""
-    return row_score(params, fleet, demands, k, n) if node_fits(fleet, demands, k, n) else UNFIT
+def score_or_unfit(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, fits: Int64 | None) -> int:
+    """Score node `n` for demand `k`, or say that it does not fit, which `fits` knows unless it is None."""
+    if fits is None:  # noqa: SIM108  # numba leaves out the branch of a statement only
+        may = node_fits(fleet, demands, k, n)
+    else:
+        may = fits[n] != UNFIT
+    return row_score(params, fleet, demands, k, n) if may else UNFIT
 
 
 @compiled
-def refresh_row(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, slot: int) -> None:
-    """Bring the row of demand `k` up to date with the fleet's log."""
+def refresh_row(
+    params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, slot: int, fits: Int64 | None = None
+) -> None:
+    """Bring the row of demand `k` up to date with the fleet's log.
+
+    Parameters
+    ----------
+    fits
+        A row of another policy for the same demand, which is up to date: it knows what fits; None for none.
+    """
     cache = params.cache
     head = fleet.head[0]
     behind = head - cache.seen[slot]
     if cache.seen[slot] < 0 or behind > fleet.log.shape[0]:
         for n in range(fleet.nodes.shape[1]):
-            cache.rows[slot, n] = score_or_unfit(params, fleet, demands, k, n)
+            cache.rows[slot, n] = score_or_unfit(params, fleet, demands, k, n, fits)
     else:
         cache.turn[0] += 1
         for at in range(cache.seen[slot], head):
             n = fleet.log[at % fleet.log.shape[0]]
             if cache.stamp[n] != cache.turn[0]:
                 cache.stamp[n] = cache.turn[0]
-                cache.rows[slot, n] = score_or_unfit(params, fleet, demands, k, n)
+                cache.rows[slot, n] = score_or_unfit(params, fleet, demands, k, n, fits)
     cache.seen[slot] = head
 
 

@@ -59,6 +59,30 @@ BASE = 1 << 40
 """Added to scores that are remembered, so that none is negative."""
 
 
+class Standing(NamedTuple):
+    """What nodes are worth as they stand, whoever asks.
+
+    Attributes
+    ----------
+    value
+        Value of each node, thousandths of a device, shape (N,).
+    worth, idle
+        What `worth_now` gives for each, shape (N,).
+    seen
+        How far in the fleet's log they have come, shape (1,); -1 for nowhere.
+    """
+
+    value: Float64
+    worth: Float64
+    idle: Int64
+    seen: Int64
+
+
+def standing(nodes: int) -> Standing:
+    """Make what is yet to be worked out for so many nodes."""
+    return Standing(np.zeros(nodes), np.zeros(nodes), np.zeros(nodes, np.int64), np.full(1, -1, np.int64))
+
+
 class SeawayParams(NamedTuple):
     """Tables of what nodes are worth to the job mix.
 
@@ -89,6 +113,8 @@ class SeawayParams(NamedTuple):
         Free cores of each kind, shape (kinds,); scratch.
     priced
         How many changes the fleet had logged when prices were last worked out, shape (1,), int64.
+    standing
+        What nodes are worth as they stand; written to.
     cache
         Scores worked out before.
     """
@@ -105,6 +131,7 @@ class SeawayParams(NamedTuple):
     price: Float64
     free: Float64
     priced: Int64
+    standing: Standing
     cache: RowCache
 
 
@@ -215,14 +242,12 @@ def value_of_several(
 
 @compiled
 def value_score(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
-    """Score node `n`, which fits demand `k`, without the price of its kind."""
-    worth, idle = worth_now(params, fleet, n)
-    cpu, memory = fleet.nodes[NODE_CPU_FREE, n], fleet.nodes[NODE_MEMORY_FREE, n]
-    before = node_value(params, n, cpu, memory, worth, idle)
+    """Score node `n`, which fits demand `k`, without the price of its kind; `follow` goes before."""
+    before, worth, idle = params.standing.value[n], params.standing.worth[n], params.standing.idle[n]
     gpus = demands.amounts[k, DEMAND_GPUS]
     if gpus == 0:
-        cpu -= demands.amounts[k, DEMAND_CPU]
-        memory -= demands.amounts[k, DEMAND_MEMORY]
+        cpu = fleet.nodes[NODE_CPU_FREE, n] - demands.amounts[k, DEMAND_CPU]
+        memory = fleet.nodes[NODE_MEMORY_FREE, n] - demands.amounts[k, DEMAND_MEMORY]
         return fine_score(before, node_value(params, n, cpu, memory, worth, idle))
     if gpus > 1:
         return fine_score(before, value_of_several(params, fleet, demands, k, n, worth, idle))
@@ -233,6 +258,30 @@ def value_score(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays,
             best = max(best, fine_score(before, after))
             last = d
     return best
+
+
+@compiled
+def follow(params: SeawayParams, fleet: FleetArrays) -> None:
+    """Bring prices, and what nodes are worth as they stand, up to date with the fleet's log."""
+    reprice(params, fleet)
+    seen, head = params.standing.seen[0], fleet.head[0]
+    if seen < 0 or head - seen > fleet.log.shape[0]:
+        for n in range(fleet.nodes.shape[1]):
+            note_standing(params, fleet, n)
+    else:
+        for at in range(seen, head):
+            note_standing(params, fleet, fleet.log[at % fleet.log.shape[0]])
+    params.standing.seen[0] = head
+
+
+@compiled
+def note_standing(params: SeawayParams, fleet: FleetArrays, n: int) -> None:
+    """Work out what node `n` is worth as it stands."""
+    worth, idle = worth_now(params, fleet, n)
+    cpu, memory = fleet.nodes[NODE_CPU_FREE, n], fleet.nodes[NODE_MEMORY_FREE, n]
+    params.standing.value[n] = node_value(params, n, cpu, memory, worth, idle)
+    params.standing.worth[n] = worth
+    params.standing.idle[n] = idle
 
 
 @compiled
@@ -284,7 +333,7 @@ def _row_score(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, 
 
 @specialises(search, SeawayParams)
 def _search(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, draw: int, clusters: UInt8) -> int:
-    reprice(params, fleet)
+    follow(params, fleet)
     slot = slot_of(params.cache, k)
     refresh_row(params, fleet, demands, k, slot)
     row = params.cache.rows[slot]
@@ -338,7 +387,7 @@ def value_column(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays
     Of nodes that are worth the same, those nearer to the user have up to 100 of `NEAR_STEPS` more.
     """
     lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
-    reprice(lent_params, lent)
+    follow(lent_params, lent)
     near = asked.amounts[k, DEMAND_NEAR]
     scores = np.full(fleet.nodes.shape[1], -BASE * NEAR_STEPS, np.int64)
     for n in range(scores.shape[0]):

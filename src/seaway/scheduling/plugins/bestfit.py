@@ -34,7 +34,8 @@ class BestFit:
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
         """Rank devices by what is left on them, least first."""
-        first, end = cycle.snapshot.arrays.nodes[[NODE_DEVICE_FIRST, NODE_DEVICE_END], node]
+        nodes = cycle.snapshot.arrays.nodes
+        first, end = nodes[NODE_DEVICE_FIRST, node], nodes[NODE_DEVICE_END, node]
         return left_of_devices(cycle.snapshot.arrays, cycle.snapshot.demands.arrays, cycle.line, first, end)
 
     def params(self, snapshot: Snapshot) -> TightParams:

@@ -48,8 +48,8 @@ class Fgd:
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
         """Rank devices: one alone by its score, several by what is left on them, least first."""
         snapshot = cycle.snapshot
-        first, end = snapshot.arrays.nodes[[NODE_DEVICE_FIRST, NODE_DEVICE_END], node]
         arrays, demands = snapshot.arrays, snapshot.demands.arrays
+        first, end = arrays.nodes[NODE_DEVICE_FIRST, node], arrays.nodes[NODE_DEVICE_END, node]
         return frag_of_devices(self._known(snapshot), arrays, demands, cycle.line, first, end)
 
     def params(self, snapshot: Snapshot) -> FgdParams:

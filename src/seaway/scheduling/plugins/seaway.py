@@ -10,7 +10,7 @@ from seaway.domain.job import Job
 from seaway.scheduling.columns import NODE_DEVICE_END, NODE_DEVICE_FIRST
 from seaway.scheduling.framework import Cycle, Scores
 from seaway.scheduling.kernels.rows import row_cache
-from seaway.scheduling.kernels.seaway import SeawayParams, value_column, value_of_devices
+from seaway.scheduling.kernels.seaway import SeawayParams, standing, value_column, value_of_devices
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.static import Kept
 from seaway.scheduling.worth import bound_groups, device_worths, hosting_table, mix_figures, served_tables
@@ -24,6 +24,11 @@ class Seaway:
     mix
         Jobs of the past.
 
+    Attributes
+    ----------
+    tables
+        Returns the tables of a snapshot, the same ones each time until its fleet changes.
+
     References
     ----------
     ``docs/adr/0006-what-a-node-is-worth.md``
@@ -33,18 +38,18 @@ class Seaway:
 
     def __init__(self, mix: Sequence[Job]) -> None:
         self._mix = mix
-        self._known = Kept(self.params)
+        self.tables = Kept(self.params)
 
     def score(self, cycle: Cycle) -> Scores:
         """Score every node, shape (N,), by the value it keeps, in 16 thousandths of a device."""
         snapshot = cycle.snapshot
-        return value_column(self._known(snapshot), snapshot.arrays, snapshot.demands.arrays, cycle.line)
+        return value_column(self.tables(snapshot), snapshot.arrays, snapshot.demands.arrays, cycle.line)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
         """Rank devices: one alone by the value left, several by what is left on them, least first."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
-        first, end = arrays.nodes[[NODE_DEVICE_FIRST, NODE_DEVICE_END], node]
-        return value_of_devices(self._known(cycle.snapshot), arrays, demands, cycle.line, first, end)
+        first, end = arrays.nodes[NODE_DEVICE_FIRST, node], arrays.nodes[NODE_DEVICE_END, node]
+        return value_of_devices(self.tables(cycle.snapshot), arrays, demands, cycle.line, first, end)
 
     def params(self, snapshot: Snapshot) -> SeawayParams:
         """Return the policy for the compiled path."""
@@ -67,5 +72,6 @@ class Seaway:
             price=np.zeros(len(figures.allowed)),
             free=np.zeros(len(figures.allowed)),
             priced=np.full(1, -1, np.int64),
+            standing=standing(len(snapshot.nodes)),
             cache=row_cache(len(snapshot.nodes), len(snapshot.demands)),
         )
