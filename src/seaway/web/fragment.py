@@ -27,13 +27,21 @@ class Fragment:
     """
 
     def __init__(self, template: str, words: Words) -> None:
-        self._template = environment().get_template(f"{template}.html")
-        self._words = words
+        self._name, self._words = template, words
         self.element = ui.html("", sanitize=False).classes(f"fragment fragment-{template.replace('_', '-')}")
 
     def show(self, **figures_: object) -> None:
         """Fill it in; nothing is sent where nothing has changed."""
-        self.element.set_content(self._template.render(_=self._words, locale=self._words.locale, **figures_))
+        self.put(written(self._name, self._words, **figures_))
+
+    def put(self, html: str) -> None:
+        """Fill it in with what was `written`."""
+        self.element.set_content(html)
+
+
+def written(template: str, words: Words, **figures_: object) -> str:
+    """Return a template with figures filled in."""
+    return environment().get_template(f"{template}.html").render(_=words, locale=words.locale, **figures_)
 
 
 @cache

@@ -13,7 +13,7 @@ from seaway.client.calls import fleet, network
 from seaway.web.fragment import Fragment
 from seaway.web.parts.link_figures import FIGURES, NONE, milliseconds, percent, rate
 from seaway.web.parts.link_graph import MOST_DRAWN, MOST_OF_ONE, graph, is_dead, scale_for
-from seaway.web.parts.link_matrix import rows_of
+from seaway.web.parts.link_matrix import drawn
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seaway.wire.links import KnownLinkOut, LinkList
     from seaway.wire.network_views import AgentList
 
-EVERY_S = 2.0
+EVERY_S = 3.0
 """How often links are looked at: rounds of probes come every ten seconds."""
 
 AGENTS_EVERY_S = 3.0
@@ -115,10 +115,10 @@ class _Page:
 
         def heard(value: LinkList) -> None:
             scale = scale_for(value.links, FIGURES[looked.figure])
-            drawn = graph(value.links, self.ends, scale, looked.gateway, words)
-            if drawn != chart.options:
+            options = graph(value.links, self.ends, scale, looked.gateway, words)
+            if options != chart.options:
                 chart.options.clear()
-                chart.options.update(drawn)
+                chart.options.update(options)
                 chart.update()
             legend.show(classes=scale.classes(), nodes=True)
             hint.set_text(_hint(value, words))
@@ -127,17 +127,16 @@ class _Page:
         self.stop = await self.visit.follow(call, heard, EVERY_S)
 
     async def _matrix(self) -> None:
-        looked, words, figure = self.looked, self.visit.words, FIGURES[self.looked.figure]
+        looked, words = self.looked, self.visit.words
         legend, cells = Fragment("link_legend", words), Fragment("link_matrix", words)
         for event in ("click", "mouseover"):
             cells.element.on(event, js_handler=POINT)
-        caption = words("{figure} of links, in {unit}", figure=words(figure.title), unit=figure.unit)
 
         def heard(value: LinkMatrix) -> None:
             self.ends = {each.name: each for each in value.gateways}
-            rows = rows_of(value, looked.wants, words)
-            cells.show(matrix=rows, unit=figure.unit, caption=caption)
-            legend.show(classes=rows.scale.classes(), nodes=False)
+            shown = drawn(value, tuple(looked.chosen.values()), looked.wants, words)
+            cells.put(shown.html)
+            legend.show(classes=shown.scale.classes(), nodes=False)
 
         self.stop = await self.visit.follow(network.link_matrix(looked.figure), heard, EVERY_S)
 

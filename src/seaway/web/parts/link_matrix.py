@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seaway.web.fragment import written
 from seaway.web.parts.link_figures import FIGURES, NONE, Scale, scale_of
 from seaway.web.words import Words
 
@@ -82,6 +83,42 @@ def rows_of(matrix: LinkMatrix, wanted: Wanted, words: Words) -> Rows:
     cells = [[_cell(matrix, names, near, far, scale, words) for near, far in row] for row in pairs]
     rows = [Row(names[at], outward, row) for (at, outward), row in zip(ways, cells, strict=True)]
     return Rows(scale, names, rows, both)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A matrix as it is shown: its colours, and its HTML."""
+
+    scale: Scale
+    html: str
+
+
+_DRAWN: dict[tuple[object, ...], tuple[LinkMatrix, Drawn]] = {}
+"""What was drawn last for whoever looks at the same."""
+
+MOST_KEPT = 32
+
+
+def drawn(matrix: LinkMatrix, chosen: tuple[str, ...], wanted: Wanted, words: Words) -> Drawn:
+    """Return a matrix as it is shown.
+
+    It is written once for all who look at the same answer in the same way: 9,900 cells take a while.
+
+    Parameters
+    ----------
+    chosen
+        What `wanted` goes by.
+    """
+    key = matrix.figure, chosen, words.language
+    known = _DRAWN.pop(key, None)
+    if known is None or known[0] is not matrix:
+        figure, rows = FIGURES[matrix.figure], rows_of(matrix, wanted, words)
+        caption = words("{figure} of links, in {unit}", figure=words(figure.title), unit=figure.unit)
+        known = matrix, Drawn(rows.scale, written("link_matrix", words, matrix=rows, unit=figure.unit, caption=caption))
+    _DRAWN[key] = known
+    while len(_DRAWN) > MOST_KEPT:
+        del _DRAWN[next(iter(_DRAWN))]
+    return known[1]
 
 
 def _cell(  # a link, and all that says how it looks

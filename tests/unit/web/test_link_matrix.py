@@ -1,0 +1,83 @@
+"""Links as a matrix and as a graph."""
+
+from __future__ import annotations
+
+from seaway.web.parts.link_figures import FIGURES
+from seaway.web.parts.link_graph import graph, scale_for
+from seaway.web.parts.link_matrix import drawn, rows_of
+from seaway.web.words import Words
+from seaway.wire.fleet import GatewayOut
+from seaway.wire.link_matrix import LinkMatrix
+from seaway.wire.links import KnownLinkOut
+
+MS = 1_000_000
+GATEWAYS = [
+    GatewayOut(name="gw-1", address="", clusters=["one"], site=""),
+    GatewayOut(name="gw-2", address="", clusters=["two"], site=""),
+    GatewayOut(name="<b>office</b>", address="", clusters=[], site="office"),
+]
+MATRIX = LinkMatrix.model_validate(
+    {
+        "figure": "latency",
+        "gateways": [each.model_dump() for each in GATEWAYS],
+        "values": [[None, 5 * MS, None], [5 * MS, None, None], [None, None, None]],
+        "states": [[None, "measured", "unknown"], ["stale", None, "measured"], [None, None, None]],
+    }
+)
+
+
+def link(**fields: object) -> KnownLinkOut:
+    """Make a link."""
+    usual = {"source": "gw-1", "target": "gw-2", "latency_ns": MS, "jitter_ns": 1, "loss_ppm": 0, "bandwidth_mbps": 10}
+    more = {"used_mbps": 0, "carried_mbps": 0, "promised_mbps": 0, "free_mbps": 10, "path": "", "state": "measured"}
+    return KnownLinkOut.model_validate(usual | more | {"age_s": 1.0, "raw": None, "smoothed": None} | fields)
+
+
+def test_stale_unknown_dead_and_missing_links_are_told_apart() -> None:
+    """Each has a look of its own, and another text where there is no figure."""
+    rows = rows_of(MATRIX, lambda _: True, Words())
+    looks = [[(cell.look, cell.text) for cell in row.cells] for row in rows.rows]
+    assert looks[0] == [("", ""), ("h0", "5"), ("unknown", "?")]
+    assert looks[1] == [("h0 stale", "5"), ("", ""), ("dead", "dead")]
+    assert looks[2] == [("", "")] * 3
+
+
+def test_a_choice_leaves_both_directions_of_its_links() -> None:
+    """A gateway that is chosen has a row for what leads from it, and one for what leads to it."""
+    rows = rows_of(MATRIX, lambda gateway: gateway.name == "gw-1", Words())
+    assert [(row.name, row.outward) for row in rows.rows] == [("gw-1", True), ("gw-1", False)]
+    assert (rows.rows[1].cells[1].source, rows.rows[1].cells[1].target) == ("gw-2", "gw-1")
+
+
+def test_a_matrix_is_written_once_for_all_who_look_at_it() -> None:
+    """The same answer looked at in the same way is the same text; names are escaped in it."""
+    once = drawn(MATRIX, (), lambda _: True, Words())
+    assert drawn(MATRIX, (), lambda _: True, Words()) is once
+    assert drawn(MATRIX, ("gw-1",), lambda gateway: gateway.name == "gw-1", Words()) is not once
+    assert drawn(MATRIX.model_copy(), (), lambda _: True, Words()) is not once
+    assert "<b>office" not in once.html
+    assert "&lt;b&gt;office" in once.html
+
+
+def test_lines_of_a_graph_say_how_much_is_known() -> None:
+    """Solid, dashed for stale, dotted for unknown; dead links have a colour that no figure has."""
+    links = [link(), link(state="stale"), link(state="unknown", latency_ns=None, jitter_ns=None, loss_ppm=None),
+             link(latency_ns=None, loss_ppm=1_000_000)]  # fmt: skip
+    ends = {each.name: each for each in GATEWAYS}
+    arcs = graph(links, ends, scale_for(links, FIGURES["latency"]), "", Words())["series"][0]["links"]
+    assert [each["lineStyle"]["type"] for each in arcs] == ["solid", "dashed", "dotted", "dotted"]
+    assert [each["lineStyle"]["color"] for each in arcs] == [
+        "var(--heat-0)",
+        "var(--heat-0)",
+        "var(--quiet)",
+        "var(--heat-dead)",
+    ]
+
+
+def test_names_in_tips_are_escaped_and_the_chosen_gateway_is_in_the_middle() -> None:
+    """Tips are HTML; others stand around on a circle."""
+    links = [link(source="<b>office</b>"), link()]
+    ends = {each.name: each for each in GATEWAYS}
+    series = graph(links, ends, scale_for(links, FIGURES["loss"]), "gw-2", Words())["series"][0]
+    assert all("<b>office" not in each["tip"] for each in (*series["links"], *series["data"]))
+    assert [(each["x"], each["y"]) for each in series["data"] if each["name"] == "gw-2"] == [(0, 0)]
