@@ -17,7 +17,21 @@ from starlette.types import Message, Receive, Scope, Send
 from seaway.web import addresses
 from seaway.web.board import Board
 from seaway.web.page import Page, add_page
-from seaway.web.pages import fleet, job, jobs, link, login, network, node, overview, queues, settings, submit
+from seaway.web.pages import (
+    fleet,
+    job,
+    jobs,
+    link,
+    login,
+    network,
+    node,
+    overview,
+    policies,
+    queues,
+    settings,
+    submit,
+    whatif,
+)
 from seaway.web.routes import add_routes
 
 PAGES = (
@@ -28,6 +42,8 @@ PAGES = (
     Page("/queues", "Queues", queues.build, "queue", "queues"),
     Page("/fleet", "Fleet", fleet.build, "dns", "fleet"),
     Page("/fleet/{cluster}/{node}", "Node", node.build, style="fleet"),
+    Page("/policies", "Policies", policies.build, "psychology", "policies"),
+    Page("/whatif", "What if", whatif.build, "science", "whatif", "operator"),
     Page("/settings", "Settings", settings.build, "settings", "settings"),
     Page("/network", "Network", network.build, "hub", "network"),
     Page("/network/{source}/{target}", "Link", link.build, style="network"),

@@ -1,0 +1,85 @@
+"""A question as it is filled in: what the address keeps of it, and how the API takes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+MOST_BURST = 100
+"""Jobs of a burst: the API takes no more in a question."""
+
+QUESTION = "question."
+"""Begins where the API says that something is wrong with a question."""
+
+FIELDS = ("lose", "nodes", "cluster", "like", "count", "burst", "gpus", "gpu_memory", "cpu", "queue", "anew", "policy")
+"""What can be filled in."""
+
+STEP = re.compile(r"[.\[\]]+")
+"""What stands between the steps to a field."""
+
+OF_OTHERS = {"drain": "nodes", "add_nodes": "like"}
+OF_JOBS = {"resources.gpus": "gpus", "resources.gpu_memory": "gpu_memory", "resources.cpu": "cpu", "queue": "queue"}
+
+
+def asked(given: Mapping[str, str]) -> dict[str, Any]:
+    """Return a question as the API takes it; empty where nothing is asked.
+
+    Parameters
+    ----------
+    given
+        What is filled in, by field; what is empty is not asked.
+    """
+    question: dict[str, Any] = {}
+    if drain := [*_words(given.get("lose", "")), *_words(given.get("nodes", ""))]:
+        question["drain"] = drain
+    if given.get("like"):
+        count = _whole(given.get("count", ""), 1)
+        question["add_nodes"] = [{"cluster": given.get("cluster", ""), "like": given["like"], "count": count}]
+    if burst := _whole(given.get("burst", ""), 0):
+        question["jobs"] = [_job(at, given) for at in range(min(burst, MOST_BURST))]
+    if given.get("policy"):
+        question["policy"] = given["policy"]
+    elif given.get("anew"):
+        question["replay"] = True
+    return question
+
+
+def field_of(where: str) -> str:
+    """Return which field something is wrong with, of where the API says that it is; empty where that is none."""
+    steps = [each for each in STEP.split(where.removeprefix(QUESTION)) if each and not each.isdecimal()]
+    first, rest = (steps[0], ".".join(steps[1:])) if steps else ("", "")
+    if first == "jobs":
+        return OF_JOBS.get(rest, "burst")
+    return OF_OTHERS.get(first, first if first in FIELDS else "")
+
+
+def _job(at: int, given: Mapping[str, str]) -> dict[str, Any]:
+    resources: dict[str, Any] = {}
+    for name in ("gpus", "gpu_memory", "cpu"):
+        if given.get(name):
+            resources[name] = _number(given[name]) if name in ("gpus", "cpu") else given[name]
+    job: dict[str, Any] = {"name": f"burst-{at + 1}", "resources": resources}
+    if given.get("queue"):
+        job["queue"] = given["queue"]
+    return job
+
+
+def _words(text: str) -> list[str]:
+    return [each for each in text.replace(",", " ").split() if each]
+
+
+def _whole(text: str, otherwise: int) -> int:
+    number = _number(text)
+    return number if isinstance(number, int) else otherwise
+
+
+def _number(text: str) -> int | float | str:
+    """Return a number where it is one; else the text, of which the API says what is wrong with it."""
+    try:
+        return int(text)
+    except ValueError:
+        try:
+            return float(text)
+        except ValueError:
+            return text

@@ -1,0 +1,96 @@
+"""Questions as they are filled in, and their answers as they are drawn."""
+
+from __future__ import annotations
+
+import pytest
+
+from seaway.web.pages.whatif_drawing import MOST_BOXES, draw, flows_of
+from seaway.web.pages.whatif_question import MOST_BURST, asked, field_of
+from seaway.wire.fleet import AmountOut
+from seaway.wire.whatif import ClusterChangeOut, ClusterSumsOut, ConsequencesOut, MoveOut, SumsOut
+
+
+def sums(nodes: int, jobs: int) -> ClusterSumsOut:
+    """Make a cluster of nodes of two GPUs, of which each job holds one."""
+    total = nodes * 2000
+    amount = AmountOut(total=total, used=jobs * 1000, free=total - jobs * 1000)
+    return ClusterSumsOut(nodes=nodes, jobs=jobs, gpu_milli=amount, gpu_memory_mib=amount)
+
+
+def change(name: str, before: tuple[int, int], after: tuple[int, int]) -> ClusterChangeOut:
+    """Make a cluster with its nodes and jobs, before and after."""
+    return ClusterChangeOut(name=name, before=sums(*before), after=sums(*after))
+
+
+def move(before: list[str], after: list[str]) -> MoveOut:
+    """Make a job that moves."""
+    return MoveOut(id="a", name="a", before=before, after=after, why="")
+
+
+def answer(clusters: list[ClusterChangeOut], moved: list[MoveOut]) -> ConsequencesOut:
+    """Make an answer."""
+    fleet = SumsOut(placed=0, waiting=0, allocation_percent=None, fragmentation=None)
+    none: list[MoveOut] = []
+    return ConsequencesOut(
+        sentence="", before=fleet, after=fleet, clusters=clusters, moved=moved, started=none, stopped=none, waiting=none
+    )
+
+
+def test_what_is_left_empty_is_not_asked() -> None:
+    """Only what is filled in stands in the question; a policy says more than that everything is placed anew."""
+    assert asked({"count": "4", "gpus": "1", "cluster": "a"}) == {}
+    assert asked({"lose": "a", "nodes": "b/n1, b/n2"}) == {"drain": ["a", "b/n1", "b/n2"]}
+    added = asked({"cluster": "a", "like": "n", "count": "3"})
+    assert added == {"add_nodes": [{"cluster": "a", "like": "n", "count": 3}]}
+    assert asked({"anew": "1"}) == {"replay": True}
+    assert asked({"anew": "1", "policy": "fgd"}) == {"policy": "fgd"}
+
+
+def test_a_burst_is_as_many_jobs_as_a_question_takes() -> None:
+    """Each job of a burst asks for the same; what is no number is left for the API to say so."""
+    jobs = asked({"burst": "1000", "gpus": "two", "gpu_memory": "8GB", "queue": "q"})["jobs"]
+    assert (len(jobs), jobs[0]["queue"]) == (MOST_BURST, "q")
+    assert jobs[0]["resources"] == {"gpus": "two", "gpu_memory": "8GB"}
+
+
+@pytest.mark.parametrize(
+    ("where", "field"),
+    [
+        ("question.jobs[2].resources.gpu_memory", "gpu_memory"),
+        ("jobs.1.queue", "queue"),
+        ("jobs.0.resources", "burst"),
+        ("drain", "nodes"),
+        ("question.add_nodes[0].count", "like"),
+        ("policy", "policy"),
+        ("", ""),
+        ("elsewhere", ""),
+    ],
+)
+def test_mistakes_are_told_at_the_field_that_was_filled_in(where: str, field: str) -> None:
+    """However the API names a place in a question, it leads to a field of the form, or to none."""
+    assert field_of(where) == field
+
+
+def test_jobs_flow_from_where_they_were_alone_to_where_they_would_be() -> None:
+    """Of a job in two clusters counts what it would leave and where it would go, not where it stays."""
+    flows = flows_of([move(["a/1", "b/1"], ["b/1", "c/1"]), move(["a/2"], ["c/2"]), move(["a/1"], ["a/2"])])
+    assert flows == {("a", "c"): 2}
+
+
+def test_boxes_tell_what_becomes_of_clusters_and_arrows_where_jobs_go() -> None:
+    """A cluster without nodes is lost, one with more has grown; the widest arrow has most jobs."""
+    clusters = [change("a", (2, 3), (0, 0)), change("b", (2, 1), (4, 4)), change("c", (2, 0), (2, 0))]
+    drawn = draw(answer(clusters, [move(["a/1"], ["b/1"]), move(["a/1"], ["b/2"]), move(["a/1"], ["c/1"])]))
+    assert [each.kind for each in drawn.boxes] == ["lost", "grown", "same"]
+    assert [(each.target, each.jobs) for each in drawn.arrows] == [("b", 2), ("c", 1)]
+    assert drawn.arrows[0].width > drawn.arrows[1].width
+    assert [(round(each.before), round(each.after)) for each in drawn.boxes] == [(75, 0), (25, 50), (0, 0)]
+    assert all(0 <= each.x < drawn.width and 0 <= each.y < drawn.height for each in drawn.boxes)
+
+
+def test_of_very_many_clusters_those_that_change_are_drawn() -> None:
+    """What changes is never left out for what does not, and it is said how many are."""
+    clusters = [change(f"c{at}", (1, 0), (1, 0)) for at in range(MOST_BOXES + 40)]
+    clusters[-1] = change("last", (1, 1), (0, 0))
+    drawn = draw(answer(clusters, []))
+    assert (len(drawn.boxes), drawn.left, drawn.boxes[-1].change.name) == (MOST_BOXES, 40, "last")
