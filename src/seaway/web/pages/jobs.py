@@ -32,6 +32,8 @@ TYPING_S = 0.3
 AGED_S = 10.0
 """How often ages are written anew."""
 
+PLACED = frozenset(state.value for state in JobState if state.placed)
+
 FILTERS = ("name", "queue", "tenant", "cluster", "label", "submitted_by")
 """What narrows the list besides states, as the API and the address call it."""
 
@@ -169,7 +171,7 @@ class _Jobs:
         self._table.show(
             jobs=self._page.jobs,
             gpus=gpus,
-            over={state.value for state in JobState if state.final},
+            placed=PLACED,
             total=sum(counts.get(state, 0) for state in self._states) if self._states else self._count.total,
             newest=f"/jobs?{urlencode(query)}" if self._after else "",
             older=f"/jobs?{urlencode({**query, 'after': self._page.next})}" if self._page.next else "",
