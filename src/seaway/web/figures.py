@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from babel.core import Locale
 from babel.dates import format_timedelta
@@ -15,22 +16,28 @@ MIB_PER_GIB = 1024
 GIB_PER_TIB = 1024
 
 
+@lru_cache(maxsize=8192)
+def _decimal(number: float, pattern: str, locale: Locale) -> str:
+    """Write a number; kept, as it takes long and large pages have the same figures again and again."""
+    return format_decimal(number, format=pattern, locale=locale)
+
+
 def count(number: float, locale: Locale) -> str:
     """Write a number with its thousands apart."""
-    return format_decimal(number, format="#,##0", locale=locale)
+    return _decimal(number, "#,##0", locale)
 
 
 def gib(mib: float, locale: Locale) -> str:
     """Write an amount of memory, given in MiB, in GiB or TiB."""
     amount = mib / MIB_PER_GIB
     if amount >= 10 * GIB_PER_TIB:
-        return f"{format_decimal(amount / GIB_PER_TIB, format='#,##0.0', locale=locale)} TiB"
-    return f"{format_decimal(amount, format='#,##0' if amount >= 10 else '#,##0.#', locale=locale)} GiB"
+        return f"{_decimal(amount / GIB_PER_TIB, '#,##0.0', locale)} TiB"
+    return f"{_decimal(amount, '#,##0' if amount >= 10 else '#,##0.#', locale)} GiB"
 
 
 def whole(milli: float, locale: Locale) -> str:
     """Write an amount that is given in thousandths, with one digit where it is not whole."""
-    return format_decimal(milli / 1000, format="#,##0.#", locale=locale)
+    return _decimal(milli / 1000, "#,##0.#", locale)
 
 
 def share(part: float, total: float) -> float:
@@ -40,7 +47,7 @@ def share(part: float, total: float) -> float:
 
 def percent(number: float, locale: Locale) -> str:
     """Write a percentage, given as 0 to 100."""
-    return f"{format_decimal(number, format='0' if number >= 10 else '0.#', locale=locale)} %"
+    return f"{_decimal(number, '0' if number >= 10 else '0.#', locale)} %"
 
 
 def ago(moment: str, locale: Locale) -> str:
@@ -56,14 +63,14 @@ def lasting(seconds: float, locale: Locale) -> str:
 
 def rtt(ns: int | None, locale: Locale) -> str:
     """Write a time on a network, given in nanoseconds; None where nothing answered."""
-    return "–" if ns is None else f"{format_decimal(ns / 1e6, format='#,##0.##', locale=locale)} ms"
+    return "–" if ns is None else f"{_decimal(ns / 1e6, '#,##0.##', locale)} ms"
 
 
 def rate(mbps: float, locale: Locale) -> str:
     """Write a bandwidth, given in Mbit/s."""
     if mbps >= 1000:
-        return f"{format_decimal(mbps / 1000, format='#,##0.#', locale=locale)} Gbit/s"
-    return f"{format_decimal(mbps, format='#,##0', locale=locale)} Mbit/s"
+        return f"{_decimal(mbps / 1000, '#,##0.#', locale)} Gbit/s"
+    return f"{_decimal(mbps, '#,##0', locale)} Mbit/s"
 
 
 def clock(moment: str) -> str:

@@ -42,7 +42,12 @@ class Words:
     @property
     def locale(self) -> Locale:
         """How numbers and times are written."""
-        return Locale.parse(self.language)
+        return _locale_of(self.language)
+
+
+@cache
+def _locale_of(language: str) -> Locale:
+    return Locale.parse(language)
 
 
 @cache
