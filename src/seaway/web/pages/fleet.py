@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     FleetPageOut = NodePage | DevicePage | SlicePage
 
 NODES, CARDS, SLICES = "nodes", "cards", "slices"
-SIZES = {NODES: 20, CARDS: 50, SLICES: 50}
+SIZES = {NODES: 12, CARDS: 50, SLICES: 50}
 """Entries on a page, by what is listed."""
 
 
