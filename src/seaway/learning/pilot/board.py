@@ -90,6 +90,7 @@ class Board:
         seaway = self._params.seaway
         seaway.cache.seen[:] = -1
         seaway.priced[0] = -1
+        seaway.standing.seen[0] = -1
         lines = self._lines if waiting else self._lines[: self._until_asked]
         nodes, waited = np.full(len(lines), -1, np.int64), np.zeros(len(lines), np.uint8)
         offers = 2 if waiting else 1
