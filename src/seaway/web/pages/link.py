@@ -225,9 +225,7 @@ async def _history(visit: Visit, source: str, target: str) -> None:
             ui.html(f"<h2>{words('History')}</h2>", sanitize=False)
             toggle = ui.toggle(spans, value=span, on_change=lambda event: history.choose(event.value))
             toggle.props(f'no-caps unelevated dense padding="4px 12px" aria-label="{words("Range of time")}"')
-        empty = ui.label(
-            words("Nothing was written down of this link in this time; samples are of links that are measured.")
-        )
+        empty = ui.label(words("Nothing was written down of this link in this time."))
         empty.classes("fine")
     drawn = (
         (words("Latency"), "ms", [Line(words("Latency"), "var(--core)", "latency_ms")]),

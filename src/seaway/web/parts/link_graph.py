@@ -78,8 +78,8 @@ def graph(
             {
                 "type": "graph",
                 "layout": "none",
-                "left": 96,
-                "right": 96,
+                "left": 76,
+                "right": 76,
                 "top": 40,
                 "bottom": 40,
                 "preserveAspect": "contain",
@@ -116,7 +116,7 @@ def _node(name: str, at: int, count: int, ends: Mapping[str, GatewayOut], words:
         "symbol": "roundRect" if of_cluster else "circle",
         "symbolSize": 18 if count < ROOMY else 9,
         "itemStyle": {"color": "var(--core)" if of_cluster else "var(--memory)"},
-        "label": {**label, "width": 88, "overflow": "truncate"},
+        "label": {**label, "width": 70, "overflow": "truncate"},
         "tip": f"<b>{escape(name)}</b><br>{escape(stands_before(end, words))}",
     }
 
