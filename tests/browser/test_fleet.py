@@ -1,0 +1,89 @@
+"""The fleet and its nodes, drawn."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Look
+from tests.browser.looking import NARROW, WIDE, hindrances, keep_screen, overflow
+from tests.integration.test_up import Running
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def job(demo: Running) -> str:
+    """Have a job that holds a part of two cards; return where it runs, as ``cluster/node``."""
+    made = demo.submit(
+        name="fleet-holder",
+        resources={"cpu": 1, "memory": "1Gi", "gpus": 2, "gpu_memory": "2Gi", "gpu_cores": "20%"},
+        run={"image": "ubuntu", "command": ["sleep", "inf"]},
+    )
+    demo.await_state(made, "running")
+    slices = demo.client.get("/api/v1/fleet/slices", params={"limit": 1000}).json()["slices"]
+    held = next(each for each in slices if each["job_id"] == made)
+    return f"{held['cluster']}/{held['node']}"
+
+
+@pytest.mark.parametrize(("theme", "language", "size"), [("light", "en", WIDE), ("dark", "zh", NARROW)])
+def test_the_fleet_can_be_read_by_everybody(
+    look: Look, job: str, theme: str, language: str, size: tuple[int, int]
+) -> None:
+    """Nodes, containers and one node: nothing is hidden sideways, and labels and contrast are good enough."""
+    name = job.split("/")[1]
+    with look(theme=theme, language=language, size=size) as looker:
+        page = looker.open(f"/fleet?view=cards&name={name}")
+        for path in (f"/fleet?name={name}", "/fleet?view=slices", f"/fleet/{job}"):
+            looker.go(page, path)
+            expect(page.locator(".cut").first).to_be_visible()
+            keep_screen(page, f"{path}-{theme}-{language}-{size[0]}")
+            assert overflow(page) <= 0
+            assert hindrances(page) == []
+
+
+def test_what_is_looked_for_is_counted_and_survives_a_reload(look: Look, job: str) -> None:
+    """Filters stand in the address, what does not match is not counted, and what is no number is said at its field."""
+    name = job.split("/")[1]
+    with look("viewer") as looker:
+        page = looker.open("/fleet")
+        page.get_by_label("Node", exact=True).fill(name)
+        expect(page.locator(".node-name")).to_have_text([name])
+        page.get_by_label("Free memory ≥ GiB").fill("100000")
+        expect(page.get_by_text("Nothing matches.")).to_be_visible()
+        expect(page).to_have_url(re.compile(f"name={name}&memory=100000"))
+        page.reload()
+        expect(page.get_by_label("Free memory ≥ GiB")).to_have_value("100000")
+        page.get_by_role("button", name="Clear the filters").click()
+        expect(page.locator(".node-name")).to_have_count(12)
+        page.get_by_role("button", name="Next").click()
+        expect(page.get_by_text("13 to 24 of 29")).to_be_visible()
+        page.get_by_label("Free cores ≥ %").fill("many")
+        expect(page.get_by_text("a number ≥ 0")).to_be_visible()
+
+
+def test_operators_drain_a_node_with_a_reason_and_others_may_not(look: Look) -> None:
+    """A cordon asks for its reason, is seen at once and can be undone; whoever only looks has no buttons."""
+    path = "/fleet/cluster-3/cluster-3-n0"
+    with look("operator") as looker:
+        page = looker.open(path)
+        page.get_by_role("button", name="Cordon").click()
+        page.get_by_label("Reason").fill("<b>fans</b>")
+        page.keyboard.press("Enter")
+        expect(page.locator(".closing q")).to_have_text("<b>fans</b>")
+        with look("viewer") as other:
+            seen = other.open(path)
+            expect(seen.locator(".closing")).to_contain_text("takes no new work")
+            expect(seen.get_by_role("button", name="Uncordon")).to_have_count(0)
+        page.get_by_role("button", name="Uncordon").click()
+        page.get_by_role("dialog").get_by_role("button", name="Uncordon").click()
+        expect(page.locator(".closing")).to_contain_text("takes work")
+
+
+def test_a_node_that_is_not_there_says_so(look: Look) -> None:
+    """An address of a node that nobody has leads to words, not to an empty page."""
+    with look() as looker:
+        page = looker.open("/fleet/cluster-1/no-such-node")
+        expect(page.get_by_role("alert")).to_contain_text("There is no node no-such-node in cluster-1.")
