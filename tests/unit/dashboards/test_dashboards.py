@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from itertools import combinations
@@ -10,6 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from seaway.dashboards.every import DASHBOARDS, dashboards
 from seaway.dashboards.files import FOLDER_ANNOTATION, SIDECAR_LABEL, as_json, write_config_maps, write_folders
@@ -51,6 +54,22 @@ def test_every_panel_says_what_it_shows(language: Language) -> None:
             assert bool(CHINESE.search(panel["description"])) is (language is Language.CHINESE), panel["title"]
             assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
             assert panel["fieldConfig"]["defaults"]["unit"]
+
+
+@pytest.mark.parametrize("language", Language)
+def test_grafanas_own_types_know_all_that_is_written(language: Language) -> None:
+    """Read by them and written again, nothing is gone: no field is misspelt, or where nobody looks for it."""
+    register_default_plugins()
+    for name, dashboard in every(language):
+        again = json.loads(as_json(Dashboard.from_json(dashboard)))
+        assert without_nothing(again) == without_nothing(dashboard), name
+
+
+def without_nothing(value: Any) -> Any:  # noqa: ANN401  # any JSON
+    """Return it without empty objects, which say nothing."""
+    if isinstance(value, dict):
+        return {key: kept for key, each in value.items() if (kept := without_nothing(each)) != {}}
+    return [without_nothing(each) for each in value] if isinstance(value, list) else value
 
 
 def test_panels_do_not_lie_on_each_other() -> None:
