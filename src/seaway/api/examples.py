@@ -87,6 +87,7 @@ _POLICIES: dict[str, Any] = {
             "created": "2026-11-21T10:00:00.000000Z",
             "config": {"seed": 7},
             "figures": {"placed_share": 0.98},
+            "curve": [{"episode": 200, "placed": 870, "refused": 4, "gpu_load_variance": 0.012, "reward": 164.5}],
         },
     },
     "ActivateIn": {"queue": "batch", "shadow": True},

@@ -43,14 +43,25 @@ class PolicyOut(Shown):
     queues: list[str]
     """The queues that are placed by it."""
     source: str
-    """`seaway` for a heuristic of ours, `package` for one of another package, `profile` for a profile file of the server,
-    `trained` for a trained one."""
+    """`seaway` for a heuristic of ours, `package` for one of another package, `profile` for a profile file of the
+    server, `trained` for a trained one."""
 
 
 class PolicyList(Shown):
     """Policies, our own first."""
 
     policies: list[PolicyOut]
+
+
+class CurvePointOut(Shown):
+    """How a policy did after so many episodes of its training."""
+
+    episode: int
+    placed: int
+    refused: int
+    """Jobs that nothing could have held."""
+    gpu_load_variance: float
+    reward: float
 
 
 class TrainedOut(Shown):
@@ -85,6 +96,8 @@ class TrainedOut(Shown):
     """Settings of its training."""
     figures: dict[str, float]
     """What it achieved where it was measured."""
+    curve: list[CurvePointOut]
+    """How it came to that, episode by episode; empty where its file does not say."""
 
 
 class PolicyDetail(PolicyOut):
@@ -135,4 +148,14 @@ def trained_fields(brought: Brought) -> dict[str, Any]:
         "created": said.created,
         "config": dict(said.config),
         "figures": dict(said.figures),
+        "curve": [
+            {
+                "episode": each.episode,
+                "placed": each.placed,
+                "refused": each.refused,
+                "gpu_load_variance": each.gpu_load_variance,
+                "reward": each.reward,
+            }
+            for each in said.curve
+        ],
     }

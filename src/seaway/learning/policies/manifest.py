@@ -18,6 +18,24 @@ class Level(StrEnum):
     """It is shown any number of nodes and scores each."""
 
 
+class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a policy did without noise after so many episodes of its training.
+
+    Attributes
+    ----------
+    placed, refused
+        Jobs, over all instances that it was evaluated on; refused are those that nothing could have held.
+    gpu_load_variance, reward
+        Means over the instances.
+    """
+
+    episode: int
+    placed: int
+    refused: int
+    gpu_load_variance: float
+    reward: float
+
+
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a policy file says of its model, as it stands there.
 
@@ -49,6 +67,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
         Settings of the training, and digests of the folders that it learned on.
     figures
         What it achieved where it was measured, by name.
+    curve
+        How it came to that, in the order of episodes; empty where nobody wrote it down.
     """
 
     name: str
@@ -64,3 +84,4 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     created: str = ""
     config: Mapping[str, Any] = msgspec.field(default_factory=dict)
     figures: Mapping[str, float] = msgspec.field(default_factory=dict)
+    curve: tuple[Point, ...] = ()

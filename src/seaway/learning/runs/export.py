@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 from seaway.learning.algos import algo_of
 from seaway.learning.instances.drawn.kinds import family_of
 from seaway.learning.policies.file import write_policy
-from seaway.learning.policies.manifest import Manifest
+from seaway.learning.policies.manifest import Manifest, Point
 from seaway.learning.runs.assemble import command_of, record_of
 from seaway.learning.runs.digest import MIX
 from seaway.learning.training.learner import Decider
@@ -20,17 +20,29 @@ from seaway.learning.training.settings import Run
 
 LONGEST_NAME = 63
 
+MOST_POINTS = 200
+"""Of its curve, in a policy file."""
+
 MOST_DIGESTS = 500
 """Folders that a policy file names with their digests at the most, some 50 kB; of more it does not say."""
 
 
-def export(path: Path, decider: Decider, run: Run, digests: Mapping[str, str], found: Evaluated) -> None:
+def export(
+    path: Path,
+    decider: Decider,
+    run: Run,
+    digests: Mapping[str, str],
+    found: Evaluated,
+    curve: tuple[Point, ...],
+) -> None:
     """Write what decides as a policy file, and what it achieved where it learned.
 
     Parameters
     ----------
     digests
         Of all that it learned on, by what it is called.
+    curve
+        How it did after so many episodes.
 
     Raises
     ------
@@ -53,8 +65,38 @@ def export(path: Path, decider: Decider, run: Run, digests: Mapping[str, str], f
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         config=record_of(run) | learned_on(run, digests),
         figures=figures_of(found, apart=decider.apart),
+        curve=curve,
     )
     write_policy(path, export_actor(decider.actor, manifest, decider.trials))
+
+
+def curve_of(rows: Sequence[Mapping[str, str]]) -> tuple[Point, ...]:
+    """Pick the evaluations out of the table of a run; of many some, evenly spread, with the first and the last.
+
+    Parameters
+    ----------
+    rows
+        Lines of `EpisodeTable`, in order; those that hold no numbers are passed over.
+    """
+    points = list(_points(rows))
+    if len(points) <= MOST_POINTS:
+        return tuple(points)
+    step = (len(points) - 1) / (MOST_POINTS - 1)
+    return tuple(points[round(at * step)] for at in range(MOST_POINTS))
+
+
+def _points(rows: Sequence[Mapping[str, str]]) -> Iterator[Point]:
+    for row in rows:
+        try:
+            yield Point(
+                int(row["episode"]),
+                int(row["evaluated_placed"]),
+                int(row["evaluated_refused"]),
+                float(row["evaluated_gpu_load_variance"]),
+                float(row["evaluated_reward"]),
+            )
+        except ValueError:  # not evaluated after this one
+            continue
 
 
 def learned_on(run: Run, digests: Mapping[str, str]) -> dict[str, dict[str, str]]:

@@ -15,11 +15,11 @@ from seaway.learning.runs import checkpoint
 from seaway.learning.runs.assemble import Where, going_on, option
 from seaway.learning.runs.digest import MIX, digest_of, digest_of_mix
 from seaway.learning.runs.events import Events
-from seaway.learning.runs.export import export
+from seaway.learning.runs.export import curve_of, export
 from seaway.learning.runs.folder import RunFolder
 from seaway.learning.runs.reading import read_all
 from seaway.learning.runs.selection import Selection, evaluated
-from seaway.learning.runs.table import EpisodeTable
+from seaway.learning.runs.table import EpisodeTable, read_rows
 from seaway.learning.training.learner import Learner
 from seaway.learning.training.listener import Evaluated, Listener, Nobody, Plan, Play, Reached, Row, Together
 from seaway.learning.training.settings import Run
@@ -206,7 +206,8 @@ class _Training:
                 where=str(self._folder.best),
             )
         self._learner.wear(kept["weights"])
-        export(self._folder.policy, self._learner.decider(), self._run, self._digests, best)
+        curve = curve_of(read_rows(self._folder.episodes))
+        export(self._folder.policy, self._learner.decider(), self._run, self._digests, best, curve)
         return self._folder.policy
 
 

@@ -9,6 +9,7 @@ from nicegui import ui
 from seaway.client.calls import policies, tenancy
 from seaway.web.fragment import Fragment
 from seaway.web.pages.policy_comparison import Comparison
+from seaway.web.pages.policy_curve import Curve
 from seaway.web.pages.policy_rows import APART, duels, figure_rows, placed_share, policy_rows
 from seaway.web.parts.acting import on_act
 from seaway.web.parts.form import Field, Form, confirm, tell
@@ -51,6 +52,7 @@ class _Policies:
             self._list = Fragment("policies", words)
         with ui.element("section").classes("panel") as self._panel:
             self._detail = Fragment("policy", words)
+            self._curve = Curve(visit)
         on_act(self._list, self._act)
         on_act(self._detail, self._act)
         if visit.may("operator"):
@@ -85,6 +87,7 @@ class _Policies:
         chosen, operates = self._chosen, self._visit.may("operator")
         self._list.show(rows=list(policy_rows(self.policies, self.queues)), chosen=chosen.name if chosen else "")
         self._panel.set_visibility(chosen is not None)
+        self._curve.show(chosen.trained if chosen else None)
         if chosen is not None:
             trained = chosen.trained
             told = trained.figures if trained else {}
