@@ -9,7 +9,7 @@ from nicegui import ui
 
 from seaway.client.calls import fleet
 from seaway.client.calls.fleet import FleetFilter
-from seaway.domain.errors import RejectedError
+from seaway.domain.errors import RejectedError, SeawayError
 from seaway.web.fragment import Fragment
 from seaway.web.pages.fleet_bar import FleetBar
 from seaway.web.pages.fleet_lists import CardList, NodeList, SliceList
@@ -50,6 +50,7 @@ class _FleetPage:
         self.given = {name: value for name, value in visit.query.items() if name in (*FIELDS, "view", "by", "after")}
         self._before: list[str] = []
         self._clusters: list[ClusterOut] = []
+        self._looks = 0
         self._stop: Callable[[], None] = lambda: None
 
     @property
@@ -102,13 +103,25 @@ class _FleetPage:
         """Follow what is looked for now, in place of what was."""
         self._stop()
         self._stop = lambda: None
+        self._looks += 1
+        look = self._looks
         self._bar.accept(self.given)
         try:
             wanted = wanted_of(self.given)
-            call = self._call(wanted)
-            self._stop = await self.visit.follow(call, lambda page: self._heard(page, wanted))
+            stop = await self.visit.follow(self._call(wanted), lambda page: self._heard(page, wanted, look))
         except RejectedError as error:
-            self._bar.refuse(error)
+            if error.where == "after":  # an old address: the list begins anew
+                await self.change()
+            else:
+                self._bar.refuse(error)
+        except SeawayError as error:
+            for told in self.visit.troubles:
+                told(error)
+        else:
+            if look == self._looks:
+                self._stop = stop
+            else:
+                stop()
 
     def _call(self, wanted: FleetFilter) -> Call[Any]:
         after, limit = self.given.get("after", ""), SIZES[self.view]
@@ -131,8 +144,10 @@ class _FleetPage:
         of = next((each for each in self._clusters if each.name == chosen), None)
         self._closing.show(chosen, "", of.cordon if of else None, of.silence if of else "", there=of is not None)
 
-    def _heard(self, page: FleetPageOut, wanted: FleetFilter) -> None:
-        """Show a page of the list."""
+    def _heard(self, page: FleetPageOut, wanted: FleetFilter, look: int) -> None:
+        """Show a page of the list, unless something else is looked for meanwhile."""
+        if look != self._looks:
+            return
         shown = self._lists[self.view].show(page, wanted, self.by)
         for name, each in self._lists.items():
             each.element.set_visibility(name == self.view and bool(shown.count))
