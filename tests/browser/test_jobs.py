@@ -142,9 +142,8 @@ def test_pages_of_jobs_can_be_read_by_everybody(
     job = demo.submit(name="a-name-of-sixty-three-letters-that-goes-on-and-on-and-on-an", run=SERVES, replicas=2)
     demo.await_state(job, "running")
     with look(theme=theme, language=language, size=size) as looker:
-        page = looker.open("/submit?as=yaml")
         for path, seen in (("/submit", ".chosen"), ("/jobs", ".jobs-rows a"), (f"/jobs/{job}", ".places a")):
-            looker.go(page, path)
+            page = looker.open(path)
             expect(page.locator(seen).first).to_be_visible()
             keep_screen(page, f"{path.split('/')[1]}{'-one' if job in path else ''}-{theme}-{language}-{size[0]}")
             assert overflow(page) <= 0

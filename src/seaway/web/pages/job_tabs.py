@@ -138,12 +138,11 @@ class _WithEvents(Tab):
             page = await self.visit.ask(call)
         await self.follow(call, self._heard_events)
 
-    async def _heard_events(self, page: EventList) -> None:
+    def _heard_events(self, page: EventList) -> None:
         self.events = [*self._before, *page.events]
+        self.draw()
         if page.next is not None:
-            await self.open()  # a page is full: what follows is on the next
-        else:
-            self.draw()
+            ui.timer(0, self.open, once=True)  # the page is full, what follows is on the next
 
 
 class Overview(_WithEvents):

@@ -8,6 +8,7 @@ from typing import Any
 
 from nicegui import ui
 from nicegui.elements.mixins.validation_element import ValidationElement
+from nicegui.events import GenericEventArguments, ValueChangeEventArguments
 
 from seaway.domain.errors import RejectedError
 from seaway.web.job_document import (
@@ -111,10 +112,11 @@ class JobForm:
             there = value_at(document, path)
             if typed(str(control.value or ""), field.kind) != there:
                 text = shown(document, path, field.kind)
-                if isinstance(control, ui.select) and text and text not in control.options:
-                    control.set_options([*control.options, text])
                 self._there[path] = text
-                control.set_value((text or None) if isinstance(control, ui.select) else text)
+                if isinstance(control, ui.select):
+                    _choose(control, text)
+                else:
+                    control.set_value(text)
         for path, (switch, on) in self._switches.items():
             switch.set_value(value_at(document, path) == on)
 
@@ -159,10 +161,7 @@ class JobForm:
 
         control: ValidationElement[Any]
         if field.options:
-            control = ui.select(
-                list(field.options), label=field.label, with_input=True, new_value_mode="add-unique", clearable=True,
-                on_change=lambda event: changed(event.value),
-            )  # fmt: skip
+            control = _chooser(field, changed)
         elif field.kind is PAIRS:
             control = ui.textarea(field.label, on_change=lambda event: changed(event.value)).props("autogrow rows=1")
         else:
@@ -184,6 +183,37 @@ class JobForm:
             ui.switch(field.label, on_change=lambda event: changed(event.value)).props("dense").classes("form-wide")
         )
         self._switches[field.path] = (switch, field.on)
+
+
+def _chooser(field: Field, changed: Callable[[str | None], Awaitable[None]]) -> ui.select:
+    """Make a field that offers something, and takes what else is typed, also when it is left with a click elsewhere."""
+    typed_text = ""
+
+    def note(event: GenericEventArguments) -> None:
+        nonlocal typed_text
+        typed_text = str(event.args or "")
+
+    def left() -> None:
+        if typed_text and typed_text != select.value:
+            _choose(select, typed_text)
+
+    async def chosen(event: ValueChangeEventArguments[str | None]) -> None:
+        nonlocal typed_text
+        typed_text = ""
+        await changed(event.value)
+
+    select = ui.select(
+        list(field.options), label=field.label, with_input=True, new_value_mode="add-unique", clearable=True,
+        on_change=chosen,
+    )  # fmt: skip
+    return select.on("input-value", note).on("blur", left)
+
+
+def _choose(select: ui.select, text: str) -> None:
+    """Choose something, whether or not it is offered; nothing for an empty text."""
+    if text and text not in select.options:
+        select.set_options([*select.options, text])
+    select.set_value(text or None)
 
 
 def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, ...], bool]]:
