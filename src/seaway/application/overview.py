@@ -155,7 +155,7 @@ class Overview:
         of_clusters = [each for each in fleet.told_links if wanted is None or wanted(each.source, each.target)]
         views = [*map(told, of_clusters), *measured]
         with self._controller.lock:
-            rooms = fleet.rooms()
+            rooms = fleet.rooms(wanted)
         return [_with_room(each, rooms.get((each.source, each.target))) for each in views]
 
     def silent_agents_s(self) -> dict[str, float]:

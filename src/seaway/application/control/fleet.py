@@ -13,7 +13,7 @@ from seaway.application.control.claims import Claims, Doubles
 from seaway.application.control.occupied import Occupied
 from seaway.application.control.promised import IN, OUT, Promised, Ways
 from seaway.application.network.book import NOT_SURVEYED, Survey
-from seaway.application.network.views import Side
+from seaway.application.network.views import Asked, Side
 from seaway.application.records import Attempt, Cordon
 from seaway.application.views import ClusterState
 from seaway.domain.cluster import Cluster, Fleet
@@ -325,8 +325,14 @@ class LiveFleet:
         """Whether to connect again although nothing new was measured: what is whose is not yet known of all."""
         return self._promised.settling
 
-    def rooms(self) -> dict[tuple[str, str], tuple[int, int]]:
-        """Return of each link what is promised of the interface at its fuller end, and what can still be, Mbit/s."""
+    def rooms(self, wanted: Asked | None = None) -> dict[tuple[str, str], tuple[int, int]]:
+        """Return of each link what is promised of the interface at its fuller end, and what can still be, Mbit/s.
+
+        Parameters
+        ----------
+        wanted
+            Tells of which links; of all if left out.
+        """
         gateways, totals = self.snapshot.fleet.gateways, self._promised.totals()
         at = np.arange(len(gateways))
         free = np.maximum(free_bandwidth(self.snapshot.arrays, at[:, None], at[None, :]), 0).tolist()
@@ -337,6 +343,7 @@ class LiveFleet:
                 free[place[each.source]][place[each.target]],
             )
             for each in self.snapshot.links
+            if wanted is None or wanted(each.source, each.target)
         }
 
     # What is booked.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from nicegui import ui
 
@@ -18,7 +18,7 @@ from seaway.web.visit import Visit
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
-    from nicegui.events import EChartPointClickEventArguments
+    from nicegui.events import GenericEventArguments
 
     from seaway.wire.fleet import GatewayOut
     from seaway.wire.link_matrix import LinkMatrix
@@ -44,7 +44,8 @@ POINT = """event => {
   const other = cell.closest("table").tHead.rows[0].cells[cell.cellIndex].textContent;
   const ends = "inward" in head.dataset ? [other, head.dataset.name] : [head.dataset.name, other];
   if (event.type === "click") location.assign("/network/" + ends.map(encodeURIComponent).join("/"));
-  else cell.title = `${ends[0]} → ${ends[1]}: ${cell.textContent} ${cell.closest("table").dataset.unit}`;
+  const unit = /\\d/.test(cell.textContent) ? ` ${cell.closest("table").dataset.unit}` : "";
+  if (event.type !== "click") cell.title = `${ends[0]} → ${ends[1]}: ${cell.textContent}${unit}`;
 }"""
 """Says what a cell is of that has no room for words, and leads there."""
 
@@ -109,8 +110,9 @@ class _Page:
         looked, words = self.looked, self.visit.words
         hint, legend = ui.label().classes("fine"), Fragment("link_legend", words)
         said = words("Graph of links; the table has the same in words")
-        chart = ui.echart({}, renderer="svg", on_point_click=self._clicked).classes("links-graph")
+        chart = ui.echart({}, renderer="svg").classes("links-graph")
         chart.props(f'role=img aria-label="{said}"')
+        chart.on("componentClick", self._clicked, ["dataType", "name", "data"])
         most = MOST_OF_ONE if looked.gateway else MOST_DRAWN
 
         def heard(value: LinkList) -> None:
@@ -158,12 +160,13 @@ class _Page:
         self.looked.rows = min(MOST_ROWS, self.looked.rows + ROWS)
         await self.look()
 
-    def _clicked(self, event: EChartPointClickEventArguments) -> None:
-        data: Any = event.data
-        if event.data_type == "edge":
-            ui.navigate.to(link_page(data["source"], data["target"]))
-        elif event.data_type == "node":
-            ui.navigate.to(f"/network?gateway={quote(event.name)}&figure={self.looked.figure}")
+    def _clicked(self, event: GenericEventArguments) -> None:
+        """Lead to a link, or leave the links of one gateway; the library's own event of points knows no links."""
+        match event.args:
+            case {"dataType": "edge", "data": {"source": str(source), "target": str(target)}}:
+                ui.navigate.to(link_page(source, target))
+            case {"dataType": "node", "name": str(name)}:
+                ui.navigate.to(f"/network?{urlencode({'gateway': name, 'figure': self.looked.figure})}")
 
 
 async def build(visit: Visit) -> None:
