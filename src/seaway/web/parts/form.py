@@ -77,14 +77,14 @@ class Form:
             if isinstance(each, ValidationElement):
                 each.error = None
         self._wrong.set_visibility(False)
-        self._button.disable()
+        self._button.props("loading").disable()
         try:
             await self._send(
                 {name: value.strip() if isinstance(value, str) else value for name, value in given.items()}
             )
         except SeawayError as error:
             self._told(error)
-            self._button.enable()
+            self._button.props(remove="loading").enable()
             return
         self._dialog.close()
 

@@ -1,0 +1,43 @@
+"""Policies, how shadows do, and what each would make of the fleet."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Look
+from tests.browser.looking import NARROW, hindrances, keep_screen, overflow
+
+pytestmark = pytest.mark.slow
+
+
+def test_everybody_sees_what_a_policy_is_and_stays_with_it(look: Look) -> None:
+    """A policy that is chosen stays so after a reload; what only operators may is not there for others."""
+    with look("viewer", theme="dark", language="zh", size=NARROW) as looker:
+        page = looker.open("/policies")
+        page.get_by_role("link", name="pilot", exact=True).click()
+        expect(page).to_have_url(re.compile("policy=pilot"))
+        looker.go(page, "/policies?policy=pilot")
+        expect(page.get_by_role("heading", name="pilot", exact=True)).to_be_visible()
+        expect(page.get_by_text("其文件未提供训练过程。")).to_be_visible()
+        expect(page.get_by_role("button", name="用于队列")).to_have_count(0)
+        keep_screen(page, "policies-dark-zh-390")
+        assert overflow(page) <= 0
+        assert hindrances(page) == []
+
+
+def test_operators_compare_policies_and_let_them_decide(look: Look) -> None:
+    """Each policy that is asked about has its bars; one that may not decide yet says why in the dialog."""
+    with look("operator") as looker:
+        page = looker.open("/policies?policy=pilot")
+        page.get_by_role("button", name="Compare").click()
+        expect(page.locator("tr", has_text="bestfit").last.locator(".bar").first).to_be_visible(timeout=30_000)
+        page.get_by_role("button", name="Use it for a queue").click()
+        dialog = page.get_by_role("dialog", name="Use policy pilot")
+        dialog.get_by_role("switch").click()
+        dialog.get_by_role("button", name="Use it").click()
+        expect(dialog.get_by_role("alert").filter(has_text="may not decide")).to_be_visible(timeout=30_000)
+        dialog.get_by_role("button", name="Cancel").click()
+        keep_screen(page, "policies-light-en-1440")

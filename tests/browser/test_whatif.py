@@ -1,0 +1,44 @@
+"""What-if questions."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Look
+from tests.browser.looking import NARROW, hindrances, keep_screen, overflow
+
+pytestmark = pytest.mark.slow
+
+
+def test_an_answer_is_drawn_and_survives_a_reload(look: Look) -> None:
+    """What is asked stands in the address; the drawing has a box for each cluster, and says which is lost."""
+    with look("operator", theme="dark", language="zh", size=NARROW) as looker:
+        page = looker.open("/whatif?lose=cluster-3&cluster=cluster-1&like=cluster-1-n0&count=2&burst=3")
+        expect(page.locator(".box")).to_have_count(3)
+        expect(page.locator(".box-lost")).to_contain_text("cluster-3")
+        expect(page.locator(".box-grown")).to_contain_text("+2")
+        keep_screen(page, "whatif-dark-zh-390")
+        assert overflow(page) <= 0
+        assert hindrances(page) == []
+
+
+def test_mistakes_stand_at_their_fields(look: Look) -> None:
+    """What is not there, or no amount, is told beside the field; nothing filled in asks nothing."""
+    with look() as looker:
+        page = looker.open("/whatif")
+        page.get_by_role("button", name="Ask").click()
+        expect(page.get_by_role("alert").filter(has_text="Fill something in")).to_be_visible()
+        page.get_by_role("textbox", name="Nodes").fill("cluster-1/nobody")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert").filter(has_text="there is no node")).to_be_visible()
+        page.get_by_role("textbox", name="Nodes").fill("cluster-1/cluster-1-n0")
+        page.keyboard.press("Enter")
+        expect(page.locator(".box-less")).to_contain_text("-1")
+        expect(page).to_have_url(re.compile("nodes=cluster-1"))
+        keep_screen(page, "whatif-light-en-1440")
+    with look("user") as looker:
+        page = looker.open("/whatif")
+        expect(page.get_by_text("for operators")).to_be_visible()
