@@ -12,12 +12,6 @@ from tests.browser.looking import NARROW, hindrances, keep_screen, overflow
 
 pytestmark = pytest.mark.slow
 
-MIDDLE_OF_A_LINE = """() => {
-  const lines = [...document.querySelectorAll(".links-graph svg path[fill=none]")];
-  const line = lines.find(each => each.getTotalLength() > 60), at = line.getPointAtLength(line.getTotalLength() / 2);
-  const shift = line.getScreenCTM();
-  return [at.x * shift.a + shift.e, at.y * shift.d + shift.f];
-}"""
 INK_IN_THE_DARK = "rgb(228, 237, 242)"
 
 
@@ -43,16 +37,6 @@ def test_what_is_looked_at_is_kept_and_leads_to_a_link_and_back(look: Look) -> N
         expect(page.get_by_role("row", name=re.compile("Latency"))).to_contain_text("45 ms")
         keep_screen(page, "link-light-en-1440")
         assert hindrances(page) == []
-
-
-def test_a_line_of_the_graph_leads_to_its_link(look: Look) -> None:
-    """A click on a line opens the page of that link; a gateway that is chosen stands in the middle of its own."""
-    with look("viewer") as looker:
-        page = looker.open("/network?gateway=gw-2")
-        expect(page.locator(".links-graph svg text", has_text="gw-2")).to_be_visible()
-        page.mouse.click(*page.evaluate(MIDDLE_OF_A_LINE))
-        expect(page).to_have_url(re.compile(r"/network/gw-\d/gw-\d$"))
-        expect(page.get_by_role("heading", name="gw-2")).to_be_visible()
 
 
 def test_the_table_says_all_to_everybody(look: Look) -> None:
