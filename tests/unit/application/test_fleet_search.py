@@ -126,3 +126,17 @@ def test_an_empty_fleet_has_nothing_to_find() -> None:
     found = plane.overview.find_nodes(FleetFilter(free_memory_mib=1, name="x"))
     assert (len(found.nodes), len(found.devices), found.memory_mib.total) == (0, 0, 0)
     assert plane.overview.models() == []
+
+
+def test_nodes_forget_who_held_something_of_them() -> None:
+    """What is over is with no node any more, so that looking at one costs as much as it has now."""
+    made = scene()
+    job_id = made.submit(gpu_memory_mib=1000)
+    made.plane.run(5)
+    live = made.plane.controller.live
+    (place,) = live.by_node
+    assert live.by_node[place] == {(job_id, 1)}
+    made.plane.jobs.cancel(job_id, "ada")
+    made.plane.run(5)
+    assert live.by_node == {}
+    assert len(made.plane.overview.find_nodes(FleetFilter()).shared) == 0
