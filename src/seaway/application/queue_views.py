@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from seaway.application.control.loop import Controller
 from seaway.application.records import Attempt, JobRecord
 
+KEPT_NS = 1_000_000_000
+"""For how long sums are kept: tenants ask each for itself, and all are told of one look."""
+
 
 @dataclass(slots=True)
 class QueueUse:
@@ -65,9 +68,16 @@ class QueueViews:
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
+        self._kept: tuple[int, list[QueueUse]] = (-KEPT_NS, [])
 
     def uses(self) -> list[QueueUse]:
         """Sum up what is held and what waits, by queue and tenant; of queues and tenants that have nothing, nothing."""
+        asked_ns = self._controller.live.clock.monotonic_ns()
+        if asked_ns - self._kept[0] >= KEPT_NS:
+            self._kept = (asked_ns, self._summed_up())
+        return self._kept[1]
+
+    def _summed_up(self) -> list[QueueUse]:
         with self._controller.lock:
             live = self._controller.live
             jobs, attempts = list(live.jobs.values()), list(live.attempts.values())
