@@ -35,9 +35,8 @@ def test_the_fleet_can_be_read_by_everybody(
     """Nodes, containers and one node: nothing is hidden sideways, and labels and contrast are good enough."""
     name = job.split("/")[1]
     with look(theme=theme, language=language, size=size) as looker:
-        page = looker.open(f"/fleet?view=cards&name={name}")
         for path in (f"/fleet?name={name}", "/fleet?view=slices", f"/fleet/{job}"):
-            looker.go(page, path)
+            page = looker.open(path)
             expect(page.locator(".cut").first).to_be_visible()
             keep_screen(page, f"{path}-{theme}-{language}-{size[0]}")
             assert overflow(page) <= 0
