@@ -68,8 +68,9 @@ def test_what_happens_is_seen_without_a_reload(look: Look, demo: Running) -> Non
 def test_language_and_colours_are_chosen_once_for_all_pages(look: Look) -> None:
     """A choice holds after a reload."""
     with look() as looker:
-        page = looker.open("/")
+        page = looker.open("/?from=here")
         page.get_by_text("中文").click()
+        expect(page).to_have_url(re.compile("from=here"))
         expect(page.get_by_role("heading", name="告警")).to_be_visible()
         looker.go(page, "/")
         expect(page.get_by_role("heading", name="告警")).to_be_visible()

@@ -18,6 +18,13 @@ ICONS = {"auto": "brightness_auto", "light": "light_mode", "dark": "dark_mode"}
 SHOW_MENU = "() => document.body.classList.toggle('menu-other')"
 """Shows the menu where it is hidden, as on small screens, and hides it where it is shown."""
 
+COME_BACK = """event => {
+    const address = new URL(event.currentTarget.href);
+    address.searchParams.set("next", location.pathname + location.search);
+    event.currentTarget.href = address;
+}"""
+"""Has a link lead back to the page as its address is when it is pressed, with what is looked at."""
+
 DARK: dict[str, bool | None] = {"auto": None, "light": False, "dark": True}
 
 
@@ -96,9 +103,12 @@ def _who(visit: Visit) -> None:
                 following = cookies.THEMES[(cookies.THEMES.index(theme) + 1) % len(cookies.THEMES)]
                 said = {"auto": words("as the system"), "light": words("light"), "dark": words("dark")}[theme]
                 label = words("Colours: {theme}", theme=said)
-                _tool(ICONS[theme], f"{addresses.PREFERENCES}?theme={following}&next={here}", label)
+                tool = _tool(ICONS[theme], f"{addresses.PREFERENCES}?theme={following}&next={here}", label)
+                tool.on("click", js_handler=COME_BACK)
         other = next(each for each in LANGUAGES if each != words.language)
-        with ui.link(target=f"{addresses.PREFERENCES}?language={other}&next={here}").classes("tool tool-text"):
+        link = ui.link(target=f"{addresses.PREFERENCES}?language={other}&next={here}").classes("tool tool-text")
+        link.on("click", js_handler=COME_BACK)
+        with link:
             ui.label(LANGUAGES[other]).props(f"lang={other}")
         whom = visit.who.name + (f" · {visit.who.tenant}" if visit.who.tenant else "")
         with ui.element("div").classes("who"):
@@ -108,9 +118,10 @@ def _who(visit: Visit) -> None:
             _tool("logout", f"{addresses.LOGOUT}?{urlencode({'next': addresses.HOME})}", words("Log out"))
 
 
-def _tool(icon: str, target: str, label: str) -> None:
-    with ui.link(target=target).classes("tool").props(f'aria-label="{label}" title="{label}"'):
+def _tool(icon: str, target: str, label: str) -> ui.link:
+    with ui.link(target=target).classes("tool").props(f'aria-label="{label}" title="{label}"') as link:
         ui.icon(icon).props("aria-hidden=true")
+    return link
 
 
 def _trouble(visit: Visit) -> None:

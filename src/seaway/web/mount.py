@@ -6,6 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import nicegui.ui_run_with as run_with_module
 from fastapi import FastAPI
 from nicegui import app as nicegui_app
 from nicegui import core, ui
@@ -32,6 +33,7 @@ from seaway.web.pages import (
     submit,
     whatif,
 )
+from seaway.web.provider import Provider, ProviderSettings
 from seaway.web.routes import add_routes
 
 PAGES = (
@@ -42,11 +44,11 @@ PAGES = (
     Page("/queues", "Queues", queues.build, "queue", "queues"),
     Page("/fleet", "Fleet", fleet.build, "dns", "fleet"),
     Page("/fleet/{cluster}/{node}", "Node", node.build, style="fleet"),
+    Page("/network", "Network", network.build, "hub", "network"),
+    Page("/network/{source}/{target}", "Link", link.build, style="network"),
     Page("/policies", "Policies", policies.build, "psychology", "policies"),
     Page("/whatif", "What if", whatif.build, "science", "whatif", "operator"),
     Page("/settings", "Settings", settings.build, "settings", "settings"),
-    Page("/network", "Network", network.build, "hub", "network"),
-    Page("/network/{source}/{target}", "Link", link.build, style="network"),
 )
 """All pages, as they stand in the menu."""
 
@@ -64,20 +66,22 @@ RECONNECT_S = 30.0
 """For how long a page is kept whose browser lost its connection."""
 
 
-def mount(app: FastAPI) -> None:
+def mount(app: FastAPI, provider: ProviderSettings | None = None) -> None:
     """Serve pages beside the API; once in a process.
 
     Parameters
     ----------
     app
         The API's application, which pages ask.
+    provider
+        Where people may log in besides with a token of Seaway's own; None for nowhere.
     """
     board = Board()
     nicegui_app.add_static_files(addresses.STATIC, Path(str(files("seaway.web") / "static")))
     for page in PAGES:
         add_page(page, list(PAGES), app, board)
-    login.add()
-    add_routes(app, app)
+    login.add(provider.issuer if provider else "")
+    add_routes(app, app, Provider(provider) if provider else None)
     ui.run_with(
         app,
         title="Seaway",
@@ -88,7 +92,21 @@ def mount(app: FastAPI) -> None:
         binding_refresh_interval=None,
         show_welcome_message=False,
     )
+    run_with_module.gc = _Objects  # type: ignore[attr-defined]  # see there
     app.router.routes[-1] = _Pages("/", core.app)  # in place of a mount that takes the API's paths, too
+
+
+class _Objects:
+    """Stands for the garbage collector where the library looks for its server among all objects that there are.
+
+    Other threads make tuples meanwhile; one that is seen before it is whole makes Python raise SystemError there
+    (`gc.get_objects`). The library needs the server for nothing that is used here.
+    """
+
+    @staticmethod
+    def get_objects() -> list[object]:
+        """Return nothing."""
+        return []
 
 
 class _Pages(Mount):
