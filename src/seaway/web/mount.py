@@ -92,7 +92,7 @@ def mount(app: FastAPI, provider: ProviderSettings | None = None) -> None:
         binding_refresh_interval=None,
         show_welcome_message=False,
     )
-    run_with_module.gc = _Objects  # type: ignore[assignment]  # see there
+    run_with_module.gc = _Objects  # type: ignore[assignment,attr-defined]  # see there
     app.router.routes[-1] = _Pages("/", core.app)  # in place of a mount that takes the API's paths, too
 
 
