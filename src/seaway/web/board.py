@@ -15,8 +15,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from nicegui import background_tasks
-
 from seaway.client.call import Bytes, Call
 from seaway.domain.errors import SeawayError, UnauthenticatedError
 from seaway.web.asking import Asker
@@ -52,6 +50,8 @@ class Follower(Generic[T]):
     asker: Asker
     heard: Heard[T]
     failed: Callable[[SeawayError | None], None]
+    knows: int = 0
+    """Which answer he was told last, counted from 1."""
 
 
 @dataclass(eq=False, slots=True)
@@ -63,6 +63,8 @@ class _Line(Generic[T]):
     followers: list[Follower[T]] = field(default_factory=list)
     content: bytes = b""
     value: T | None = None
+    number: int = 0
+    """How many answers there were, each another than the one before."""
     asked_s: float = float("-inf")
     failing: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -97,8 +99,8 @@ class Board:
         def stop() -> None:
             with suppress(ValueError):
                 line.followers.remove(follower)
-            if not line.followers:
-                self._lines.pop(key, None)
+            if not line.followers and self._lines.get(key) is line:
+                del self._lines[key]
                 if line.task is not None:
                     line.task.cancel()
 
@@ -107,67 +109,67 @@ class Board:
         except SeawayError:
             stop()
             raise
-        if line.task is None:
-            line.task = background_tasks.create(self._keep_asking(line), name=f"follow {call.path}")
+        if line.task is None and line.followers:
+            line.task = asyncio.create_task(self._keep_asking(line), name=f"follow {call.path}")
         return stop
 
     async def _fresh(self, line: _Line[T], follower: Follower[T]) -> None:
         async with line.lock:
-            if line.value is None or time.monotonic() - line.asked_s > line.every_s:
+            if not line.number or time.monotonic() - line.asked_s > line.every_s:
                 await self._ask(line, follower.asker)
-        assert line.value is not None
-        await _tell(follower, line.value)
+        await _tell(line, follower)
 
-    async def _ask(self, line: _Line[T], asker: Asker) -> bool:
-        """Make the call; return whether the answer is another than before."""
+    async def _ask(self, line: _Line[T], asker: Asker) -> None:
+        """Make the call; count its answer where it is another than before."""
         call = line.call
         content = await asker.ask(Call(call.method, call.path, Bytes(), call.query, call.headers))
         line.asked_s = time.monotonic()
-        if content == line.content and line.value is not None:
-            return False
-        line.content, line.value = content, line.call.answer.read(content)
-        return True
+        if content != line.content or not line.number:
+            line.value = line.call.answer.read(content)
+            line.content, line.number = content, line.number + 1
 
     async def _keep_asking(self, line: _Line[T]) -> None:
         pause_s = line.every_s
         while line.followers:
             await asyncio.sleep(pause_s)
-            if not line.followers:
-                return
             began_s = time.monotonic()
-            changed = await self._ask_again(line)
+            await self._ask_again(line)
             pause_s = max(line.every_s, SLOWER * (time.monotonic() - began_s))
-            if changed:
-                for follower in list(line.followers):
-                    await _tell(follower, line.value)
+            for follower in list(line.followers):
+                await _tell(line, follower)
+                await asyncio.sleep(0)  # others have their turn: what is shown to many is written for each
 
-    async def _ask_again(self, line: _Line[Any]) -> bool:
-        """Make the call for those who follow; return whether the answer is another than before."""
+    async def _ask_again(self, line: _Line[T]) -> None:
+        """Make the call for those who follow, and say what goes wrong to whom it concerns."""
         first = line.followers[0]
         try:
             async with line.lock:
-                changed = await self._ask(line, first.asker)
+                await self._ask(line, first.asker)
         except UnauthenticatedError as error:  # it is his token alone: another's may still hold
             line.followers.append(line.followers.pop(0))
             first.failed(error)
-            return False
         except SeawayError as error:
             line.failing = True
-            for follower in list(line.followers):
-                follower.failed(error)
-            return False
-        if line.failing:
-            line.failing = False
-            for follower in list(line.followers):
-                follower.failed(None)
-        return changed
+            _say(line, error)
+        else:
+            if line.failing:
+                line.failing = False
+                _say(line, None)
 
 
-async def _tell(follower: Follower[T], value: T | None) -> None:
-    """Tell a follower; what is wrong with one page is no matter of others."""
-    assert value is not None
+def _say(line: _Line[Any], error: SeawayError | None) -> None:
+    for follower in list(line.followers):
+        follower.failed(error)
+
+
+async def _tell(line: _Line[T], follower: Follower[T]) -> None:
+    """Tell a follower what he does not know yet; what is wrong with one page is no matter of others."""
+    if follower.knows == line.number:
+        return
+    follower.knows = line.number
+    assert line.value is not None
     try:
-        done = follower.heard(value)
+        done = follower.heard(line.value)
         if inspect.isawaitable(done):
             await done
     except Exception:

@@ -1,0 +1,184 @@
+"""One question for all who look at the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from seaway.client.call import Call, Text
+from seaway.domain.errors import SeawayError, UnauthenticatedError, UnavailableError
+from seaway.web.asking import Asker
+from seaway.web.board import Board, Follower
+
+EVERY_S = 0.01
+CALL = Call("GET", "/figures", Text())
+
+
+@dataclass
+class World:
+    """What is asked: an answer, or what goes wrong, and who asked."""
+
+    answer: bytes = b"1"
+    wrong: SeawayError | None = None
+    asked: list[str] = field(default_factory=list)
+    ended: set[str] = field(default_factory=set)
+    """Whose tokens do not hold any more."""
+
+
+@dataclass
+class Somebody:
+    """Somebody who looks."""
+
+    world: World
+    name: str
+    heard: list[str] = field(default_factory=list)
+    failed: list[SeawayError | None] = field(default_factory=list)
+
+    async def ask(self, call: Call[bytes]) -> bytes:
+        """Ask the world."""
+        self.world.asked.append(self.name)
+        await asyncio.sleep(0)
+        if self.name in self.world.ended:
+            raise UnauthenticatedError("ended")
+        if self.world.wrong:
+            raise self.world.wrong
+        return call.answer.read(self.world.answer)
+
+    def follower(self) -> Follower[str]:
+        """Return him as a follower."""
+        return Follower(cast(Asker, self), self.heard.append, self.failed.append)
+
+
+def run(test: Callable[[World, Board], Coroutine[Any, Any, None]]) -> None:
+    """Run a test on a loop of its own."""
+    asyncio.run(test(World(), Board()))
+
+
+async def soon(so: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    async with asyncio.timeout(5):
+        while not so():
+            await asyncio.sleep(EVERY_S)
+
+
+def test_all_hear_of_a_change_and_it_is_asked_once_for_all() -> None:
+    """Ten who look at the same cost as many questions as one; each hears an answer once."""
+
+    async def test(world: World, board: Board) -> None:
+        people = [Somebody(world, str(number)) for number in range(10)]
+        stops = [await board.follow("all", CALL, each.follower(), EVERY_S) for each in people]
+        world.answer = b"2"
+        await soon(lambda: all(each.heard[-1] == "2" for each in people))
+        before = len(world.asked)
+        await soon(lambda: len(world.asked) >= before + 5)
+        assert set(world.asked) == {"0"}
+        assert all(each.heard == ["1", "2"] for each in people)
+        for stop in stops:
+            stop()
+
+    run(test)
+
+
+def test_what_a_newcomer_asks_anew_is_told_to_all() -> None:
+    """An answer that came first to somebody who has just joined is no less news to others."""
+
+    async def test(world: World, board: Board) -> None:
+        first, second = Somebody(world, "first"), Somebody(world, "second")
+        stop = await board.follow("all", CALL, first.follower(), EVERY_S)
+        world.answer = b"2"
+        await asyncio.sleep(EVERY_S * 0.99)
+        other = await board.follow("all", CALL, second.follower(), EVERY_S)
+        await soon(lambda: first.heard == ["1", "2"] and second.heard[-1] == "2")
+        stop()
+        other()
+
+    run(test)
+
+
+def test_who_may_not_see_the_same_is_asked_for_apart() -> None:
+    """Nobody hears an answer that was given to another role or tenant."""
+
+    async def test(world: World, board: Board) -> None:
+        ours, theirs = Somebody(world, "ours"), Somebody(world, "theirs")
+        stops = [
+            await board.follow("our tenant", CALL, ours.follower(), EVERY_S),
+            await board.follow("their tenant", CALL, theirs.follower(), EVERY_S),
+        ]
+        assert world.asked[:2] == ["ours", "theirs"]
+        for stop in stops:
+            stop()
+
+    run(test)
+
+
+def test_nothing_is_asked_when_nobody_looks() -> None:
+    """The last who leaves ends the questions, and may say so twice; who comes later begins anew."""
+
+    async def test(world: World, board: Board) -> None:
+        somebody = Somebody(world, "first")
+        stop = await board.follow("all", CALL, somebody.follower(), EVERY_S)
+        stop()
+        asked = len(world.asked)
+        await asyncio.sleep(5 * EVERY_S)
+        assert len(world.asked) == asked
+        later = Somebody(world, "later")
+        stop_later = await board.follow("all", CALL, later.follower(), EVERY_S)
+        stop()
+        world.answer = b"2"
+        await soon(lambda: later.heard == ["1", "2"])
+        stop_later()
+
+    run(test)
+
+
+def test_a_token_that_ended_concerns_its_bearer_alone() -> None:
+    """He hears so; the others go on by somebody else's."""
+
+    async def test(world: World, board: Board) -> None:
+        first, second = Somebody(world, "first"), Somebody(world, "second")
+        stops = [await board.follow("all", CALL, each.follower(), EVERY_S) for each in (first, second)]
+        world.ended, world.answer = {"first"}, b"2"
+        await soon(lambda: second.heard == ["1", "2"])
+        assert isinstance(first.failed[0], UnauthenticatedError)
+        assert second.failed == []
+        for stop in stops:
+            stop()
+
+    run(test)
+
+
+def test_trouble_is_told_to_all_and_its_end_too() -> None:
+    """While nothing answers everybody hears why; once it does, even the same as before, that it is over."""
+
+    async def test(world: World, board: Board) -> None:
+        people = [Somebody(world, "first"), Somebody(world, "second")]
+        stops = [await board.follow("all", CALL, each.follower(), EVERY_S) for each in people]
+        world.wrong = UnavailableError("silent")
+        await soon(lambda: all(each.failed for each in people))
+        world.wrong = None
+        await soon(lambda: all(each.failed[-1] is None for each in people))
+        assert all(each.heard == ["1"] for each in people)
+        for stop in stops:
+            stop()
+
+    run(test)
+
+
+def test_who_cannot_be_answered_at_first_hears_why() -> None:
+    """The error is his who asks, and leaves nothing behind."""
+
+    async def test(world: World, board: Board) -> None:
+        world.wrong = UnavailableError("silent")
+        somebody = Somebody(world, "first")
+        with pytest.raises(UnavailableError, match="silent"):
+            await board.follow("all", CALL, somebody.follower(), EVERY_S)
+        world.wrong = None
+        stop = await board.follow("all", CALL, somebody.follower(), EVERY_S)
+        assert somebody.heard == ["1"]
+        stop()
+
+    run(test)
