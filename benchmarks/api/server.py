@@ -25,6 +25,7 @@ CLUSTER = """\
 """
 MODELS = (("NVIDIA A100-SXM4-80GB", "80Gi"), ("NVIDIA L40S", "45Gi"))
 READY_S = 120
+DEMO = "demo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def served(folder: Path, *, start_delay_s: float = 0.05, fleet: str = "") -> Ite
     start_delay_s
         How long simulated clusters take to start a job.
     fleet
-        A fleet file's text; empty for 10,000 GPUs.
+        A fleet file's text, or ``demo``; empty for 10,000 GPUs.
     """
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "fleet.yaml"
@@ -97,7 +98,18 @@ def served(folder: Path, *, start_delay_s: float = 0.05, fleet: str = "") -> Ite
     )
     file.write_text(fleet or FLEET.format(clusters=clusters), encoding="utf-8")
     environment = os.environ | {"SEAWAY_CLUSTERS_START_DELAY_S": str(start_delay_s)}
-    command = [sys.executable, "-m", "seaway", "up", "--data", str(folder), "--port", "0", "--fleet", str(file)]
+    command = [
+        sys.executable,
+        "-m",
+        "seaway",
+        "up",
+        "--data",
+        str(folder),
+        "--port",
+        "0",
+        "--fleet",
+        fleet if fleet == DEMO else str(file),
+    ]
     begin = time.monotonic()
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
     try:

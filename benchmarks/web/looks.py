@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from statistics import median
 from typing import Any
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
 from benchmarks.api.server import Served
 from benchmarks.record import SkippedError
+from seaway.testing.browser import MissingError, chromium
 from seaway.web.cookies import TOKEN
 
-FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync")
 WARM = 2
 TIMES = 7
 
@@ -29,15 +28,14 @@ PAINTED = """() => {
 @contextmanager
 def browser_page(server: Served) -> Iterator[Page]:
     """Have a page of a browser that is logged in."""
-    found = shutil.which("chromium")
-    if not found:
-        raise SkippedError("there is no Chromium here: apt-get install chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+    with ExitStack() as stack:
+        try:
+            browser = stack.enter_context(chromium())
+        except MissingError as missing:
+            raise SkippedError(str(missing)) from None
         context = browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
         context.add_cookies([{"name": TOKEN, "value": server.token, "url": server.url}])
         yield context.new_page()
-        browser.close()
 
 
 def rendered(page: Page, server: Served, path: str, shows: str) -> dict[str, Any]:

@@ -5,16 +5,16 @@ Debian has the browser: ``apt-get install chromium``.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
-from tests.browser.looking import FLAGS, Looker, looking
+from seaway.testing.browser import MissingError, chromium
+from tests.browser.looking import Looker, looking
 from tests.integration.test_up import Running, running
 from tests.missing import skip_or_fail
 
@@ -25,13 +25,12 @@ Look = Callable[..., AbstractContextManager[Looker]]
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Have a browser; it goes with its file, for beside it no other test of this process can have an event loop."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if not found:
-        skip_or_fail(FileNotFoundError("there is no Chromium here: apt-get install chromium"))
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+    with ExitStack() as stack:
+        try:
+            browser = stack.enter_context(chromium())
+        except MissingError as missing:
+            skip_or_fail(missing)
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

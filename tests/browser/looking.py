@@ -22,17 +22,6 @@ NARROW = (390, 844)
 SCREENS = Path(os.environ.get("SEAWAY_TEST_SCREENS", "build/screens"))
 """Where screenshots of a run are kept."""
 
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-"""With these the browser asks nobody for anything by itself."""
-
 SERIOUS = frozenset({"serious", "critical"})
 """What counts of what the check of accessibility finds."""
 
