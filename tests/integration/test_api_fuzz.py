@@ -30,8 +30,8 @@ from tests.unit.api.rig import JOB
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = int(os.environ.get("SEAWAY_FUZZ_EXAMPLES", "100"))
-"""Requests for each operation; all of them took three and a half minutes on two busy cores."""
+EXAMPLES = int(os.environ.get("SEAWAY_FUZZ_EXAMPLES", "50"))
+"""Requests for each operation; all of them took two minutes on two busy cores."""
 
 CHECKS = [
     not_a_server_error,
