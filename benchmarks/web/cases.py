@@ -29,7 +29,7 @@ FLEET = "clusters:\n" + "".join(
     f"model: NVIDIA L40S, gpu_memory: 45Gi}}\n"
     for number in range(CLUSTERS)
 )
-PAGES = (("/", ".fragment-clusters tbody tr"), ("/fleet", "main .panel, main table"), ("/jobs", "main table"))
+PAGES = (("/", ".fragment-clusters tbody tr"), ("/fleet", ".node-name"), ("/jobs", "main table"))
 """Pages, and what of them has to be there."""
 
 JOBS = 2_000

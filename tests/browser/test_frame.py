@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import Look
-from tests.browser.looking import NARROW, WIDE, hindrances, keep_screen, overflow
+from tests.browser.looking import NARROW, WIDE, hindrances, keep_screen, looking, overflow
 from tests.integration.test_up import Running
 
 pytestmark = pytest.mark.slow
@@ -78,3 +79,32 @@ def test_language_and_colours_are_chosen_once_for_all_pages(look: Look) -> None:
         expect(page.get_by_label(re.compile("浅色"))).to_be_visible()
         page.get_by_label(re.compile("浅色")).click()
         expect(page.locator("body")).to_have_class(re.compile("body--dark"))
+
+
+def test_a_token_that_is_revoked_ends_what_is_looked_at(demo: Running, browser: Browser) -> None:
+    """The page leads to the log-in within seconds, and says why."""
+    made = demo.client.post("/api/v1/tokens", json={"name": "leaver", "role": "viewer", "tenant": "default"}).json()
+    with looking(browser, str(demo.client.base_url).rstrip("/"), made["secret"]) as looker:
+        page = looker.open("/")
+        assert demo.client.delete(f"/api/v1/tokens/{made['id']}").is_success
+        expect(page).to_have_url(re.compile("/login"), timeout=12_000)
+        expect(page.get_by_role("status")).to_have_text("Your token does not hold any more.")
+
+
+def test_a_log_in_that_another_site_sends_is_not_taken(demo: Running, tokens: dict[str, str]) -> None:
+    """Nobody is logged in as somebody else by a page that he happens to look at."""
+    url = str(demo.client.base_url).rstrip("/")
+    form = {"token": tokens["viewer"], "next": "/"}
+    answer = httpx.post(f"{url}/login", data=form, headers={"origin": "https://elsewhere.example"})
+    assert "set-cookie" not in answer.headers
+    assert "set-cookie" not in httpx.post(f"{url}/login", data=form, headers={"origin": "null"}).headers
+    assert "another+site" in answer.headers["location"]
+    assert "set-cookie" in httpx.post(f"{url}/login", data=form, headers={"origin": url}).headers
+
+
+@pytest.mark.parametrize("next_", ["//example.org/", "//[x", "https://example.org", "/\\example.org"])
+def test_whatever_a_link_says_the_log_in_page_is_shown(demo: Running, next_: str) -> None:
+    """An address that is none, or leads elsewhere, counts as none."""
+    answer = httpx.get(str(demo.client.base_url.join("/login")), params={"next": next_})
+    assert answer.status_code == 200
+    assert "example.org" not in answer.text

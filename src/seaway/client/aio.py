@@ -63,7 +63,8 @@ class AsyncClient:
     Parameters
     ----------
     server, token
-        None looks where `seaway.client.where.Target.find` says: environment, profile, this machine's server.
+        None looks where `seaway.client.where.Target.find` says: environment, profile, this machine's server. A
+        `Target` in the place of a server says all, and nothing else is looked at.
     profile
         Name of a profile; None for the default one.
     timeout_s
@@ -78,7 +79,7 @@ class AsyncClient:
 
     def __init__(
         self,
-        server: str | None = None,
+        server: str | Target | None = None,
         token: str | None = None,
         *,
         profile: str | None = None,
@@ -87,7 +88,7 @@ class AsyncClient:
         transport: httpx.AsyncBaseTransport | None = None,
         pause: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep,
     ) -> None:
-        self.target = Target.find(server, token, profile)
+        self.target = server if isinstance(server, Target) else Target.find(server, token, profile)
         self._http = httpx.AsyncClient(**settings(self.target, timeout_s), transport=transport)
         self.pace = pace or Pace()
         """How patiently calls are tried from here on."""

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp
 from seaway.client.aio import AsyncClient
 from seaway.client.call import Call, Paged
 from seaway.client.tries import Pace
+from seaway.client.where import Target
 
 T = TypeVar("T")
 
@@ -31,12 +32,17 @@ class Asker:
         In whose name; empty for nobody's.
     address
         Where the visitor is, whom failed logins count against.
+
+    Raises
+    ------
+    RejectedError
+        When that can be no token.
     """
 
     def __init__(self, api: ASGIApp, token: str, address: str) -> None:
         self.token = token
         transport = httpx.ASGITransport(api, raise_app_exceptions=False, client=(address or "127.0.0.1", 0))
-        self.client = AsyncClient(BASE, token, transport=transport, pace=ONCE)
+        self.client = AsyncClient(Target(BASE, token), transport=transport, pace=ONCE)
 
     async def ask(self, call: Call[T]) -> T:
         """Make a call; raises what `seaway.client.errors` has."""

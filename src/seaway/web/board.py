@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from seaway.client.call import Bytes, Call
-from seaway.domain.errors import SeawayError, UnauthenticatedError
+from seaway.domain.errors import SeawayError, UnauthenticatedError, UnavailableError
 from seaway.web.asking import Asker
 
 T = TypeVar("T")
@@ -106,7 +106,7 @@ class Board:
 
         try:
             await self._fresh(line, follower)
-        except SeawayError:
+        except BaseException:  # a page that took too long is cancelled here
             stop()
             raise
         if line.task is None and line.followers:
@@ -151,6 +151,10 @@ class Board:
         except SeawayError as error:
             line.failing = True
             _say(line, error)
+        except Exception:  # whatever it was, the line goes on
+            log.exception("%s could not be asked", line.call.path)
+            line.failing = True
+            _say(line, UnavailableError("something is wrong in the control plane; its log says what"))
         else:
             if line.failing:
                 line.failing = False

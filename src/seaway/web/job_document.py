@@ -13,7 +13,7 @@ import yaml
 from seaway.domain.amounts import FIGURES
 from seaway.domain.errors import RejectedError
 from seaway.wire.job_in import JobIn
-from seaway.wire.safe_yaml import read_yaml
+from seaway.wire.safe_yaml import Loader, read_yaml
 
 Document = dict[str, Any]
 """A job as it is written, nested as in YAML."""
@@ -161,7 +161,7 @@ def lines_of(text: str) -> dict[str, int]:
     """
     read_document(text)
     lines: dict[str, int] = {}
-    root = yaml.compose(text, yaml.SafeLoader)
+    root = yaml.compose(text, Loader)
     if root is not None:
         _walk(root, "", lines)
     return lines

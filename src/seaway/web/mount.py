@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import nicegui.ui_run_with as run_with_module
 from fastapi import FastAPI
@@ -120,7 +119,7 @@ class _Pages(Mount):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a page, or what belongs to one."""
-        if not _is_own(scope):
+        if not addresses.is_own_origin(Headers(scope=scope)):
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008, "reason": "another site's page"})
             else:
@@ -140,13 +139,6 @@ class _Pages(Mount):
         except RuntimeError as error:
             if str(error) != LEFT:
                 raise
-
-
-def _is_own(scope: Scope) -> bool:
-    """Tell whether a request comes from this server's own page, where a browser says from where it comes."""
-    headers = Headers(scope=scope)
-    origin = headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == headers.get("host")
 
 
 ICON = (

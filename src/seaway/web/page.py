@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp
 
 from seaway.client.calls import access
-from seaway.domain.errors import SeawayError, UnauthenticatedError
+from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError, UnauthenticatedError
 from seaway.web import addresses, cookies
 from seaway.web.asking import Asker
 from seaway.web.board import Board
@@ -73,10 +73,12 @@ def add_page(page: Page, menu: list[Page], api: ASGIApp, board: Board) -> None:
             language_of(request.cookies.get(cookies.LANGUAGE, ""), request.headers.get("accept-language", ""))
         )
         address = request.client.host if request.client else ""
-        asker = Asker(api, cookies.token_of(request.cookies), address)
         try:
+            asker = Asker(api, cookies.token_of(request.cookies), address)
             who = await asker.ask(access.me())
-        except UnauthenticatedError:
+            if who.role == "agent":
+                raise ForbiddenError("an agent's token shows no pages")
+        except (UnauthenticatedError, RejectedError):
             return _to_login(request)
         except SeawayError as error:
             problem(words, error)

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp
 
 from seaway.client.calls import access
-from seaway.domain.errors import SeawayError, UnauthenticatedError
+from seaway.domain.errors import ForbiddenError, SeawayError, UnauthenticatedError
 from seaway.web import addresses, cookies
 from seaway.web.asking import Asker
 from seaway.web.provider import Begun, Provider
@@ -30,6 +30,8 @@ def add_routes(app: FastAPI, api: ASGIApp, provider: Provider | None) -> None:
     """
 
     async def log_in(request: Request) -> Response:
+        if not addresses.is_own_origin(request.headers):
+            return _refused(ForbiddenError("this comes from another site's page"), addresses.HOME)
         form = await request.form(max_files=0, max_fields=4)
         wanted = addresses.own(str(form.get("next", "")))
         return await _let_in(request, api, [str(form.get("token", "")).strip()], wanted)

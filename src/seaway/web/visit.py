@@ -15,7 +15,7 @@ from seaway.client.calls import access
 from seaway.domain.errors import SeawayError, UnauthenticatedError
 from seaway.web import addresses
 from seaway.web.asking import Asker
-from seaway.web.board import EVERY_S, Board, Follower
+from seaway.web.board import EVERY_S, Board, Follower, Heard
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
@@ -59,6 +59,11 @@ class Visit:
     troubles: list[Callable[[SeawayError | None], None]] = field(default_factory=list)
     """Told when following fails, and with None when it is well again."""
 
+    _stops: dict[object, Callable[[], None]] = field(default_factory=dict)
+    _wrong: dict[object, SeawayError] = field(default_factory=dict)
+    _kept: dict[str, str | None] | None = None
+    _ended: bool = False
+
     @property
     def query(self) -> dict[str, str]:
         """What the page's address asks for."""
@@ -101,29 +106,65 @@ class Visit:
                 if inspect.isawaitable(done):
                     await done
 
-        follower = Follower(self.asker, in_place, self._failed)
-        stop = await self.board.follow((self.who.role, self.who.tenant), call, follower, every_s)
-        self.client.on_delete(stop)
-        return stop
+        return await self._follow((self.who.role, self.who.tenant), call, in_place, every_s)
 
     async def stay(self) -> None:
-        """See again and again whether he may still look."""
-        follower: Follower[WhoOut] = Follower(self.asker, lambda _: None, self._failed)
-        stop = await self.board.follow(self.asker.token, access.me(), follower, ME_EVERY_S)
-        self.client.on_delete(stop)
+        """See again and again whether he may still look, and end all when he leaves."""
+        self.client.on_delete(self._end)
+        await self._follow(self.asker.token, access.me(), lambda _: None, ME_EVERY_S)
+
+    async def _follow(self, scope: object, call: Call[T], heard: Heard[T], every_s: float) -> Callable[[], None]:
+        if self._over():
+            raise UnauthenticatedError("your token does not hold any more")
+        mark = object()
+
+        def failed(error: SeawayError | None) -> None:
+            if isinstance(error, UnauthenticatedError):
+                self._leave()
+            else:
+                self._say(mark, error)
+
+        stop = await self.board.follow(scope, call, Follower(self.asker, heard, failed), every_s)
+
+        def end() -> None:
+            self._stops.pop(mark, None)
+            stop()
+            if mark in self._wrong:
+                self._say(mark, None)
+
+        if self._over():
+            stop()
+        else:
+            self._stops[mark] = end
+        return end
+
+    def _say(self, mark: object, error: SeawayError | None) -> None:
+        """Say what is wrong with what is followed, as long as anything is."""
+        self._wrong.pop(mark, None)
+        if error is not None:
+            self._wrong[mark] = error
+        for told in self.troubles:
+            told(next(reversed(self._wrong.values()), None))
+
+    def _over(self) -> bool:
+        return self._ended or self.client.is_deleted
+
+    def _end(self) -> None:
+        """Follow nothing any more."""
+        self._ended = True
+        for stop in list(self._stops.values()):
+            stop()
+
+    def _leave(self) -> None:
+        """End it where a token does not hold any more: nothing new is shown, and the page leads to the log-in."""
+        self._end()
+        here = urlencode({"next": addresses.own(self.request.url.path), "ended": "1"})
+        with self.client:
+            ui.navigate.to(f"{addresses.LOGIN}?{here}")
 
     def keep(self, **query: str | None) -> None:
         """Put into the page's address what is looked at, so that it survives a reload; None and empty leave it out."""
-        wanted = {**self.query, **query}
-        text = urlencode({name: value for name, value in wanted.items() if value})
+        self._kept = {**(self.query if self._kept is None else self._kept), **query}
+        text = urlencode({name: value for name, value in self._kept.items() if value})
         path = self.request.url.path
         ui.navigate.history.replace(f"{path}?{text}" if text else path)
-
-    def _failed(self, error: SeawayError | None) -> None:
-        if isinstance(error, UnauthenticatedError):
-            here = urlencode({"next": addresses.own(self.request.url.path), "ended": "1"})
-            with self.client:
-                ui.navigate.to(f"{addresses.LOGIN}?{here}")
-        else:
-            for told in self.troubles:
-                told(error)

@@ -67,8 +67,7 @@ async def build(visit: Visit) -> None:
 
     await visit.follow(fleet.clusters(), heard_clusters)
     await visit.follow(jobs.count(), heard_jobs)
-    if visit.may("operator"):
-        await visit.follow(network.agents(), heard_agents, SELDOM_S)
+    await visit.follow(network.agents(), heard_agents, SELDOM_S)
 
 
 def _tiles(seen: _Seen, words: Words) -> Iterator[dict[str, object]]:
@@ -118,9 +117,6 @@ def _alerts(seen: _Seen, words: Words) -> Iterator[dict[str, str]]:
         if agent.state == "silent":
             what = words("The agent of {gateway} is silent", gateway=agent.gateway)
             yield {"level": "warn", "what": what, "why": agent.trouble, "href": "/network"}
-    if failed := seen.states.get("failed"):
-        what = words("{n} jobs failed", n=figures.count(failed, words.locale))
-        yield {"level": "warn", "what": what, "why": "", "href": "/jobs?state=failed"}
     for each in seen.clusters:
         if each.strays:
             what = words("{cluster} has {n} copies that nobody knows", cluster=each.name, n=len(each.strays))
