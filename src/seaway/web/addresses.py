@@ -37,7 +37,7 @@ def own(address: str) -> str:
 def is_own_origin(headers: Headers) -> bool:
     """Tell whether a request comes from this server's own page, where a browser says from where it comes.
 
-    Of forms it does not say the origin, for pages here tell nobody their address; it says then whether that is the same.
+    Of forms it does not say the origin, for pages here tell nobody their address; it says whether that is the same.
     """
     origin = headers.get("origin")
     if origin == "null":
