@@ -5,6 +5,8 @@ They are made on the server as HTML, which is quick and takes no element for eac
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -13,6 +15,12 @@ from nicegui import ui
 
 from seaway.web import figures
 from seaway.web.words import Words
+
+KEPT = 64
+"""So many pieces are kept that others may be shown, too."""
+
+_known: OrderedDict[tuple[object, ...], tuple[tuple[object, ...], str]] = OrderedDict()
+"""Pieces by what they are of, with that itself: an id is another object's once its own is gone."""
 
 
 class Fragment:
@@ -33,6 +41,23 @@ class Fragment:
     def show(self, **figures_: object) -> None:
         """Fill it in; nothing is sent where nothing has changed."""
         self.put(written(self._name, self._words, **figures_))
+
+    def show_of(self, answers: Sequence[object], make: Callable[[], Mapping[str, object]]) -> None:
+        """Fill it in with what follows from answers alone, once for all who heard the same.
+
+        Parameters
+        ----------
+        answers
+            What it follows from, as `Board` hands it out: the same objects to all.
+        make
+            Makes the figures.
+        """
+        key = (self._name, self._words.language, *map(id, answers))
+        if key not in _known:
+            _known[key] = (tuple(answers), written(self._name, self._words, **make()))
+            while len(_known) > KEPT:
+                _known.popitem(last=False)
+        self.put(_known[key][1])
 
     def put(self, html: str) -> None:
         """Fill it in with what was `written`."""

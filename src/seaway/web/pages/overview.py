@@ -47,18 +47,17 @@ async def build(visit: Visit) -> None:
         alerts, states = Fragment("alerts", words), Fragment("job_states", words)
 
     def draw() -> None:
-        tiles.show(tiles=list(_tiles(seen, words)))
-        alerts.show(alerts=list(_alerts(seen, words)))
+        tiles.show_of([seen.clusters, seen.states], lambda: {"tiles": list(_tiles(seen, words))})
+        alerts.show_of([seen.clusters, seen.agents], lambda: {"alerts": list(_alerts(seen, words))})
 
     def heard_clusters(value: ClusterList) -> None:
         seen.clusters = value.clusters
-        clusters.show(clusters=value.clusters)
+        clusters.show_of([value], lambda: {"clusters": value.clusters})
         draw()
 
     def heard_jobs(value: JobCount) -> None:
         seen.states = value.states
-        listed = [{"state": each, "jobs": value.states[each]} for each in ORDER if value.states.get(each)]
-        states.show(states=listed, most=max(value.states.values(), default=0))
+        states.show_of([value], lambda: _states(value))
         draw()
 
     def heard_agents(value: AgentList) -> None:
@@ -68,6 +67,12 @@ async def build(visit: Visit) -> None:
     await visit.follow(fleet.clusters(), heard_clusters)
     await visit.follow(jobs.count(), heard_jobs)
     await visit.follow(network.agents(), heard_agents, SELDOM_S)
+
+
+def _states(count: JobCount) -> dict[str, object]:
+    """Return what the bars of states show."""
+    listed = [{"state": each, "jobs": count.states[each]} for each in ORDER if count.states.get(each)]
+    return {"states": listed, "most": max(count.states.values(), default=0)}
 
 
 def _tiles(seen: _Seen, words: Words) -> Iterator[dict[str, object]]:
