@@ -68,7 +68,13 @@ def fill(server: Served) -> str:
         for tenant in TENANTS:
             client.put_tenant(tenant)
         submitted = [client.submit(body) for body in bodies()]
-        waits = client.submit({**one("retrain", "research", gpus=2, memory="40GB", cores=100, replicas=24), "gateway": "gw-4", "network": NEAR})
+        waits = client.submit(
+            {
+                **one("retrain", "research", gpus=2, memory="40GB", cores=100, replicas=24),
+                "gateway": "gw-4",
+                "network": NEAR,
+            }
+        )
         client.wait(submitted[0].id, "running", timeout_s=60)
     return str(waits.id)
 
