@@ -161,8 +161,16 @@ class FleetSearch:
                 told = {name: own(self._controller.live, each).nodes for name, each in fleet.clusters.items()}
                 self._columns = columns_of(told, snapshot.node_index, snapshot.device_index)
                 self._made, self._of = fleet.make, ref(snapshot)
-            columns = self._columns
-            return columns, _state(columns, snapshot)
+            return self._columns, _state(self._columns, self._real(snapshot))
+
+    def _real(self, snapshot: Snapshot) -> Snapshot:
+        """Return what really runs: what is kept for the first of a queue is not taken."""
+        reservations = self._controller.scheduler.reservations
+        if not reservations.bookings():
+            return snapshot
+        copy = snapshot.copy()
+        reservations.lift_from(copy)
+        return copy
 
 
 def _state(columns: Columns, snapshot: Snapshot) -> _State:

@@ -93,6 +93,20 @@ def test_what_is_found_is_what_each_one_says_of_itself(made: Scene, wanted: Flee
     assert [each.uuid for each in overview.look_at_devices(found, found.shared.tolist())] == held
 
 
+def test_what_is_kept_for_the_first_of_a_queue_is_not_taken() -> None:
+    """While a place is kept, sums and filters say what really runs, as each device does."""
+    made = scene(fleet(cluster(node(gpu()), node(gpu()), name="alpha")))
+    made.plane.submit(spec(gpu_memory_mib=30_000, gpu_milli=500))
+    made.plane.run(5)
+    made.plane.submit(spec(gpus=1, gpu_milli=1000, replicas=2))
+    made.plane.run(5)
+    assert made.plane.controller.scheduler.reservations.bookings()
+    found = made.plane.overview.find_nodes(FleetFilter())
+    one_by_one = [each for view in made.plane.overview.nodes() for each in view.devices]
+    assert found.memory_mib.used == sum(each.memory_mib.used for each in one_by_one) == 30_000
+    assert [each.memory_mib.used for each in made.plane.overview.models()] == [30_000]
+
+
 def test_nodes_without_devices_are_found_unless_devices_are_asked_for() -> None:
     """A node that has none is part of the fleet, and has nothing that is free of a device."""
     world = fleet(cluster(node(name="cpu-1"), node(gpu(), name="gpu-1"), name="alpha"))
