@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from playwright.sync_api import expect
@@ -18,10 +19,16 @@ WHOLE = {"cpu": 1, "memory": "1Gi", "gpus": 1, "gpu_memory": "100%"}
 
 def test_what_waits_is_shown_with_its_place_and_why(look: Look, demo: Running) -> None:
     """A queue that is chosen stays so after a reload, and its line says who is first and why it waits."""
-    demo.client.put("/api/v1/queues/night", json={"description": "<b>Not bold</b>"})
+    made = demo.client.put("/api/v1/queues/night", json={"description": "<b>Not bold</b>"})
+    assert made.is_success, made.text
     demo.client.post("/api/v1/cordons", json={"cluster": "cluster-1"})
     placement = {"clusters": ["cluster-1"]}
-    job = demo.submit(name="held-back", queue="night", resources=WHOLE, placement=placement)
+    body = {"name": "held-back", "queue": "night", "resources": WHOLE, "placement": placement}
+    until = time.monotonic() + 10
+    while (sent := demo.client.post("/api/v1/jobs", json=body)).status_code != 201:  # the loop has yet to hear of it
+        assert time.monotonic() < until, sent.text
+        time.sleep(0.1)
+    job = sent.json()["id"]
     with look("viewer", theme="dark", language="zh", size=NARROW) as looker:
         page = looker.open("/queues")
         page.get_by_role("link", name="night", exact=True).click()
