@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import httpx
+from starlette.requests import Request
 from starlette.types import ASGIApp
 
 from seaway.client.aio import AsyncClient
@@ -43,6 +44,11 @@ class Asker:
         self.token = token
         transport = httpx.ASGITransport(api, raise_app_exceptions=False, client=(address or "127.0.0.1", 0))
         self.client = AsyncClient(Target(BASE, token), transport=transport, pace=ONCE)
+
+    @classmethod
+    def of(cls, request: Request, api: ASGIApp, token: str) -> Self:
+        """Ask by a token that came with a visitor's request; raises as the class."""
+        return cls(api, token, request.client.host if request.client else "")
 
     async def ask(self, call: Call[T]) -> T:
         """Make a call; raises what `seaway.client.errors` has."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from nicegui import ui
 
 from seaway.domain.errors import ForbiddenError, SeawayError, UnknownError
 from seaway.web import addresses, cookies
+from seaway.web.brand import BRAND
 from seaway.web.menu import Entry
 from seaway.web.visit import Visit
 from seaway.web.words import LANGUAGES, Words
@@ -98,13 +99,11 @@ def _menu(words: Words, path: str, menu: Sequence[Entry]) -> None:
 def _who(visit: Visit) -> None:
     words, here = visit.words, quote(addresses.own(str(visit.request.url.path)))
     with ui.element("div").classes("head-tools"):
-        for theme in cookies.THEMES:
-            if theme == visit.theme:
-                following = cookies.THEMES[(cookies.THEMES.index(theme) + 1) % len(cookies.THEMES)]
-                said = {"auto": words("as the system"), "light": words("light"), "dark": words("dark")}[theme]
-                label = words("Colours: {theme}", theme=said)
-                tool = _tool(ICONS[theme], f"{addresses.PREFERENCES}?theme={following}&next={here}", label)
-                tool.on("click", js_handler=COME_BACK)
+        following = cookies.THEMES[(cookies.THEMES.index(visit.theme) + 1) % len(cookies.THEMES)]
+        said = {"auto": words("as the system"), "light": words("light"), "dark": words("dark")}[visit.theme]
+        label = words("Colours: {theme}", theme=said)
+        tool = _tool(ICONS[visit.theme], f"{addresses.PREFERENCES}?theme={following}&next={here}", label)
+        tool.on("click", js_handler=COME_BACK)
         other = next(each for each in LANGUAGES if each != words.language)
         link = ui.link(target=f"{addresses.PREFERENCES}?language={other}&next={here}").classes("tool tool-text")
         link.on("click", js_handler=COME_BACK)
@@ -115,7 +114,7 @@ def _who(visit: Visit) -> None:
             ui.label(whom).classes("who-name")
             ui.label(words(visit.who.role)).classes("who-role")
         if visit.asker.token:
-            _tool("logout", f"{addresses.LOGOUT}?{urlencode({'next': addresses.HOME})}", words("Log out"))
+            _tool("logout", addresses.LOGOUT, words("Log out"))
 
 
 def _tool(icon: str, target: str, label: str) -> ui.link:
@@ -135,11 +134,3 @@ def _trouble(visit: Visit) -> None:
         line.set_visibility(error is not None)
 
     visit.troubles.append(told)
-
-
-BRAND = (
-    '<svg viewBox="0 0 32 32" width="26" height="26" aria-hidden="true" focusable="false">'
-    '<rect width="32" height="32" rx="7" fill="var(--brand)"/>'
-    '<path d="M5 12q5.5-5 11 0t11 0M5 18q5.5-5 11 0t11 0M5 24q5.5-5 11 0t11 0" fill="none" stroke="#fff" '
-    'stroke-width="2.4" stroke-linecap="round"/></svg>'
-)

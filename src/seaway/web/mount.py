@@ -16,6 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from seaway.web import addresses
 from seaway.web.board import Board
+from seaway.web.brand import ICON
 from seaway.web.page import Page, add_page
 from seaway.web.pages import (
     fleet,
@@ -139,10 +140,3 @@ class _Pages(Mount):
         except RuntimeError as error:
             if str(error) != LEFT:
                 raise
-
-
-ICON = (
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#0b6e8a"/>'
-    '<path d="M5 12q5.5-5 11 0t11 0M5 18q5.5-5 11 0t11 0M5 24q5.5-5 11 0t11 0" fill="none" stroke="#fff" '
-    'stroke-width="2.4" stroke-linecap="round"/></svg>'
-)

@@ -18,7 +18,7 @@ from seaway.web.asking import Asker
 from seaway.web.board import Board
 from seaway.web.frame import frame, problem
 from seaway.web.visit import Visit
-from seaway.web.words import language_of, words_of
+from seaway.web.words import words_for
 
 Build = Callable[[Visit], Awaitable[None]]
 """Puts a page together for a visitor."""
@@ -69,12 +69,9 @@ def add_page(page: Page, menu: list[Page], api: ASGIApp, board: Board) -> None:
     """
 
     async def handler(request: Request) -> Response | None:
-        words = words_of(
-            language_of(request.cookies.get(cookies.LANGUAGE, ""), request.headers.get("accept-language", ""))
-        )
-        address = request.client.host if request.client else ""
+        words = words_for(request)
         try:
-            asker = Asker(api, cookies.token_of(request.cookies), address)
+            asker = Asker.of(request, api, cookies.token_of(request.cookies))
             who = await asker.ask(access.me())
             if who.role == "agent":
                 raise ForbiddenError("an agent's token shows no pages")

@@ -92,7 +92,7 @@ async def _let_in(request: Request, api: ASGIApp, tokens: Sequence[str], wanted:
     refused: SeawayError = UnauthenticatedError("the provider gave no token that could be taken")
     for token in tokens:
         try:
-            await Asker(api, token, request.client.host if request.client else "").ask(access.me())
+            await Asker.of(request, api, token).ask(access.me())
         except SeawayError as error:
             refused = error
         else:

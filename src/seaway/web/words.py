@@ -12,6 +12,9 @@ from importlib.resources import files
 
 from babel.core import Locale, negotiate_locale
 from babel.messages.pofile import read_po
+from starlette.requests import Request
+
+from seaway.web import cookies
 
 LANGUAGES: Mapping[str, str] = {"en": "English", "zh": "中文"}
 """Languages by code, each with its own name."""
@@ -78,3 +81,9 @@ def language_of(chosen: str, accepted: str) -> str:
     wanted = [part.partition(";")[0].strip().replace("-", "_") for part in accepted.split(",")]
     found = negotiate_locale(wanted, list(LANGUAGES), sep="_")
     return found if found is not None and found in LANGUAGES else FIRST
+
+
+def words_for(request: Request) -> Words:
+    """Return the words in which to answer a browser."""
+    accepted = request.headers.get("accept-language", "")
+    return words_of(language_of(request.cookies.get(cookies.LANGUAGE, ""), accepted))

@@ -9,8 +9,9 @@ from nicegui import ui
 from starlette.requests import Request
 
 from seaway.web import addresses, cookies
-from seaway.web.frame import BRAND, dress
-from seaway.web.words import Words, language_of, words_of
+from seaway.web.brand import BRAND
+from seaway.web.frame import dress
+from seaway.web.words import Words, words_for
 
 
 def add(provider: str) -> None:
@@ -23,8 +24,7 @@ def add(provider: str) -> None:
     """
 
     def handler(request: Request) -> None:
-        accepted = request.headers.get("accept-language", "")
-        words = words_of(language_of(request.cookies.get(cookies.LANGUAGE, ""), accepted))
+        words = words_for(request)
         dress(cookies.theme_of(request.cookies), words, words("Log in"))
         with ui.element("main").classes("login"):
             ui.html(BRAND, sanitize=False)
