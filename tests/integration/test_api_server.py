@@ -23,12 +23,14 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from seaway.api import guard as guard_module
 from seaway.api import hub as hub_module
 from seaway.api import listener as listener_module
-from seaway.api.server import Server, make_server
+from seaway.api.server import Server, make_server, trusted
 from seaway.application.changes import Change
+from seaway.application.login_limit import MOST_FAILURES
 from seaway.application.records import Event
 from seaway.bootstrap.settings import ServerSettings
 from seaway.bootstrap.warming import warm_up
@@ -423,3 +425,26 @@ def test_a_thousand_may_listen(served: Served) -> None:
     finally:
         for connection in sockets:
             connection.close()
+
+
+def fails_from(served: Served, address: str) -> int:
+    """Fail to log in, from an address by what a proxy says; return the answer's status."""
+    headers = {"authorization": "Bearer sw_no_token", "x-forwarded-for": f"203.0.113.9, {address}"}
+    return httpx.get(f"{served.url}/api/v1/me", headers=headers).status_code
+
+
+@pytest.mark.parametrize(("trusted_proxies", "status"), [("10.0.0.0/8, 127.0.0.1", 401), ("10.0.0.0/8", 429)])
+def test_a_proxy_that_is_believed_says_where_somebody_is(trusted_proxies: str, status: int) -> None:
+    """Behind it each visitor has an address of his own for the limit of failed logins; others say what they like."""
+    with serving(ServerSettings(trusted_proxies=trusted_proxies)) as served:
+        assert [fails_from(served, "192.0.2.1") for _ in range(MOST_FAILURES + 1)][-1] == 429
+        assert fails_from(served, "192.0.2.2") == status
+
+
+def test_a_proxy_s_network_is_known_however_its_address_is_written() -> None:
+    """On a socket of both kinds, who comes over IPv4 has an address of IPv6."""
+    hosts = ProxyHeadersMiddleware(make_rig().app, trusted("10.0.0.0/8, 192.0.2.1, fd00::/8")).trusted_hosts  # type: ignore[arg-type]
+    assert all(each in hosts for each in ("10.1.2.3", "::ffff:10.1.2.3", "192.0.2.1", "::ffff:192.0.2.1", "fd00::1"))
+    assert not any(
+        each in hosts for each in ("11.1.2.3", "::ffff:11.1.2.3", "192.0.2.2", "::ffff:192.0.2.2", "fe80::1")
+    )

@@ -16,6 +16,9 @@ from seaway.bootstrap.plane import Plane
 
 CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 LONGEST_TARGET = 512
+LONGEST_ADDRESS = 64
+"""Letters of a visitor's address that are kept: a proxy that is believed may say anything."""
+
 WHO = "seaway.who"
 """Where in a request's scope stands who asks."""
 
@@ -112,7 +115,7 @@ def header_of(request: Request, name: bytes) -> str | None:
 def address_of(request: Request) -> str:
     """Return where a request comes from."""
     client = request.scope.get("client")
-    return str(client[0]) if client else ""
+    return str(client[0])[:LONGEST_ADDRESS] if client else ""
 
 
 def desk_of(request: Request) -> Desk:

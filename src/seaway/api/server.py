@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import socket
+from ipaddress import IPv4Network, ip_network
 from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
 
 from seaway.application.access import require_loopback
-from seaway.bootstrap.settings import ServerSettings
+from seaway.bootstrap.settings import ServerSettings, names_in
 
 GRACE_S = 10
 """How long requests under way are waited for at the end."""
@@ -72,7 +73,8 @@ def make_server(app: FastAPI, settings: ServerSettings) -> Server:
             lifespan="on",
             access_log=False,
             server_header=False,
-            proxy_headers=False,
+            proxy_headers=bool(settings.trusted_proxies),
+            forwarded_allow_ips=trusted(settings.trusted_proxies),
             log_config=None,
             backlog=BACKLOG,
             timeout_keep_alive=IDLE_S,
@@ -81,3 +83,22 @@ def make_server(app: FastAPI, settings: ServerSettings) -> Server:
             ssl_keyfile=Path(settings.tls_key) if tls else None,
         )
     )
+
+
+def trusted(proxies: str) -> list[str]:
+    """Return the networks of proxies as the server goes by them; those of IPv4 as IPv6 has them, too.
+
+    Parameters
+    ----------
+    proxies
+        Addresses and networks, with ``,`` between.
+
+    References
+    ----------
+    RFC 4291, section 2.5.5.2: IPv4-mapped addresses, by which a socket for both sees who comes over IPv4.
+    """
+    networks = [ip_network(each) for each in names_in(proxies)]
+    mapped = [
+        f"::ffff:{each.network_address}/{96 + each.prefixlen}" for each in networks if isinstance(each, IPv4Network)
+    ]
+    return [*map(str, networks), *mapped]

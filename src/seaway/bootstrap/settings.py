@@ -19,9 +19,11 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
+from ipaddress import ip_network
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
+from urllib.parse import urlsplit
 
 from seaway.application.agent.settings import AgentSettings
 from seaway.application.control.settings import ControlSettings
@@ -51,6 +53,11 @@ class ServerSettings:
         The largest body of a request.
     web
         Whether pages for people are served beside the API.
+    public_url
+        Where people reach it, when that is not where it listens: a proxy's address; empty for none.
+    trusted_proxies
+        Addresses and networks of proxies that are believed from where, and by which scheme, a request came to them;
+        with ``,`` between.
     """
 
     host: str = "127.0.0.1"
@@ -60,6 +67,8 @@ class ServerSettings:
     no_auth: bool = False
     body_limit_bytes: int = 1_048_576
     web: bool = True
+    public_url: str = ""
+    trusted_proxies: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -489,10 +498,6 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
             value = attrgetter(name)(getattr(settings, section))
             if isinstance(value, int | float) and not isinstance(value, bool) and not 0 <= value < 2**53:
                 problems.append(RejectedError(f"{value} is out of range", where=f"[{section}] {name}"))
-    if not 0 <= settings.server.port <= 65_535:
-        problems.append(RejectedError(f"{settings.server.port} is no port", where="[server] port"))
-    if bool(settings.server.tls_certificate) != bool(settings.server.tls_key):
-        problems.append(RejectedError("a certificate and its key go together", where="[server] tls_key"))
     control = settings.control
     problems += [
         RejectedError("has to be more than 0", where=f"[control] {name}")
@@ -508,7 +513,46 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
         problems.append(RejectedError("has to be at least stale_s", where="[control] grace_s"))
     if not 0 < control.halt_share <= 1:
         problems.append(RejectedError("has to be more than 0 and at most 1", where="[control] halt_share"))
-    return [*problems, *_wrong_clusters(settings.clusters), *wrong_network(settings.network), *_wrong_leader(settings)]
+    return [
+        *problems,
+        *_wrong_server(settings.server),
+        *_wrong_clusters(settings.clusters),
+        *wrong_network(settings.network),
+        *_wrong_leader(settings),
+    ]
+
+
+def _wrong_server(server: ServerSettings) -> list[RejectedError]:
+    """Find what nobody could reach, or what too many could."""
+    problems = []
+    if not 0 <= server.port <= 65_535:
+        problems.append(RejectedError(f"{server.port} is no port", where="[server] port"))
+    if bool(server.tls_certificate) != bool(server.tls_key):
+        problems.append(RejectedError("a certificate and its key go together", where="[server] tls_key"))
+    if server.public_url and not _is_origin(server.public_url):
+        text = f"{server.public_url!r} is no address like https://seaway.example.com, without a path"
+        problems.append(RejectedError(text, where="[server] public_url"))
+    for each in names_in(server.trusted_proxies):
+        try:
+            ip_network(each)
+        except ValueError:
+            text = f"{each!r} is no address or network, like 10.1.2.3 or 10.0.0.0/8"
+            problems.append(RejectedError(text, where="[server] trusted_proxies"))
+    if server.no_auth and (server.public_url or server.trusted_proxies):
+        text = "everybody who reaches the proxy would be an admin: leave tokens on"
+        problems.append(RejectedError(text, where="[server] no_auth"))
+    return problems
+
+
+def _is_origin(url: str) -> bool:
+    """Tell whether a URL has a scheme, a host, perhaps a port, and nothing more."""
+    try:
+        parts = urlsplit(url)
+        return url.rstrip("/") == f"{parts.scheme}://{parts.netloc}" and bool(
+            parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc and parts.port != 0
+        )
+    except ValueError:
+        return False
 
 
 def _wrong_clusters(clusters: ClusterSettings) -> list[RejectedError]:

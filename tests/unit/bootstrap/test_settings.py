@@ -102,6 +102,29 @@ def test_what_clusters_would_not_take_is_said_at_the_start(tmp_path: Path, text:
     assert problems(written(tmp_path, f"[clusters]\n{text}\n")) == {f"[clusters] {where}": says}
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["seaway.example.com", "https://", "ftp://a.example", "https://a.example/seaway", "https://a:b@c.example", "//[x"],
+)
+def test_where_people_reach_it_is_a_whole_address_without_a_path(url: str) -> None:
+    """What could be no origin of a browser is told at the start."""
+    assert "is no address like https://seaway.example.com" in problems(public_url=url)["[server] public_url"]
+    assert problems(public_url="https://a.example:8443") == problems(public_url="http://a.example/") == {}
+
+
+@pytest.mark.parametrize("proxies", ["*", "10.0.0.1/8", "proxy.example", "10.0.0.0/8; 10.1.1.1"])
+def test_a_proxy_that_is_believed_is_an_address_or_a_network(proxies: str) -> None:
+    """Nobody is believed by a name, nor everybody by a star."""
+    assert "is no address or network, like 10.1.2.3" in problems(trusted_proxies=proxies)["[server] trusted_proxies"]
+    assert problems(trusted_proxies="10.0.0.0/8, fd00::/8,192.0.2.1") == {}
+
+
+def test_behind_a_proxy_tokens_are_needed() -> None:
+    """Without tokens only this machine may ask, and what a proxy hands on comes from anywhere."""
+    assert problems(no_auth=True, trusted_proxies="10.1.2.3").keys() == {"[server] no_auth"}
+    assert problems(no_auth=True, public_url="https://a.example").keys() == {"[server] no_auth"}
+
+
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("1", True), ("no", False), ("FALSE", False)])
 def test_the_environment_says_yes_and_no(text: str, value: bool) -> None:
     """Truth is written in the usual ways."""
