@@ -8,12 +8,21 @@ from functools import lru_cache
 from babel.core import Locale
 from babel.dates import format_timedelta
 from babel.numbers import format_decimal
+from babel.units import format_unit
 
 FILTERS = ("count", "gib", "whole", "share", "percent", "ago", "lasting", "rtt", "rate", "clock", "span")
 """What templates have as filters."""
 
 MIB_PER_GIB = 1024
 GIB_PER_TIB = 1024
+
+UNITS = (
+    (86_400, "duration-day", "d"),
+    (3600, "duration-hour", "h"),
+    (60, "duration-minute", "min"),
+    (1, "duration-second", "s"),
+)
+"""Units of time in seconds, as Babel calls them, and in English: its own short ones do not stand well in columns."""
 
 
 @lru_cache(maxsize=8192)
@@ -46,8 +55,12 @@ def share(part: float, total: float) -> float:
 
 
 def percent(number: float, locale: Locale) -> str:
-    """Write a percentage, given as 0 to 100."""
-    return f"{_decimal(number, '0' if number >= 10 else '0.#', locale)} %"
+    """Write a percentage, given as 0 to 100; it is 0 and 100 only where nothing, and everything, is meant."""
+    if 0 < number < 0.1:
+        return f"<{_decimal(0.1, '0.#', locale)} %"
+    if 99.9 < number < 100:
+        return f">{_decimal(99.9, '0.#', locale)} %"
+    return f"{_decimal(number, '0' if 10 <= number < 99.5 or number >= 100 else '0.#', locale)} %"
 
 
 def ago(moment: str, locale: Locale) -> str:
@@ -78,11 +91,13 @@ def clock(moment: str) -> str:
     return datetime.fromisoformat(moment).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def span(seconds: float) -> str:
+def span(seconds: float, locale: Locale) -> str:
     """Write how long something took, in its two largest units."""
     whole, parts = max(int(seconds), 0), []
-    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+    for size, unit, short in UNITS:
         count, whole = divmod(whole, size)
-        if count:
-            parts.append(f"{count} {unit}")
-    return " ".join(parts[:2]) or "0 s"
+        if count or (not parts and size == 1):
+            parts.append(
+                f"{count} {short}" if locale.language == "en" else format_unit(count, unit, "short", locale=locale)
+            )
+    return " ".join(parts[:2])

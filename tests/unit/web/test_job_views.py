@@ -76,10 +76,18 @@ def test_clusters_say_how_many_nodes_fit_and_why_others_do_not() -> None:
     assert (mend.word, mend.asked, mend.admits, mend.path) == ("gpu_memory", "200Gi", "80Gi", "resources.gpu_memory")
 
 
+def test_all_and_nothing_are_said_of_nothing_else() -> None:
+    """A percentage is never rounded up to 100 where a little is left, nor down to 0 where something is."""
+    given = (0, 0.04, 0.44, 9.96, 50.4, 99.4, 99.6, 99.97, 100, 100.4)
+    said = ["0 %", "<0.1 %", "0.4 %", "10 %", "50 %", "99 %", "99.6 %", ">99.9 %", "100 %", "100 %"]
+    assert [figures.percent(number, Locale.parse("en")) for number in given] == said
+
+
 def test_figures_are_written_for_people() -> None:
     """Times, rates and moments have their unit, and as many digits as say something."""
     english = Locale.parse("en")
     assert [figures.rtt(ns, english) for ns in (9_000_000, 38_254_000, None)] == ["9 ms", "38.25 ms", "–"]
     assert [figures.rate(mbps, english) for mbps in (200, 9400, 10_000)] == ["200 Mbit/s", "9.4 Gbit/s", "10 Gbit/s"]
-    assert [figures.span(s) for s in (0.4, 59, 3661, 200_000)] == ["0 s", "59 s", "1 h 1 min", "2 d 7 h"]
+    assert [figures.span(s, english) for s in (0.4, 59, 3661, 200_000)] == ["0 s", "59 s", "1 h 1 min", "2 d 7 h"]
+    assert figures.span(3661, Locale.parse("zh")) == "1小时 1分钟"
     assert figures.clock("2026-11-22T11:00:00.5+01:00") == "2026-11-22 10:00:00"
