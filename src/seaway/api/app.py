@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 import seaway
 from seaway.api import (
+    alerts,
     events,
     fleet,
     health,
@@ -103,6 +104,7 @@ def make_app(plane: Plane, *, home: bool = True) -> FastAPI:
         operators.shadows,
         tokens.routes,
         whatif.routes,
+        alerts.routes,
         health.open_routes,
         metrics.text_routes,
     ):

@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random, SystemRandom
 
 from seaway.application.access import Access, Bearer
+from seaway.application.alerts import Alerts
 from seaway.application.control.dispatch import Dispatcher
 from seaway.application.control.loop import Controller
 from seaway.application.control.threads import Threads
@@ -60,6 +61,7 @@ class Plane:
     network: Network
     policies: Policies
     traffic: TrafficWatch
+    alerts: Alerts
 
     def start(self) -> None:
         """Start the threads that store, decide, and talk to clusters."""
@@ -67,9 +69,11 @@ class Plane:
         self.controller.start()
         self.network.agents.start()
         self.traffic.start()
+        self.alerts.start()
 
     def stop(self) -> None:
         """Finish what is under way, store it, and end all threads; nothing is lost by it, nor without it."""
+        self.alerts.stop()
         self.traffic.stop()
         self.network.agents.stop()
         self.controller.stop()
@@ -128,6 +132,7 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
 
     policies.on_change = renewed
     door = Door(controller, templates or PlainTemplates())
+    overview = Overview(controller, store, backends, writer, policies)
     return Plane(
         settings=settings,
         clock=clock,
@@ -138,7 +143,7 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
         dispatcher=talker,
         jobs=Jobs(store, writer, clock, random),
         door=door,
-        overview=Overview(controller, store, backends, writer, policies),
+        overview=overview,
         operations=Operations(store, writer, controller, clock, policies, Gate(store, settings.policies.shadow_jobs)),
         forgetting=Forgetting(store, writer, controller, clock),
         access=Access(store, writer, clock, everybody=settings.server.no_auth, bearer=bearer),
@@ -146,6 +151,7 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
         network=make_network(store, writer, clock, book, controller.steering),
         policies=policies,
         traffic=TrafficWatch(bandwidths, book.gateways, settings.network.bandwidth.every_s, clock, random),
+        alerts=Alerts(overview.figures, overview.clusters, clock),
     )
 
 

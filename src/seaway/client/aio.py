@@ -183,6 +183,7 @@ class AsyncClient:
     # The service.
     health = verb(service_calls.health)
     ready = verb(service_calls.ready)
+    alerts = verb(service_calls.alerts)
     whatif = verb(service_calls.whatif)
 
     async def follow(self, job: str | None = None, *, after: int | None = None) -> AsyncIterator[EventOut]:

@@ -182,6 +182,7 @@ class Client:
     # The service.
     health = verb(service_calls.health)
     ready = verb(service_calls.ready)
+    alerts = verb(service_calls.alerts)
     whatif = verb(service_calls.whatif)
 
     def follow(self, job: str | None = None, *, after: int | None = None) -> Iterator[EventOut]:

@@ -1,15 +1,17 @@
-"""Calls about the service itself: whether it is ready, and what if."""
+"""Calls about the service itself: whether it is ready, what is wrong, and what if."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from seaway.client.call import Answer, Call, Model, Text, send
+from seaway.client.call import Answer, Call, Model, Text, get, send
 
 if TYPE_CHECKING:
+    from seaway.wire.alerts import AlertList
     from seaway.wire.whatif import ConsequencesOut
 
+ALERTS: Answer[AlertList] = Model("seaway.wire.alerts", "AlertList")
 CONSEQUENCES: Answer[ConsequencesOut] = Model("seaway.wire.whatif", "ConsequencesOut")
 
 
@@ -21,6 +23,11 @@ def health() -> Call[str]:
 def ready() -> Call[str]:
     """Ask whether the server is ready for requests."""
     return Call("GET", "/readyz", Text())
+
+
+def alerts() -> Call[AlertList]:
+    """List what is wrong: clusters that stand idle, jobs that wait for long, deployments and databases that fail."""
+    return get("/alerts", ALERTS)
 
 
 def whatif(question: Mapping[str, Any]) -> Call[ConsequencesOut]:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from nicegui import ui
 
-from seaway.client.calls import fleet, jobs, network
+from seaway.client.calls import fleet, jobs, network, service
 from seaway.web import figures
 from seaway.web.fragment import Fragment
 from seaway.web.job_words import ORDER
@@ -17,6 +17,7 @@ from seaway.web.visit import Visit
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
+    from seaway.wire.alerts import AlertList, AlertOut
     from seaway.wire.fleet import AmountOut, ClusterList, ClusterOut
     from seaway.wire.job_out import JobCount
     from seaway.wire.network_views import AgentList
@@ -25,30 +26,34 @@ WAITING = ("pending", "queued", "preempted")
 STARTING = ("scheduled", "deploying")
 OVER = ("completed", "failed", "cancelled")
 SELDOM_S = 3.0
-"""How often agents are looked at: they report every few seconds."""
+"""How often agents and alerts are looked at: they report every few seconds."""
+
+LEVELS = {"critical": "bad", "warning": "warn", "info": "note"}
+"""How what is wrong is shown, by its severity."""
 
 
 @dataclass(slots=True)
-class _Seen:
+class Seen:
     """What came last of each call."""
 
     clusters: list[ClusterOut]
     states: dict[str, int]
     agents: AgentList | None = None
+    wrong: AlertList | None = None
 
 
 async def build(visit: Visit) -> None:
     """Put the page together."""
     words = visit.words
-    seen = _Seen([], {})
+    seen = Seen([], {})
     tiles = Fragment("tiles", words)
     clusters = Fragment("clusters", words)
     with ui.element("div").classes("halves"):
-        alerts, states = Fragment("alerts", words), Fragment("job_states", words)
+        panel, states = Fragment("alerts", words), Fragment("job_states", words)
 
     def draw() -> None:
         tiles.show_of([seen.clusters, seen.states], lambda: {"tiles": list(_tiles(seen, words))})
-        alerts.show_of([seen.clusters, seen.agents], lambda: {"alerts": list(_alerts(seen, words))})
+        panel.show_of([seen.clusters, seen.agents, seen.wrong], lambda: {"alerts": list(alerts(seen, words))})
 
     def heard_clusters(value: ClusterList) -> None:
         seen.clusters = value.clusters
@@ -64,9 +69,14 @@ async def build(visit: Visit) -> None:
         seen.agents = value
         draw()
 
+    def heard_wrong(value: AlertList) -> None:
+        seen.wrong = value
+        draw()
+
     await visit.follow(fleet.clusters(), heard_clusters)
     await visit.follow(jobs.count(), heard_jobs)
     await visit.follow(network.agents(), heard_agents, SELDOM_S)
+    await visit.follow(service.alerts(), heard_wrong, SELDOM_S)
 
 
 def _states(count: JobCount) -> dict[str, object]:
@@ -75,7 +85,7 @@ def _states(count: JobCount) -> dict[str, object]:
     return {"states": listed, "most": max(count.states.values(), default=0)}
 
 
-def _tiles(seen: _Seen, words: Words) -> Iterator[dict[str, object]]:
+def _tiles(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
     """List the figures at the top."""
     locale, clusters = words.locale, seen.clusters
     up = sum(each.state == "up" for each in clusters)
@@ -110,27 +120,64 @@ def _sum(amounts: Iterator[AmountOut]) -> tuple[int, int]:
     return sum(each.used for each in listed), sum(each.total for each in listed)
 
 
-def _alerts(seen: _Seen, words: Words) -> Iterator[dict[str, str]]:
+def alerts(seen: Seen, words: Words) -> Iterator[dict[str, str]]:
     """List what is wrong, the worst first."""
     for each in sorted(seen.clusters, key=lambda cluster: cluster.state != "lost"):
-        href = f"/fleet?cluster={quote(each.name)}"
         if each.state != "up":
             level = "bad" if each.state in ("lost", "gone") else "warn"
             what = words("{cluster} is {state}", cluster=each.name, state=words(each.state))
-            yield {"level": level, "what": what, "why": each.silence, "href": href}
+            yield _alert(level, what, _fleet_of(each.name), each.silence)
+    wrong = seen.wrong.alerts if seen.wrong else ()
+    yield from (_past(each, words) for each in wrong if each.severity != "info")
     for agent in seen.agents.agents if seen.agents else ():
         if agent.state == "silent":
             what = words("The agent of {gateway} is silent", gateway=agent.gateway)
-            yield {"level": "warn", "what": what, "why": agent.trouble, "href": "/network"}
+            yield _alert("warn", what, "/network", agent.trouble)
+    yield from (_past(each, words) for each in wrong if each.severity == "info")
     for each in seen.clusters:
         if each.strays:
             what = words("{cluster} has {n} copies that nobody knows", cluster=each.name, n=len(each.strays))
-            yield {"level": "note", "what": what, "why": "", "href": f"/fleet?cluster={quote(each.name)}"}
+            yield _alert("note", what, _fleet_of(each.name))
         if each.cordon:
-            what = words("{cluster} takes no new work", cluster=each.name)
-            yield {
-                "level": "note",
-                "what": what,
-                "why": each.cordon.reason,
-                "href": f"/fleet?cluster={quote(each.name)}",
-            }
+            yield _alert(
+                "note",
+                words("{cluster} takes no new work", cluster=each.name),
+                _fleet_of(each.name),
+                each.cordon.reason,
+            )
+
+
+def _past(alert: AlertOut, words: Words) -> dict[str, str]:
+    """Say which figure is past its bound."""
+    locale, of = words.locale, alert.of
+    number, href, why = figures.count(alert.value, locale), "/settings", ""
+    match alert.name:
+        case "SeawayDatabaseFails":
+            what = words("The database has failed {n} times within 5 minutes", n=number)
+        case "SeawayDatabaseSlow":
+            seconds = figures.whole(1000 * alert.value, locale)
+            what = words("One in a hundred changes takes the database {seconds} s or longer", seconds=seconds)
+        case "SeawayDatabaseBehind":
+            what = words("{n} changes wait to be stored", n=number)
+        case "SeawayDeploymentsFail":
+            what = words("{n} deployments in {cluster} failed within 15 minutes", n=number, cluster=of)
+            href = f"/jobs?cluster={quote(of)}"
+        case "SeawayQueueLong":
+            long = figures.lasting(alert.value, locale)
+            what = words("A job has waited in queue {queue} for {long}", queue=of, long=long)
+            href = f"/queues?queue={quote(of)}"
+        case "SeawayLowUtilisation":
+            percent = figures.percent(alert.value, locale)
+            what = words("Only {percent} of the GPU cores of {cluster} are in use", percent=percent, cluster=of)
+            href, why = _fleet_of(of), words("for more than an hour")
+        case _:
+            what = f"{alert.name} {of}"
+    return _alert(LEVELS[alert.severity], what, href, why)
+
+
+def _alert(level: str, what: str, href: str, why: str = "") -> dict[str, str]:
+    return {"level": level, "what": what, "why": why, "href": href}
+
+
+def _fleet_of(cluster: str) -> str:
+    return f"/fleet?cluster={quote(cluster)}"

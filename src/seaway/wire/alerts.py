@@ -1,0 +1,41 @@
+"""What is wrong, as it is shown."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from seaway.application.alerts import Alert
+from seaway.wire.message import Shown
+from seaway.wire.times import moment
+
+
+class AlertOut(Shown):
+    """Something that is wrong."""
+
+    name: str
+    """As Prometheus' alert of the same bound is called, like `SeawayQueueLong`."""
+    severity: Literal["critical", "warning", "info"]
+    of: str
+    """The queue or cluster; empty for the database."""
+    value: float
+    """The figure that is past its bound: seconds, percent, or how many."""
+    bound: float
+    since: str
+
+
+class AlertList(Shown):
+    """What is wrong, the worst first."""
+
+    alerts: list[AlertOut]
+
+
+def alert_fields(alert: Alert) -> dict[str, Any]:
+    """Show what is wrong as the fields of `AlertOut`."""
+    return {
+        "name": alert.rule.name,
+        "severity": alert.rule.severity,
+        "of": alert.of,
+        "value": round(alert.value, 3),
+        "bound": alert.rule.bound,
+        "since": moment(alert.since_ns),
+    }

@@ -1,0 +1,31 @@
+"""What is wrong, over HTTP."""
+
+from __future__ import annotations
+
+import pytest
+
+from seaway.application.alerts import EVERY_S
+from tests.unit.api.rig import Rig
+
+pytestmark = pytest.mark.anyio
+
+HUGE = {"cpu": 1, "memory": "1Gi", "gpus": 2, "gpu_memory": "100%"}
+
+
+async def test_what_is_wrong_is_told_to_those_who_may_see_it(rig: Rig) -> None:
+    """A tenant is told of clusters and of its own queues, and nothing of others' queues and of the database."""
+    for _ in range(5):  # two devices each, and there are eight
+        await rig.submit("other", queue="theirs", tenant="other", resources=HUGE)
+    rig.step(2)
+    rig.clock.advance_s(3700)
+    for _ in range(int(300 / EVERY_S) + 1):
+        rig.plane.alerts.look()
+        rig.clock.advance_s(EVERY_S)
+    for role, told in (("operator", ["SeawayQueueLong"]), ("other", ["SeawayQueueLong"]), ("viewer", [])):
+        async with rig.client(role) as client:
+            answer = await client.get("/api/v1/alerts")
+        assert [each["name"] for each in answer.json()["alerts"]] == told, role
+    async with rig.client("operator") as client:
+        (alert,) = (await client.get("/api/v1/alerts")).json()["alerts"]
+    assert (alert["of"], alert["severity"], alert["bound"]) == ("theirs", "warning", 3600)
+    assert alert["value"] > alert["bound"]

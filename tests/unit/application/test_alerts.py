@@ -1,0 +1,168 @@
+"""What is wrong, by the same bounds that Prometheus' rules have."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import yaml
+
+from seaway.application.alerts import (
+    DATABASE_FAILS,
+    DATABASE_SLOW,
+    DEPLOYING_WITHIN_S,
+    EVERY_S,
+    FAILING_SHARE,
+    FAILING_WITHIN_S,
+    QUEUE_LONG,
+    RULES,
+    SLOW_SHARE,
+    Alerts,
+    Rule,
+    quantile_s,
+)
+from seaway.application.control.stages import Deployed
+from seaway.application.figures import Figures, JobFigures, StoreFigures
+from seaway.application.timing import BOUNDS_S, Timed, Timing
+from seaway.application.views import Amount, ClusterState, ClusterView
+from seaway.testing.clocks import VirtualClock
+
+SHIPPED = Path(__file__).parents[3] / "deploy" / "prometheus" / "rules"
+UNITS_S = {"m": 60, "h": 3600}
+NOTHING = Timed((0,) * (len(BOUNDS_S) + 1), 0.0)
+
+
+@dataclass
+class World:
+    """Figures that a test sets, and what looks at them."""
+
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    failures: int = 0
+    took: Timing = field(default_factory=Timing)
+    behind: int = 0
+    waits: dict[str, float] = field(default_factory=dict)
+    deployed: dict[tuple[str, Deployed], int] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Have it looked at."""
+        self.alerts = Alerts(self.figures, self.clusters, self.clock)
+
+    def figures(self) -> Figures:
+        """Count."""
+        jobs = JobFigures({}, {}, self.waits, {}, {})
+        store = StoreFigures(0, 0, self.took.timed(), self.failures, self.behind)
+        return Figures(
+            ready=True, jobs=jobs, store=store, decided=0, placed={}, conflicts=0, failures=0, breaches=0, moves=0,
+            stages={}, deployed=self.deployed, outgoing={}, silent_s={}, clusters={},
+        )  # fmt: skip
+
+    def clusters(self) -> list[ClusterView]:
+        """Return clusters of one device, and one that has none."""
+        return [view(name, Amount(1000, used)) for name, used in self.used.items()] + [view("cpus", Amount(0, 0))]
+
+    def go(self, seconds: float) -> list[tuple[str, str, float]]:
+        """Let time pass, and return what is wrong then."""
+        for _ in range(int(seconds / EVERY_S)):
+            self.alerts.look()
+            self.clock.advance_s(EVERY_S)
+        self.alerts.look()
+        return [(each.rule.name, each.of, each.value) for each in self.alerts.wrong()]
+
+
+def view(name: str, gpu_milli: Amount) -> ClusterView:
+    """Make a cluster that has so much of its GPU cores taken."""
+    none = Amount(0, 0)
+    return ClusterView(name, ClusterState.UP, 0, "", "", (), 0, None, 1, 1, none, none, gpu_milli, none, 0)
+
+
+def seconds(text: str) -> int:
+    """Read a time as Prometheus writes it."""
+    return int(text[:-1]) * UNITS_S[text[-1]]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_rules_have_the_bounds_that_are_shipped_for_prometheus(rule: Rule) -> None:
+    """Whoever has both is told the same of both: name, severity, bound, and how long it has to last."""
+    files = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in SHIPPED.glob("*.yml")]
+    shipped = {each["alert"]: each for file in files for group in file["groups"] for each in group["rules"]}[rule.name]
+    bound = re.search(r"[<>] ([\d.]+)(?: and|$)", " ".join(shipped["expr"].split()))
+    assert bound
+    assert (shipped["labels"]["severity"], float(bound[1]), seconds(shipped["for"])) == (
+        rule.severity,
+        rule.bound,
+        rule.for_s,
+    )
+    windows = {seconds(each) for each in re.findall(r"\[(\w+)\]", shipped["expr"])}
+    if rule in (DATABASE_FAILS, DATABASE_SLOW):
+        assert windows == {FAILING_WITHIN_S}
+    elif windows:
+        assert windows == {DEPLOYING_WITHIN_S}
+        assert f"> {FAILING_SHARE} * sum" in shipped["expr"]
+    assert rule is not DATABASE_SLOW or f"quantile({SLOW_SHARE}," in shipped["expr"]
+
+
+def test_a_cluster_that_is_half_empty_is_told_of_after_an_hour() -> None:
+    """Not before, not one that is half full, not one without GPUs; and no more once it is used."""
+    world = World(used={"idle": 490, "busy": 500})
+    assert world.go(3600 - EVERY_S) == []
+    assert world.go(EVERY_S) == [("SeawayLowUtilisation", "idle", 49.0)]
+    world.used["idle"] = 500
+    assert world.go(EVERY_S) == []
+    world.used["idle"] = 0
+    assert world.go(EVERY_S) == []
+
+
+def test_a_queue_in_which_a_job_waits_for_more_than_an_hour_is_told_of() -> None:
+    """Once it has been so for five minutes, since when that began."""
+    world = World(waits={"batch": 3700.0, "default": 3600.0})
+    began_ns = world.clock.now_ns()
+    assert world.go(300) == [(QUEUE_LONG.name, "batch", 3700.0)]
+    assert world.alerts.wrong()[0].since_ns == began_ns
+
+
+def test_a_database_that_fails_is_told_of_until_it_has_not_for_five_minutes() -> None:
+    """What happened before it was looked first counts for nothing."""
+    world = World(failures=7)
+    assert world.go(150) == []
+    world.failures = 9
+    assert world.go(150) == [(DATABASE_FAILS.name, "", 2)]
+    assert world.go(300) == []
+
+
+def test_a_slow_database_and_one_that_is_behind_are_told_of() -> None:
+    """By what it took of late: a minute that was slow an hour ago is none."""
+    world = World(behind=2001)
+    world.go(EVERY_S)
+    for _ in range(10):
+        world.took.note(3.0)
+    assert world.go(270) == [("SeawayDatabaseBehind", "", 2001)]
+    world.took.note(3.0)
+    slow, behind = world.go(30)
+    assert (slow[0], 2.5 < slow[2] <= 5, behind[0]) == (DATABASE_SLOW.name, True, "SeawayDatabaseBehind")
+    world.behind = 0
+    assert world.go(600) == []
+
+
+def test_deployments_that_come_to_nothing_are_told_of_where_they_are_many() -> None:
+    """More than three within a quarter of an hour, and more than a fifth of all."""
+    world = World(deployed={(name, what): 0 for name in ("bad", "large", "few") for what in Deployed})
+    world.go(EVERY_S)
+    world.deployed |= {("bad", Deployed.LATE): 2, ("bad", Deployed.REFUSED): 3, ("bad", Deployed.RUNNING): 15}
+    world.deployed |= {("large", Deployed.FAILED): 5, ("large", Deployed.RUNNING): 20, ("few", Deployed.FAILED): 3}
+    assert world.go(330) == [("SeawayDeploymentsFail", "bad", 5)]
+    assert world.go(900) == []
+
+
+def test_a_share_of_times_is_read_between_bounds() -> None:
+    """As Prometheus reads it: evenly spread between two bounds, at the last bound beyond all, 0 of nothing."""
+    timing = Timing()
+    assert quantile_s(NOTHING, timing.timed(), 0.5) == 0
+    for _ in range(4):
+        timing.note(0.2)
+    assert quantile_s(NOTHING, timing.timed(), 0.5) == pytest.approx(0.1 + 0.15 / 2)
+    before = timing.timed()
+    timing.note(1e9)
+    assert quantile_s(before, timing.timed(), 0.99) == BOUNDS_S[-1]
