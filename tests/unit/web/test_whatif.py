@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from seaway.web.pages.whatif_drawing import MOST_BOXES, draw, flows_of
-from seaway.web.pages.whatif_question import MOST_BURST, asked, field_of
+from seaway.web.pages.whatif_question import MOST_BURST, asked, field_of, wrong
+from seaway.web.words import Words
 from seaway.wire.fleet import AmountOut
 from seaway.wire.whatif import ClusterChangeOut, ClusterSumsOut, ConsequencesOut, MoveOut, SumsOut
 
@@ -46,11 +47,20 @@ def test_what_is_left_empty_is_not_asked() -> None:
     assert asked({"anew": "1", "policy": "fgd"}) == {"policy": "fgd"}
 
 
-def test_a_burst_is_as_many_jobs_as_a_question_takes() -> None:
-    """Each job of a burst asks for the same; what is no number is left for the API to say so."""
-    jobs = asked({"burst": "1000", "gpus": "two", "gpu_memory": "8GB", "queue": "q"})["jobs"]
+def test_each_job_of_a_burst_asks_for_the_same() -> None:
+    """What is no amount is left for the API to say so."""
+    jobs = asked({"burst": "100", "gpus": "two", "gpu_memory": "8GB", "queue": "q"})["jobs"]
     assert (len(jobs), jobs[0]["queue"]) == (MOST_BURST, "q")
     assert jobs[0]["resources"] == {"gpus": "two", "gpu_memory": "8GB"}
+
+
+@pytest.mark.parametrize("text", ["101", "1000", "3.5", "-5", "x", "1e2", "٣", "9" * 5000])
+def test_numbers_that_are_none_or_too_many_are_refused_at_their_field(text: str) -> None:
+    """Nothing is cut to what can be asked, nor rounded, without a word."""
+    (mistake,) = wrong({"burst": text}, Words())
+    assert (mistake.where, mistake.message) == ("burst", "Fill in a whole number from 0 to 100.")
+    assert wrong({"burst": "100", "count": "0"}, Words()) == []
+    assert [each.where for each in wrong({"like": "n", "count": "0"}, Words())] == ["count"]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +70,8 @@ def test_a_burst_is_as_many_jobs_as_a_question_takes() -> None:
         ("jobs.1.queue", "queue"),
         ("jobs.0.resources", "burst"),
         ("drain", "nodes"),
-        ("question.add_nodes[0].count", "like"),
+        ("question.add_nodes[0].count", "count"),
+        ("question.add_nodes[0].kind", "like"),
         ("policy", "policy"),
         ("", ""),
         ("elsewhere", ""),

@@ -13,7 +13,7 @@ from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError
 from seaway.web import figures
 from seaway.web.fragment import Fragment
 from seaway.web.pages.whatif_drawing import draw
-from seaway.web.pages.whatif_question import FIELDS, MOST_BURST, asked, field_of
+from seaway.web.pages.whatif_question import FIELDS, MOST_BURST, MOST_NODES, asked, field_of, wrong
 from seaway.web.parts.form import wrong_line
 from seaway.web.visit import Visit
 from seaway.web.words import Words
@@ -34,7 +34,7 @@ async def build(visit: Visit) -> None:
         raise ForbiddenError(visit.words("What-if questions are for operators: they look at the jobs of all tenants."))
     page = _WhatIf(visit)
     await page.offer()
-    if asked(visit.query):
+    if wrong(visit.query, visit.words) or asked(visit.query):
         await page.ask()
 
 
@@ -84,6 +84,9 @@ class _WhatIf:
         given = self._given()
         self._visit.keep(**{name: given.get(name) for name in FIELDS})
         self._clear()
+        if mistakes := wrong(given, self._visit.words):
+            self._told(RejectedError(mistakes[0].message, where=mistakes[0].where, also=tuple(mistakes[1:])))
+            return
         question = asked(given)
         if not question:
             self._told(
@@ -168,12 +171,13 @@ class _WhatIf:
             self._inputs["like"] = ui.select([""], label=words("Like this node"), value="", with_input=True).props(
                 "outlined dense options-dense"
             )
-            self._inputs["count"] = ui.input(words("How many"), value="1").props("outlined dense type=number min=1")
+            count = ui.input(words("How many"), value="1").props(f"outlined dense type=number min=1 max={MOST_NODES}")
+            self._inputs["count"] = count.props(f'hint="{words("at most {most}", most=MOST_NODES)}"')
 
     def _ask_for_jobs(self, words: Words) -> None:
         with self._part(words("…a burst of jobs comes"), "bolt"):
             burst = ui.input(words("Jobs")).props(f"outlined dense type=number min=0 max={MOST_BURST}")
-            self._inputs["burst"] = burst
+            self._inputs["burst"] = burst.props(f'hint="{words("at most {most}", most=MOST_BURST)}"')
             self._inputs["gpus"] = ui.input(words("GPUs of each"), value="1").props("outlined dense")
             memory = ui.input(words("Memory of each GPU"), value="16GB").props("outlined dense")
             self._inputs["gpu_memory"] = memory

@@ -6,8 +6,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from seaway.domain.errors import RejectedError
+from seaway.web.words import Words
+
 MOST_BURST = 100
 """Jobs of a burst: the API takes no more in a question."""
+
+MOST_NODES = 1000
+"""Nodes that come: the API takes no more of a kind."""
 
 QUESTION = "question."
 """Begins where the API says that something is wrong with a question."""
@@ -28,21 +34,31 @@ def asked(given: Mapping[str, str]) -> dict[str, Any]:
     Parameters
     ----------
     given
-        What is filled in, by field; what is empty is not asked.
+        What is filled in, by field, with nothing `wrong`; what is empty is not asked.
     """
     question: dict[str, Any] = {}
     if drain := [*_words(given.get("lose", "")), *_words(given.get("nodes", ""))]:
         question["drain"] = drain
     if given.get("like"):
-        count = _whole(given.get("count", ""), 1)
+        count = int(given.get("count") or 1)
         question["add_nodes"] = [{"cluster": given.get("cluster", ""), "like": given["like"], "count": count}]
-    if burst := _whole(given.get("burst", ""), 0):
-        question["jobs"] = [_job(at, given) for at in range(min(burst, MOST_BURST))]
+    if burst := int(given.get("burst") or 0):
+        question["jobs"] = [_job(at, given) for at in range(burst)]
     if given.get("policy"):
         question["policy"] = given["policy"]
     elif given.get("anew"):
         question["replay"] = True
     return question
+
+
+def wrong(given: Mapping[str, str], words: Words) -> list[RejectedError]:
+    """Say what is wrong with numbers that the API never sees as they were filled in; each with its field."""
+    bounds = {"burst": (0, MOST_BURST)} | ({"count": (1, MOST_NODES)} if given.get("like") else {})
+    return [
+        RejectedError(words("Fill in a whole number from {least} to {most}.", least=least, most=most), where=name)
+        for name, (least, most) in bounds.items()
+        if (text := given.get(name, "")) and not (text.isascii() and text.isdigit() and least <= int(text[:9]) <= most)
+    ]
 
 
 def field_of(where: str) -> str:
@@ -51,6 +67,8 @@ def field_of(where: str) -> str:
     first, rest = (steps[0], ".".join(steps[1:])) if steps else ("", "")
     if first == "jobs":
         return OF_JOBS.get(rest, "burst")
+    if first == "add_nodes" and rest in FIELDS:
+        return rest
     return OF_OTHERS.get(first, first if first in FIELDS else "")
 
 
@@ -67,11 +85,6 @@ def _job(at: int, given: Mapping[str, str]) -> dict[str, Any]:
 
 def _words(text: str) -> list[str]:
     return [each for each in text.replace(",", " ").split() if each]
-
-
-def _whole(text: str, otherwise: int) -> int:
-    number = _number(text)
-    return number if isinstance(number, int) else otherwise
 
 
 def _number(text: str) -> int | float | str:
