@@ -1,6 +1,7 @@
 """Pieces of a page that are text with figures in it: templates, filled in anew when figures change.
 
 They are made on the server as HTML, which is quick and takes no element for each cell; names of all kinds are escaped.
+The browser changes what has changed and leaves the rest (`static/piece.js`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from nicegui import ui
+from nicegui.elements.mixins.content_element import ContentElement
 
 from seaway.web import figures
 from seaway.web.words import Words
@@ -23,8 +24,14 @@ _known: OrderedDict[tuple[object, ...], tuple[tuple[object, ...], str]] = Ordere
 """Pieces by what they are of, with that itself: an id is another object's once its own is gone."""
 
 
+class _Piece(ContentElement, component="static/piece.js"):
+    """The element of a piece."""
+
+
 class Fragment:
     """A piece of a page.
+
+    What has a `data-key` in the template stays the same element for as long as its key is among those beside it.
 
     Parameters
     ----------
@@ -36,7 +43,7 @@ class Fragment:
 
     def __init__(self, template: str, words: Words) -> None:
         self._name, self._words = template, words
-        self.element = ui.html("", sanitize=False).classes(f"fragment fragment-{template.replace('_', '-')}")
+        self.element = _Piece(content="").classes(f"fragment fragment-{template.replace('_', '-')}")
 
     def show(self, **figures_: object) -> None:
         """Fill it in; nothing is sent where nothing has changed."""
