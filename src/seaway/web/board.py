@@ -52,6 +52,10 @@ class Follower(Generic[T]):
     failed: Callable[[SeawayError | None], None]
     knows: int = 0
     """Which answer he was told last, counted from 1."""
+    listens: bool = False
+    """Whether he is being told something; he hears the newest once he has taken it in."""
+    left: bool = False
+    """Whether he looks no longer."""
 
 
 @dataclass(eq=False, slots=True)
@@ -67,6 +71,8 @@ class _Line(Generic[T]):
     """How many answers there were, each another than the one before."""
     asked_s: float = float("-inf")
     failing: bool = False
+    again: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set where it is to be asked at once."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     task: asyncio.Task[None] | None = None
 
@@ -75,7 +81,8 @@ class Board:
     """Has answers at hand for all who look."""
 
     def __init__(self) -> None:
-        self._lines: dict[tuple[object, ...], _Line[Any]] = {}
+        self._lines: dict[tuple[object, str, tuple[object, ...], float], _Line[Any]] = {}
+        self._tellings: set[asyncio.Task[None]] = set()
 
     async def follow(
         self, scope: object, call: Call[T], follower: Follower[T], every_s: float = EVERY_S
@@ -97,6 +104,7 @@ class Board:
         line.followers.append(follower)
 
         def stop() -> None:
+            follower.left = True
             with suppress(ValueError):
                 line.followers.remove(follower)
             if not line.followers and self._lines.get(key) is line:
@@ -112,6 +120,12 @@ class Board:
         if line.task is None and line.followers:
             line.task = asyncio.create_task(self._keep_asking(line), name=f"follow {call.path}")
         return stop
+
+    def ask_again(self, scope: object, call: Call[Any]) -> None:
+        """Have a call that is followed be asked at once, for its answer is known to have changed."""
+        for (of, path, parameters, _), line in self._lines.items():
+            if (of, path, parameters) == (scope, call.path, tuple(call.parameters)):
+                line.again.set()
 
     async def _fresh(self, line: _Line[T], follower: Follower[T]) -> None:
         async with line.lock:
@@ -131,13 +145,23 @@ class Board:
     async def _keep_asking(self, line: _Line[T]) -> None:
         pause_s = line.every_s
         while line.followers:
-            await asyncio.sleep(pause_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await line.again.wait()
+            line.again.clear()
             began_s = time.monotonic()
             await self._ask_again(line)
             pause_s = max(line.every_s, SLOWER * (time.monotonic() - began_s))
             for follower in list(line.followers):
-                await _tell(line, follower)
+                self._tell(line, follower)
                 await asyncio.sleep(0)  # others have their turn: what is shown to many is written for each
+
+    def _tell(self, line: _Line[T], follower: Follower[T]) -> None:
+        """Tell a follower what is new, at his own pace: who is slow holds up nobody, and skips what is old by then."""
+        if not follower.listens and follower.knows != line.number:
+            telling = asyncio.create_task(_tell(line, follower), name=f"tell {line.call.path}")
+            self._tellings.add(telling)
+            telling.add_done_callback(self._tellings.discard)
 
     async def _ask_again(self, line: _Line[T]) -> None:
         """Make the call for those who follow, and say what goes wrong to whom it concerns."""
@@ -167,14 +191,18 @@ def _say(line: _Line[Any], error: SeawayError | None) -> None:
 
 
 async def _tell(line: _Line[T], follower: Follower[T]) -> None:
-    """Tell a follower what he does not know yet; what is wrong with one page is no matter of others."""
-    if follower.knows == line.number:
+    """Tell a follower what he does not know yet, one answer after the other; what goes wrong there is his alone."""
+    if follower.listens:
         return
-    follower.knows = line.number
-    assert line.value is not None
+    follower.listens = True
     try:
-        done = follower.heard(line.value)
-        if inspect.isawaitable(done):
-            await done
+        while follower.knows != line.number and not follower.left:
+            follower.knows = line.number
+            assert line.value is not None
+            done = follower.heard(line.value)
+            if inspect.isawaitable(done):
+                await done
     except Exception:
         log.exception("a page could not show what is new")
+    finally:
+        follower.listens = False

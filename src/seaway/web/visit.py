@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
-from nicegui import Client, context, ui
+from nicegui import Client, app, context, ui
 
 from seaway.client.call import Call, Paged
 from seaway.client.calls import access
@@ -65,6 +65,11 @@ class Visit:
     _ended: bool = False
 
     @property
+    def _scope(self) -> object:
+        """Who sees the same as he."""
+        return self.who.role, self.who.tenant
+
+    @property
     def query(self) -> dict[str, str]:
         """What the page's address asks for."""
         return dict(self.request.query_params)
@@ -102,15 +107,23 @@ class Visit:
 
         async def in_place(value: T) -> None:
             with slot:
-                done = heard(value)
-                if inspect.isawaitable(done):
-                    await done
+                try:
+                    done = heard(value)
+                    if inspect.isawaitable(done):
+                        await done
+                except Exception as error:  # noqa: BLE001  # it is told and logged as those of pressing something
+                    app.handle_exception(error)
 
-        return await self._follow((self.who.role, self.who.tenant), call, in_place, every_s)
+        return await self._follow(self._scope, call, in_place, every_s)
+
+    def ask_again(self, call: Call[Any]) -> None:
+        """Have a call that he follows be asked at once, for its answer is known to have changed."""
+        self.board.ask_again(self._scope, call)
 
     async def stay(self) -> None:
-        """See again and again whether he may still look, and end all when he leaves."""
+        """See again and again whether he may still look, tell him what goes wrong, and end all when he leaves."""
         self.client.on_delete(self._end)
+        self.client.on_exception(self._failed)
         await self._follow(self.asker.token, access.me(), lambda _: None, ME_EVERY_S)
 
     async def _follow(self, scope: object, call: Call[T], heard: Heard[T], every_s: float) -> Callable[[], None]:
@@ -145,6 +158,16 @@ class Visit:
             self._wrong[mark] = error
         for told in self.troubles:
             told(next(reversed(self._wrong.values()), None))
+
+    def _failed(self, error: Exception) -> None:
+        """Tell him that something that he did, or that came, could not be dealt with; the log has it, too."""
+        if isinstance(error, UnauthenticatedError):
+            self._leave()
+            return
+        words = self.words
+        broken = words("Something is broken here. Reload the page; if that does not help, the server's log says why.")
+        text = str(error) if isinstance(error, SeawayError) else broken
+        ui.notify(text, type="negative", position="bottom-right", timeout=0, close_button=words("Close"))
 
     def _over(self) -> bool:
         return self._ended or self.client.is_deleted

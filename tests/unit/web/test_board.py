@@ -182,3 +182,48 @@ def test_who_cannot_be_answered_at_first_hears_why() -> None:
         stop()
 
     run(test)
+
+
+def test_who_is_slow_holds_up_nobody_and_hears_the_newest_next() -> None:
+    """Each is told at his own pace; what came and went while somebody took in something else he never hears."""
+
+    async def test(world: World, board: Board) -> None:
+        slow, quick = Somebody(world, "slow"), Somebody(world, "quick")
+        go_on = asyncio.Event()
+        go_on.set()
+
+        async def take_in(answer: str) -> None:
+            slow.heard.append(answer)
+            await go_on.wait()
+
+        stops = [
+            await board.follow("all", CALL, Follower(cast(Asker, slow), take_in, slow.failed.append), EVERY_S),
+            await board.follow("all", CALL, quick.follower(), EVERY_S),
+        ]
+        go_on.clear()
+        for answer in ("2", "3", "4"):
+            world.answer = answer.encode()
+            await soon(lambda answer=answer: quick.heard[-1] == answer)  # type: ignore[misc]  # it is text
+        assert slow.heard == ["1", "2"]
+        go_on.set()
+        await soon(lambda: slow.heard[-1] == "4")
+        assert slow.heard == ["1", "2", "4"]
+        for stop in stops:
+            stop()
+
+    run(test)
+
+
+def test_what_is_asked_for_again_is_asked_at_once() -> None:
+    """Whoever knows that something has changed need not wait until it is looked at by itself."""
+
+    async def test(world: World, board: Board) -> None:
+        somebody = Somebody(world, "first")
+        stop = await board.follow("all", CALL, somebody.follower(), 3600)
+        world.answer = b"2"
+        board.ask_again("all", CALL)
+        board.ask_again("others", CALL)
+        await soon(lambda: somebody.heard == ["1", "2"])
+        stop()
+
+    run(test)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
@@ -11,6 +10,7 @@ from seaway.client.calls import fleet
 from seaway.client.calls.fleet import FleetFilter
 from seaway.domain.errors import RejectedError, SeawayError
 from seaway.web.fragment import Fragment
+from seaway.web.latest import Latest
 from seaway.web.pages.fleet_bar import FleetBar
 from seaway.web.pages.fleet_lists import CardList, NodeList, SliceList
 from seaway.web.parts.acting import on_act
@@ -50,8 +50,7 @@ class _FleetPage:
         self.given = {name: value for name, value in visit.query.items() if name in (*FIELDS, "view", "by", "after")}
         self._before: list[str] = []
         self._clusters: list[ClusterOut] = []
-        self._looks = 0
-        self._stop: Callable[[], None] = lambda: None
+        self._latest = Latest(visit)
 
     @property
     def view(self) -> str:
@@ -101,14 +100,11 @@ class _FleetPage:
 
     async def _look(self) -> None:
         """Follow what is looked for now, in place of what was."""
-        self._stop()
-        self._stop = lambda: None
-        self._looks += 1
-        look = self._looks
+        turn = self._latest.begin()
         self._bar.accept(self.given)
         try:
             wanted = wanted_of(self.given)
-            stop = await self.visit.follow(self._call(wanted), lambda page: self._heard(page, wanted, look))
+            await turn.follow(self._call(wanted), lambda page: self._heard(page, wanted))
         except RejectedError as error:
             if error.where == "after":  # an old address: the list begins anew
                 await self.change()
@@ -117,11 +113,6 @@ class _FleetPage:
         except SeawayError as error:
             for told in self.visit.troubles:
                 told(error)
-        else:
-            if look == self._looks:
-                self._stop = stop
-            else:
-                stop()
 
     def _call(self, wanted: FleetFilter) -> Call[Any]:
         after, limit = self.given.get("after", ""), SIZES[self.view]
@@ -144,10 +135,8 @@ class _FleetPage:
         of = next((each for each in self._clusters if each.name == chosen), None)
         self._closing.show(chosen, "", of.cordon if of else None, of.silence if of else "", there=of is not None)
 
-    def _heard(self, page: FleetPageOut, wanted: FleetFilter, look: int) -> None:
-        """Show a page of the list, unless something else is looked for meanwhile."""
-        if look != self._looks:
-            return
+    def _heard(self, page: FleetPageOut, wanted: FleetFilter) -> None:
+        """Show a page of the list."""
         shown = self._lists[self.view].show(page, wanted, self.by)
         for name, each in self._lists.items():
             each.element.set_visibility(name == self.view and bool(shown.count))
@@ -176,6 +165,8 @@ class _FleetPage:
         """Turn to another page of the list."""
         if act == "back":
             await self._go(after=self._before.pop() if self._before else "")
+        elif name == self.given.get("after"):
+            return  # pressed twice, and once is meant
         elif name:
             self._before.append(self.given.get("after", ""))
             await self._go(after=name)

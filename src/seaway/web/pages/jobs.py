@@ -13,12 +13,11 @@ from seaway.domain.errors import SeawayError
 from seaway.domain.lifecycle import JobState
 from seaway.web.fragment import Fragment
 from seaway.web.job_words import ORDER, gpus
+from seaway.web.latest import Latest
 from seaway.web.parts.acting import on_act
 from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from nicegui.elements.mixins.value_element import ValueElement
 
     from seaway.wire.job_out import JobCount, JobPage
@@ -52,8 +51,7 @@ class _Jobs:
         self._wanted = {name: query[name] for name in FILTERS if query.get(name)}
         self._states = [each for each in query.get("state", "").split(",") if each in ORDER]
         self._after = query.get("after", "")
-        self._stops: list[Callable[[], None]] = []
-        self._turn = 0
+        self._typing, self._looking = Latest(visit), Latest(visit)
         self._page: JobPage | None = None
         self._count: JobCount | None = None
 
@@ -100,10 +98,7 @@ class _Jobs:
     async def _typed(self, name: str, value: str | None) -> None:
         """Narrow the list once nothing has been typed for a moment."""
         self._wanted = {**self._wanted, name: (value or "").strip()}
-        self._turn += 1
-        mine = self._turn
-        await asyncio.sleep(TYPING_S)
-        if mine == self._turn:
+        if await self._typing.begin().pause(TYPING_S):
             await self._anew()
 
     async def _chosen_state(self, _: str, state: str) -> None:
@@ -114,7 +109,7 @@ class _Jobs:
             self._states.remove(state)
         else:
             self._states.append(state)
-        self._turn += 1
+        self._typing.end()
         await self._anew()
 
     async def _anew(self) -> None:
@@ -129,29 +124,17 @@ class _Jobs:
 
     async def _look(self) -> None:
         """Follow what is wanted now, and nothing else."""
-        mine = self._turn
-        for stop in self._stops:
-            stop()
-        self._stops.clear()
+        turn = self._looking.begin()
         wanted = {name: value for name, value in self._wanted.items() if value}
         states = {"state": self._states} if self._states else {}
         listed = jobs.jobs(limit=PAGE, after=self._after, **wanted, **states)  # type: ignore[arg-type]
-        counted = jobs.count(**wanted)
         try:
-            stops = [
-                await self.visit.follow(listed.first, self._heard),
-                await self.visit.follow(counted, self._counted),
-            ]
+            await turn.follow(listed.first, self._heard)
+            if await turn.follow(jobs.count(**wanted), self._counted):
+                self._wrong.set_visibility(False)
         except SeawayError as error:
             self._wrong.set_text(str(error))
             self._wrong.set_visibility(True)
-            return
-        if mine != self._turn:
-            for stop in stops:
-                stop()
-            return
-        self._stops = stops
-        self._wrong.set_visibility(False)
 
     def _heard(self, page: JobPage) -> None:
         self._page = page

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -11,6 +10,7 @@ from nicegui import ui
 
 from seaway.client.calls import fleet, network
 from seaway.web.fragment import Fragment
+from seaway.web.latest import Latest, Turn
 from seaway.web.parts.link_figures import FIGURES, NONE, milliseconds, percent, rate
 from seaway.web.parts.link_graph import MOST_DRAWN, MOST_OF_ONE, graph, is_dead, scale_for
 from seaway.web.parts.link_matrix import drawn
@@ -83,7 +83,7 @@ class _Page:
     looked: _Looked
     ends: dict[str, GatewayOut]
     shown: ui.element
-    stop: Callable[[], None] = field(default=lambda: None)
+    latest: Latest
 
     def keep(self) -> None:
         """Put what is looked at into the address."""
@@ -95,18 +95,18 @@ class _Page:
     async def look(self) -> None:
         """Show what is looked at now, and follow it."""
         self.keep()
-        self.stop()
+        turn = self.latest.begin()
         self.shown.clear()
         with self.shown:
             match self.looked.view:
                 case "matrix":
-                    await self._matrix()
+                    await self._matrix(turn)
                 case "table":
-                    await self._table()
+                    await self._table(turn)
                 case _:
-                    await self._graph()
+                    await self._graph(turn)
 
-    async def _graph(self) -> None:
+    async def _graph(self, turn: Turn) -> None:
         looked, words = self.looked, self.visit.words
         hint, legend = ui.label().classes("fine"), Fragment("link_legend", words)
         said = words("Graph of links; the table has the same in words")
@@ -126,9 +126,9 @@ class _Page:
             hint.set_text(_hint(value, words))
 
         call = network.worst_links(looked.figure, **looked.chosen, limit=most)
-        self.stop = await self.visit.follow(call, heard, EVERY_S)
+        await turn.follow(call, heard, EVERY_S)
 
-    async def _matrix(self) -> None:
+    async def _matrix(self, turn: Turn) -> None:
         looked, words = self.looked, self.visit.words
         legend, cells = Fragment("link_legend", words), Fragment("link_matrix", words)
         for event in ("click", "mouseover"):
@@ -140,9 +140,9 @@ class _Page:
             cells.put(shown.html)
             legend.show(classes=shown.scale.classes(), nodes=False)
 
-        self.stop = await self.visit.follow(network.link_matrix(looked.figure), heard, EVERY_S)
+        await turn.follow(network.link_matrix(looked.figure), heard, EVERY_S)
 
-    async def _table(self) -> None:
+    async def _table(self, turn: Turn) -> None:
         looked, words, figure = self.looked, self.visit.words, FIGURES[self.looked.figure]
         table = Fragment("links", words)
         more = ui.button(words("Show more"), on_click=self._more).props("flat no-caps")
@@ -154,7 +154,7 @@ class _Page:
             more.set_visibility(len(value.links) < min(value.total, MOST_ROWS))
 
         call = network.worst_links(looked.figure, **looked.chosen, limit=looked.rows)
-        self.stop = await self.visit.follow(call, heard, EVERY_S)
+        await turn.follow(call, heard, EVERY_S)
 
     async def _more(self) -> None:
         self.looked.rows = min(MOST_ROWS, self.looked.rows + ROWS)
@@ -177,7 +177,7 @@ async def build(visit: Visit) -> None:
     with ui.element("section").classes("panel looks-panel"):
         bar = ui.element("div").classes("looks")
         shown = ui.element("div").classes("looked")
-    page = _Page(visit, looked, {each.name: each for each in gateways}, shown)
+    page = _Page(visit, looked, {each.name: each for each in gateways}, shown, Latest(visit))
     with bar:
         _bar(page, words)
     await page.look()

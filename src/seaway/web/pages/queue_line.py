@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from nicegui import ui
 
 from seaway.client.calls import tenancy
 from seaway.web.fragment import Fragment
+from seaway.web.latest import Latest
 from seaway.web.parts.acting import on_act
 from seaway.web.visit import Visit
 
@@ -39,7 +39,7 @@ class Line:
         self._visit = visit
         self._marks = [""]  # of the pages before, and of this one
         self._next: str | None = None
-        self._stop: Callable[[], None] | None = None
+        self._latest = Latest(visit)
         with ui.element("section").classes("panel"):
             self._fragment = Fragment("waiting", visit.words)
         on_act(self._fragment, self._act)
@@ -50,13 +50,11 @@ class Line:
         await self._follow()
 
     async def _follow(self) -> None:
-        if self._stop is not None:
-            self._stop()
-            self._stop = None
+        turn, self._next = self._latest.begin(), None
         if self.queue:
             with self._fragment.element:
                 call = tenancy.waiting(self.queue, after=self._marks[-1], limit=MOST).first
-                self._stop = await self._visit.follow(call, self._heard, EVERY_S)
+                await turn.follow(call, self._heard, EVERY_S)
         else:
             self._fragment.show(queue="", jobs=(), total=0, first=0, last=0, more=False)
 

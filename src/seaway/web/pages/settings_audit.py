@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from seaway.client.calls import access
 from seaway.web.fragment import Fragment
+from seaway.web.latest import Latest
 from seaway.web.parts.acting import on_act
 from seaway.web.visit import Visit
 
@@ -31,17 +31,16 @@ class _Audit:
         self._visit = visit
         self._marks = [0]  # of the pages before, and of this one
         self._next: int | None = None
-        self._stop: Callable[[], None] | None = None
+        self._latest = Latest(visit)
         self._fragment = Fragment("audit", visit.words)
         on_act(self._fragment, self._act)
 
     async def follow(self) -> None:
         """Show the page that is looked at."""
-        if self._stop is not None:
-            self._stop()
+        turn, self._next = self._latest.begin(), None
         call = access.audit(limit=MOST, before=self._marks[-1]).first
         with self._fragment.element:
-            self._stop = await self._visit.follow(call, self._heard, SELDOM_S)
+            await turn.follow(call, self._heard, SELDOM_S)
 
     def _heard(self, page: AuditPage) -> None:
         self._next = page.next
