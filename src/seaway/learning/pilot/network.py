@@ -13,6 +13,9 @@ import torch
 from seaway.scheduling.kernels.features import FLEET_GPU_CORE_FREE, JOB_FIGURES, JOB_RANK
 from seaway.scheduling.kernels.pilot import LEAST_RANK, MOST_FREE, STEEP, PilotWeights
 
+ABSENT = -1e9
+"""The score of a node that is not there."""
+
 
 class PilotNetwork(torch.nn.Module):
     """The network with given weights.
@@ -38,17 +41,36 @@ class PilotNetwork(torch.nn.Module):
         job
             Shape (JOB_FIGURES,).
         """
-        first = torch.relu(nodes @ self.node_in + (job @ self.job_in + self.bias_in))
-        hidden = torch.relu(first @ self.hidden + self.bias_hidden)
-        found = torch.softmax(hidden @ self.attend, dim=0).T @ hidden
-        pooled = found.reshape(-1)
-        out = torch.relu(hidden @ self.own + (pooled @ self.pooled + self.bias_out))
-        scores = out @ self.last + nodes @ self.skip
-        wish = torch.relu(job @ self.wait_job + pooled @ self.wait_pooled + self.bias_wait) @ self.wait_last
-        wish = (wish + job @ self.wait_skip[:JOB_FIGURES] + self.wait_skip[JOB_FIGURES]).reshape(1)
+        scores, wish = self.judge(nodes, job)
         size = STEEP * (job[JOB_RANK : JOB_RANK + 1] - LEAST_RANK)
         room = STEEP * (MOST_FREE - job[FLEET_GPU_CORE_FREE : FLEET_GPU_CORE_FREE + 1])
-        return scores, scores.max().reshape(1) + torch.minimum(wish, torch.minimum(size, room))
+        return scores, scores.max().reshape(1) + torch.minimum(wish.reshape(1), torch.minimum(size, room))
+
+    def judge(
+        self, nodes: torch.Tensor, job: torch.Tensor, listed: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return scores, shape (..., N), and wishes to wait, shape (...), without the bounds on them.
+
+        Parameters
+        ----------
+        nodes, job
+            Of several decisions at once, shapes (..., N, FIGURES) and (..., JOB_FIGURES).
+        listed
+            Which nodes are there, shape (..., N): the others have no say, and scores far below all. None for all.
+        """
+        first = torch.relu(nodes @ self.node_in + (job @ self.job_in + self.bias_in).unsqueeze(-2))
+        hidden = torch.relu(first @ self.hidden + self.bias_hidden)
+        sought = hidden @ self.attend
+        if listed is not None:
+            sought = sought.masked_fill(~listed.unsqueeze(-1), ABSENT)
+        found = torch.softmax(sought, dim=-2).transpose(-1, -2) @ hidden
+        pooled = found.flatten(-2)
+        out = torch.relu(hidden @ self.own + (pooled @ self.pooled + self.bias_out).unsqueeze(-2))
+        scores = out @ self.last + nodes @ self.skip
+        if listed is not None:
+            scores = scores.masked_fill(~listed, ABSENT)
+        wish = torch.relu(job @ self.wait_job + pooled @ self.wait_pooled + self.bias_wait) @ self.wait_last
+        return scores, wish + job @ self.wait_skip[:JOB_FIGURES] + self.wait_skip[JOB_FIGURES]
 
 
 def weights_of(network: PilotNetwork) -> PilotWeights:

@@ -28,6 +28,11 @@ class PilotSettings:
     scores
         Whether the scores of nodes are learned. Else those within a cluster stay Seaway's own, and what is learned is
         when to wait, and what figures count by which clusters differ.
+    packings
+        Of how many instances it learns from packings first: from the best that is found with all jobs known. It needs
+        OR-Tools.
+    packing_s
+        How long each of them is searched, seconds of CPU or so.
     """
 
     width: int = 16
@@ -39,3 +44,5 @@ class PilotSettings:
     average: float = 0.9
     judged: int = 4
     scores: bool = True
+    packings: int = 0
+    packing_s: float = 8.0

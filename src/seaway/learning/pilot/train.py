@@ -11,7 +11,10 @@ import numpy as np
 from seaway.domain.errors import RejectedError
 from seaway.learning.instances.instance import Instance
 from seaway.learning.observing.nodes import VERSION, NodeObserver, NodeView
+from seaway.learning.packing.best import best_packing
 from seaway.learning.pilot.board import Board
+from seaway.learning.pilot.imitation import imitate
+from seaway.learning.pilot.lessons import Lesson, lessons
 from seaway.learning.pilot.network import PilotNetwork
 from seaway.learning.pilot.reinforcement import Evolution
 from seaway.learning.pilot.settings import PilotSettings
@@ -65,6 +68,7 @@ class PilotLearner:
         own = [each for each, judged in zip(instances, apart, strict=True) if not judged]
         judged = [each for each, judged in zip(instances, apart, strict=True) if judged] or own
         self._apart = any(apart)
+        self._taught_by = _spread(own, settings.packings)
         self._boards = [Board(instance) for instance in own]
         waiting = (True, False) if settings.scores else (True,)
         self._ways = [_Way(board, each) for board in self._boards for each in waiting]
@@ -84,9 +88,21 @@ class PilotLearner:
         )
 
     def prepare(self, listener: Listener) -> None:
-        """Have the kernels compiled."""
+        """Have the kernels compiled, and learn from packings."""
         listener.doing("compiling")
         self._boards[0].play(self._weights, waiting=True)
+        if not self._taught_by:
+            return
+        taught: list[Lesson] = []
+        for at, instance in enumerate(self._taught_by, 1):
+            listener.doing(f"packing {instance.name}, {at} of {len(self._taught_by)}")
+            taught += lessons(instance, best_packing(instance, self._settings.packing_s, seed=self._seed))
+            if listener.stopping:
+                return  # nothing is kept: who goes on begins anew
+        listener.doing(f"learning from {len(taught):,} decisions of packings")
+        learned = imitate(self._weights, taught, scores=self._settings.scores, seed=self._seed)
+        self._weights, vector = learned, changing(learned)
+        self._evolution.centre, self._evolution.mean = vector, vector.copy()
 
     def plays(self) -> Iterator[Sequence[Play]]:
         """Learn generation after generation; the weights as they are then play on its instances."""
@@ -143,6 +159,12 @@ class PilotLearner:
         way = self._ways[number]
         score = way.board.play(changed(self._weights, vector), waiting=way.waiting)
         return float(score.placed) if way.waiting else score.gpu
+
+
+def _spread(instances: Sequence[Instance], count: int) -> list[Instance]:
+    """Return so many of them, or all, evenly from first to last: where several kinds are drawn, of each kind some."""
+    count = min(count, len(instances))
+    return [instances[at * len(instances) // count] for at in range(count)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,8 @@ RANGES: Mapping[str, Range] = {
     "judged": Range(2),
     **dict.fromkeys(("episodes", "evaluate_every", "checkpoint_every", "draws", "threads"), COUNT),
     **dict.fromkeys(("noise", "noise_end", "target_noise", "target_clip", "warm_up"), FROM_ZERO),
-    **dict.fromkeys(("patience", "checkpoint_s", "entropy", "candidates"), FROM_ZERO),
+    **dict.fromkeys(("patience", "checkpoint_s", "entropy", "candidates", "packings"), FROM_ZERO),
+    "packing_s": Range(0, 3600, above=True),
     **dict.fromkeys(("seed", "draw_seed"), Range(0, 2**32 - 1)),
 }
 """Of every figure, in whatever settings it stands."""

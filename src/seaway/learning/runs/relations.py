@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from seaway.learning.agents.settings import DdpgSettings
+from seaway.learning.pilot.settings import PilotSettings
 from seaway.learning.rivals.settings import PpoSettings
 
 LEAST_OF_PPO = 2
@@ -55,4 +56,6 @@ def unused(settings: object, given: Collection[str]) -> dict[str, str]:
             found["heads"] = "there are heads with attention above 0, which eade-ddpg has"
         if not settings.expert_share:
             found["expert_pool"] = "an expert is asked with expert_share above 0"
+    if isinstance(settings, PilotSettings) and not settings.packings:
+        found["packing_s"] = "instances are packed with packings above 0"
     return {name: why for name, why in found.items() if name in given}

@@ -134,7 +134,9 @@ class _Training:
             why = self._play()
         except OSError as error:  # the table, or the curves
             raise UnavailableError(f"{self._folder.path} cannot be written to: {error.strerror}") from error
-        if self._saved < self._done or fresh:
+        if self._saved < self._done or (
+            fresh and not self._listener.stopping
+        ):  # before an end of `prepare` none is kept
             self._save()
         unfinished, best = why == STOPPED, self._selection.best
         policy = None if unfinished or best is None else self._export(best)

@@ -78,6 +78,12 @@ class Notes(Nobody):
         self.reached.append(reached)
 
 
+class Hasty(Nobody):
+    """A listener that ends the run before its first episode."""
+
+    stopping = True
+
+
 class Kill(Exception):  # noqa: N818  # it stands for no error
     """The process ends."""
 

@@ -114,7 +114,8 @@ def test_what_one_algorithm_cannot_do_another_may(algo: str, given: dict[str, ob
         ("ddpg", {"heads": 2}, {"heads"}),
         ("td3", {"target_noise": 0.1, "noise": 0.1}, {"target_noise"}),
         ("ppo", {"trace_decay": 0.5}, {"trace_decay"}),
-        ("pilot", {"rate": 0.4}, set()),
+        ("pilot", {"rate": 0.4, "packing_s": 1.0}, {"packing_s"}),
+        ("pilot", {"packings": 2, "packing_s": 1.0}, set()),
     ],
 )
 def test_settings_that_nothing_asks_for_are_found(algo: str, given: dict[str, object], idle: set[str]) -> None:

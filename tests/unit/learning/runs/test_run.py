@@ -28,6 +28,7 @@ from seaway.learning.training.listener import Nobody  # noqa: E402
 from tests.unit.learning.runs.small import (  # noqa: E402
     NODES,
     SETTINGS,
+    Hasty,
     Kill,
     Killer,
     Notes,
@@ -185,6 +186,17 @@ def test_a_run_that_is_stopped_says_so_and_can_go_on(toy: Path, tmp_path: Path) 
     notes = Notes()
     reached = resume(tmp_path / "run", {}, listener=notes)
     assert (notes.plans[0].done, reached.episodes, reached.unfinished) == (3, 9, False)
+
+
+def test_a_run_that_is_stopped_while_it_prepares_begins_anew(toy: Path, tmp_path: Path) -> None:
+    """Half of the lessons are never kept as if they were all: who goes on is where the uninterrupted run would be."""
+    run = small_run("pilot", toy, packings=1, packing_s=0.1)
+    reached = train(run, tmp_path / "stopped", Hasty())
+    assert (reached.episodes, reached.unfinished) == (0, True)
+    assert not RunFolder(tmp_path / "stopped").checkpoint.exists()
+    resume(tmp_path / "stopped", {})
+    train(run, tmp_path / "whole")
+    assert same(end_of(tmp_path / "stopped"), end_of(tmp_path / "whole"))
 
 
 def test_a_run_goes_on_beyond_its_end_when_more_episodes_are_asked_for(toy: Path, tmp_path: Path) -> None:

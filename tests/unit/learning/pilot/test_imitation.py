@@ -1,0 +1,116 @@
+"""What `pilot` learns from packings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from seaway.learning.instances.drawn.kinds import drawn
+from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, NodeView
+from seaway.learning.packing.best import best_packing
+from seaway.learning.pilot.lessons import UNLISTED, Lesson, lessons
+from seaway.learning.pilot.settings import PilotSettings
+from seaway.learning.pilot.weights import first_weights
+from seaway.learning.training.listener import Nobody
+from seaway.scheduling.kernels.features import FLEET_GPU_CORE_FREE, JOB_RANK
+from seaway.scheduling.kernels.pilot import PilotWeights, run_network
+
+pytest.importorskip("torch", reason="needs seaway[learn]")
+pytest.importorskip("ortools", reason="needs seaway[learn]")
+
+RULE = 5
+"""A figure of nodes, and of jobs, by which the made-up teacher decides."""
+
+
+def teacher(count: int, seed: int) -> list[Lesson]:
+    """Return lessons of one who takes the node with most of a figure, and has jobs with much of another wait."""
+    random = np.random.default_rng(seed)
+    taught = []
+    for _ in range(count):
+        figures = random.random((int(random.integers(2, 9)), FIGURES), np.float32)
+        job = random.random(JOB_FIGURES, np.float32)
+        job[JOB_RANK], job[FLEET_GPU_CORE_FREE] = 0.9, 0.3
+        waits = bool(job[RULE] > 0.8)
+        node = UNLISTED if waits else int(figures[:, RULE].argmax())
+        taught.append(Lesson(NodeView(np.arange(len(figures)), figures, job), waits, node))
+    return taught
+
+
+def agreement(weights: PilotWeights, taught: list[Lesson]) -> tuple[float, float]:
+    """Return how often the policy waits where the teacher does, and takes his node where he takes one."""
+    waits, nodes = [], []
+    for lesson in taught:
+        scores = np.empty(len(lesson.view.nodes), np.float32)
+        wish = run_network(weights, lesson.view.figures, lesson.view.job, len(scores), scores)
+        waits.append((wish > 0) == lesson.waits)
+        if lesson.node != UNLISTED:
+            nodes.append(int(scores.argmax()) == lesson.node)
+    return float(np.mean(waits)), float(np.mean(nodes))
+
+
+def test_a_packing_teaches_each_job_that_fits_when_it_comes() -> None:
+    """Who is left out waits; who is in takes the packing's node, if shown; and the fleet fills as it is packed."""
+    (instance,) = drawn("network", 1, seed=3)
+    packing = best_packing(instance, 1.0)
+    taught = lessons(instance, packing)
+    placed = {each.job for each in packing.placed}
+    assert sum(not each.waits for each in taught) == packing.count
+    assert 0 < sum(each.waits for each in taught) <= len(instance.jobs) - len(placed)
+    assert any(each.node != UNLISTED for each in taught)
+    assert all(each.node == UNLISTED or not each.waits for each in taught)
+    assert taught[0].view.job[FLEET_GPU_CORE_FREE] == 1.0
+    assert taught[-1].view.job[FLEET_GPU_CORE_FREE] < 0.2
+
+
+def test_a_rule_is_learned_and_holds_on_what_was_not_taught() -> None:
+    """From some hundred decisions the policy comes to decide as their teacher does, in torch and in machine code."""
+    from seaway.learning.pilot.imitation import imitate
+
+    first = first_weights(16, 2, 0)
+    learned = imitate(first, teacher(3_000, seed=1), scores=True, seed=0)
+    waits, nodes = agreement(learned, teacher(300, seed=2))
+    assert agreement(first, teacher(300, seed=2)) < (0.85, 0.5)
+    assert waits > 0.9
+    assert nodes > 0.8
+
+
+def test_without_scores_only_waiting_is_learned() -> None:
+    """All that scores nodes stays as it was, to the bit; the same lessons and seed give the same weights."""
+    from seaway.learning.pilot.imitation import imitate
+
+    first, taught = first_weights(16, 2, 0), teacher(200, seed=1)
+    learned, again = (imitate(first, taught, scores=False, seed=4) for _ in range(2))
+    moved = {name for name, *pair in zip(first._fields, first, learned, strict=True) if not np.array_equal(*pair)}
+    assert moved == {"wait_job", "wait_pooled", "bias_wait", "wait_last", "wait_skip"}
+    assert all(np.array_equal(*pair) for pair in zip(learned, again, strict=True))
+
+
+def test_a_learner_takes_lessons_before_its_first_episode_and_keeps_what_it_learned() -> None:
+    """Evolution begins where imitation ended, and who goes on from a checkpoint has it too."""
+    from seaway.learning.pilot.train import PilotLearner
+
+    class Heard(Nobody):
+        """Hears what is being done."""
+
+        def __init__(self) -> None:
+            self.texts: list[str] = []
+
+        def doing(self, text: str) -> None:
+            """Note it."""
+            self.texts.append(text)
+
+    instances = drawn("network", 3, seed=2)
+    settings = PilotSettings(pairs=2, batch=3, judged=3, packings=5, packing_s=0.5)
+    taught, other = (PilotLearner(settings, instances, seed=4) for _ in range(2))
+    before, heard = taught.weights(), Heard()
+    taught.prepare(heard)
+    assert [text for text in heard.texts if text.startswith("packing")] == [
+        f"packing {instances[0].name}, 1 of 2",
+        f"packing {instances[1].name}, 2 of 2",
+    ]
+    after = taught.weights()
+    assert any(not np.array_equal(after[name], values) for name, values in before.items())
+    other.restore(taught.state())
+    next(taught.plays())
+    next(other.plays())
+    assert all(np.array_equal(taught.weights()[name], values) for name, values in other.weights().items())
