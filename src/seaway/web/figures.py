@@ -10,7 +10,7 @@ from babel.dates import format_timedelta
 from babel.numbers import format_decimal
 from babel.units import format_unit
 
-FILTERS = ("count", "gib", "whole", "share", "percent", "ago", "lasting", "rtt", "rate", "clock", "span")
+FILTERS = ("count", "gib", "whole", "share", "percent", "ago", "lasting", "rtt", "rate", "clock", "span", "exact")
 """What templates have as filters."""
 
 MIB_PER_GIB = 1024
@@ -101,3 +101,8 @@ def span(seconds: float, locale: Locale) -> str:
                 f"{count} {short}" if locale.language == "en" else format_unit(count, unit, "short", locale=locale)
             )
     return " ".join(parts[:2])
+
+
+def exact(number: float, digits: int, locale: Locale) -> str:
+    """Write a number with so many digits behind its point."""
+    return _decimal(number, f"#,##0.{'0' * digits}" if digits else "#,##0", locale)
