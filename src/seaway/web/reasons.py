@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seaway.domain.amounts import figure_text
-from seaway.web.job_document import path_of
+from seaway.web.job_fields import path_of
 
 if TYPE_CHECKING:
     from seaway.wire.explanations import ExplanationOut, RemedyOut

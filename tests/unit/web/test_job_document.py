@@ -8,7 +8,8 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.web import job_document as documents
-from seaway.web.job_document import AMOUNT, COMMAND, NAMES, NUMBERS, PAIRS, TEXT, Kind
+from seaway.web.job_fields import AMOUNT, COMMAND, NAMES, NUMBERS, PAIRS, TEXT, Kind, field_of, path_of, shown, typed
+from seaway.web.job_lines import line_of, lines_of
 from seaway.wire.job_in import JobIn
 from seaway.wire.reading import read_yaml_message
 
@@ -28,21 +29,21 @@ from seaway.wire.reading import read_yaml_message
 )
 def test_what_is_typed_into_a_field_is_shown_there_again(kind: Kind, text: str, value: object) -> None:
     """A field makes a value of its kind, and the value the same text; nothing typed is no value."""
-    assert documents.typed(f" {text} ", kind) == value
-    assert documents.shown({"a": {"b": value}}, "a.b", kind) == text
-    assert documents.typed("  ", kind) is None
-    assert documents.shown({}, "a.b", kind) == ""
+    assert typed(f" {text} ", kind) == value
+    assert shown({"a": {"b": value}}, "a.b", kind) == text
+    assert typed("  ", kind) is None
+    assert shown({}, "a.b", kind) == ""
 
 
 @pytest.mark.parametrize("kind", [NAMES, NUMBERS, COMMAND, PAIRS])
 def test_what_is_of_another_kind_is_shown_as_it_is(kind: Kind) -> None:
     """A field shows a value that it could not have made, so that the message about it has something to stand at."""
-    assert documents.shown({"a": 7}, "a", kind) == "7"
+    assert shown({"a": 7}, "a", kind) == "7"
 
 
 def test_an_open_quote_is_no_fault_while_one_types() -> None:
     """A command that ends in an open quote is taken word by word."""
-    assert documents.typed("echo 'hel", COMMAND) == ["echo", "'hel"]
+    assert typed("echo 'hel", COMMAND) == ["echo", "'hel"]
 
 
 def test_a_change_leaves_all_else_and_no_empty_parts() -> None:
@@ -72,7 +73,7 @@ def test_what_is_no_job_is_not_shown_in_a_form(text: str) -> None:
 
 def test_a_field_has_its_line_or_that_of_what_it_would_be_a_part_of() -> None:
     """What is wrong is marked where it stands; what is missing where it would stand."""
-    lines = documents.lines_of("# a job\nname: a\nresources:\n  gpus: 1\nrun:\n  ports:\n    - 80\n    - x\n")
+    lines = lines_of("# a job\nname: a\nresources:\n  gpus: 1\nrun:\n  ports:\n    - 80\n    - x\n")
     expected: dict[str, int | None] = {
         "resources.gpus": 4,
         "resources.cpu": 3,
@@ -81,19 +82,19 @@ def test_a_field_has_its_line_or_that_of_what_it_would_be_a_part_of() -> None:
         "gateway": None,
         "": None,
     }
-    assert {path: documents.line_of(lines, path) for path in expected} == expected
+    assert {path: line_of(lines, path) for path in expected} == expected
 
 
 def test_an_error_belongs_to_the_nearest_field() -> None:
     """Parts of a field are the field's; what the form has no field for belongs to none."""
     fields: dict[str, Any] = dict.fromkeys(("name", "run.ports", "resources.gpus"))
     wheres = ("name", "run.ports[2]", "run.ports", "resources", "network.max_loss", "")
-    assert [documents.field_of(where, fields) for where in wheres] == ["name", "run.ports", "run.ports", "", "", ""]
+    assert [field_of(where, fields) for where in wheres] == ["name", "run.ports", "run.ports", "", "", ""]
 
 
 def test_figures_of_remedies_are_fields_where_an_amount_can_be_set() -> None:
     """What an explanation calls `gpu_memory_mib` is `resources.gpu_memory`; rules have no amount to set."""
-    assert documents.path_of("gpu_memory_mib") == "resources.gpu_memory"
-    assert documents.path_of("max_latency_ns") == "network.max_latency"
-    assert documents.path_of("models") == ""
-    assert documents.path_of("unheard-of") == ""
+    assert path_of("gpu_memory_mib") == "resources.gpu_memory"
+    assert path_of("max_latency_ns") == "network.max_latency"
+    assert path_of("models") == ""
+    assert path_of("unheard-of") == ""

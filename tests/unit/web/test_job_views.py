@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from babel.core import Locale
 
 from seaway.web import figures
-from seaway.web.log_lines import added
+from seaway.web.log_lines import MOST_LINES, News, added, news
 from seaway.web.reasons import by_cluster, mends
 from seaway.web.timeline import steps
 from seaway.wire.events import EventOut
@@ -47,10 +47,25 @@ def test_only_new_lines_are_added_to_a_log() -> None:
     """What was there is not written again, also where lines are alike; what does not join is written anew."""
     assert added([], ["a"]) == ["a"]
     assert added(["a", "a", "b"], ["a", "b", "c"]) == ["c"]
-    assert added(["a", "a"], ["a", "a", "a"]) == ["a"]
+    assert added(["a", "a"], ["a", "a", "a"], whole=True) == ["a"]
     assert added(["a", "b"], ["a", "b"]) == []
     assert added(["a", "b"], ["x", "y"]) is None
     assert added(["a"], []) is None
+    assert added(["b", "c"], ["a", "b", "c", "d"]) == ["d"]
+
+
+def test_what_is_left_out_of_a_log_is_counted() -> None:
+    """However fast it grows: a page knows how many lines it does not show, or that it does not know of all of them."""
+    many = [str(number) for number in range(MOST_LINES + 7)]
+    assert news(["x"], ["x", *many], whole=False) == News(many[7:], left_out=7)
+    assert news(["x"], many, whole=False) == News(many[7:], left_out=7, joins=False)
+    assert news(["x"], ["a"], whole=False) == News(["a"], joins=False)
+
+
+def test_a_log_that_began_anew_takes_the_place_of_the_one_before() -> None:
+    """Where all of a log is known and none of it was there before, another attempt writes it."""
+    assert news(["x", "y"], ["a"], whole=True) == News(["a"], anew=True)
+    assert news([], ["a"], whole=True) == News(["a"])
 
 
 def test_clusters_say_how_many_nodes_fit_and_why_others_do_not() -> None:

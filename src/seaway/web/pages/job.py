@@ -10,7 +10,12 @@ from seaway.client.calls import fleet, jobs
 from seaway.domain.lifecycle import JobState
 from seaway.web.fragment import Fragment
 from seaway.web.job_words import gpus
-from seaway.web.pages.job_tabs import Events, Log, Manifests, Overview, Tab, Why
+from seaway.web.latest import Latest
+from seaway.web.pages.job_log import Log
+from seaway.web.pages.job_manifests import Manifests
+from seaway.web.pages.job_story import Events, Overview
+from seaway.web.pages.job_tab import Tab
+from seaway.web.pages.job_why import Why
 from seaway.web.parts.job_actions import Actions
 from seaway.web.visit import Visit
 
@@ -20,6 +25,12 @@ if TYPE_CHECKING:
 
 AGED_S = 5.0
 """How often times that go on are written anew."""
+
+EVERY_S = 0.8
+"""How often the job is looked at: a change is to be seen within a second."""
+
+OVER_S = 5.0
+"""How often, once it is over."""
 
 OVER = frozenset(state.value for state in JobState if state.final)
 
@@ -36,6 +47,7 @@ class _Job:
     def __init__(self, visit: Visit, job: JobOut) -> None:
         self.visit, self.words, self.job = visit, visit.words, job
         self._tabs: dict[str, Tab] = {}
+        self._latest = Latest(visit)
 
     async def make(self) -> None:
         """Make what is seen."""
@@ -70,7 +82,7 @@ class _Job:
                     tab.make()
         tabs.on_value_change(lambda event: self._turned(str(event.value)))
         await visit.follow(fleet.clusters(), self._heard_clusters)
-        await visit.follow(jobs.job(job.id), self._heard)
+        await self._watch()
         await self._tabs[first].open()
         ui.timer(AGED_S, self._draw)
 
@@ -82,12 +94,19 @@ class _Job:
         self._tabs[to].keep()
         await self._tabs[to].open()
 
+    async def _watch(self) -> None:
+        """Follow the job; hardly anything happens to one that is over."""
+        every_s = OVER_S if self.job.state in OVER else EVERY_S
+        await self._latest.begin().follow(jobs.job(self.job.id), self._heard, every_s)
+
     async def _heard(self, job: JobOut) -> None:
-        self.job = job
+        before, self.job = self.job, job
         self._draw()
         self._actions.show(job)
         for tab in self._tabs.values():
             await tab.heard(job)
+        if (job.state in OVER) != (before.state in OVER):
+            await self._watch()
 
     def _heard_clusters(self, value: ClusterList) -> None:
         for tab in self._tabs.values():
@@ -96,4 +115,5 @@ class _Job:
     def _draw(self) -> None:
         self._head.show(job=self.job, gpus=gpus(self.job), over=self.job.state in OVER)
         for tab in self._tabs.values():
-            tab.draw()
+            if tab.is_open:
+                tab.draw()

@@ -14,6 +14,7 @@ from seaway.client.errors import ForbiddenError
 from seaway.domain.errors import RejectedError, SeawayError
 from seaway.web import job_document as documents
 from seaway.web.fragment import Fragment
+from seaway.web.job_fields import field_of, typed
 from seaway.web.parts.acting import on_act
 from seaway.web.parts.editor import Editor
 from seaway.web.parts.job_form import Choices, JobForm
@@ -149,7 +150,7 @@ class _Submit:
     async def _take(self, path: str, amount: str) -> None:
         """Take a change that would admit the job."""
         field = self._form.fields[path]
-        await self._typed(path, documents.typed(amount, field.kind))
+        await self._typed(path, typed(amount, field.kind))
         self._form.show(self._document or {})
 
     def _turned(self) -> None:
@@ -223,7 +224,7 @@ class _Submit:
             What else is wrong; empty for nothing.
         """
         trial = self._trial
-        elsewhere = [each for each in self._errors if not documents.field_of(each.where, self._form.fields)]
+        elsewhere = [each for each in self._errors if not field_of(each.where, self._form.fields)]
         explained = trial.explanation if trial else None
         self._shown.show(
             trial=trial,
@@ -268,7 +269,7 @@ class _Submit:
             self._told(error)
             if not isinstance(error, RejectedError):
                 self._list([RejectedError(str(error))])
-            elif documents.field_of(error.where, self._form.fields) or self._way.value == YAML:
+            elif field_of(error.where, self._form.fields) or self._way.value == YAML:
                 self._lead(error.where)
             else:
                 self._list([error, *error.also])
