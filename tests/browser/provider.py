@@ -29,21 +29,31 @@ class Provider:
         Its address.
     role
         What it says that the person is; empty refuses him.
+    lasts_s
+        How long its tokens hold.
     asked
         What came with each request of a browser.
+    renewed
+        How often it has given another token for one that it gave before.
+    left
+        What came with each log-out.
     """
 
     def __init__(self) -> None:
         self.role = "operator"
+        self.lasts_s = 600.0
+        self.renewed = 0
+        self.left: list[dict[str, str]] = []
         self.asked: list[dict[str, str]] = []
         provider = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 parts = urlsplit(self.path)
-                if parts.path == "/authorize":
+                ways = {"/authorize": provider.authorize, "/leave": provider.leave}
+                if way := ways.get(parts.path):
                     self.send_response(303)
-                    self.send_header("location", provider.authorize(_flat(parts.query)))
+                    self.send_header("location", way(_flat(parts.query)))
                     self.end_headers()
                 else:
                     self._say(provider.keys() if parts.path == "/keys" else provider.itself())
@@ -80,6 +90,7 @@ class Provider:
             "issuer": self.url,
             "authorization_endpoint": f"{self.url}/authorize",
             "token_endpoint": f"{self.url}/token",
+            "end_session_endpoint": f"{self.url}/leave",
             "jwks_uri": f"{self.url}/keys",
         }
 
@@ -93,16 +104,30 @@ class Provider:
         answer = {"code": CODE} if self.role else {"error": "access_denied", "error_description": "not today"}
         return f"{asked['redirect_uri']}?{urlencode({**answer, 'state': asked['state']})}"
 
+    def leave(self, asked: dict[str, str]) -> str:
+        """Log somebody out, and send him back."""
+        self.left.append(asked)
+        return f"{asked['post_logout_redirect_uri']}?{urlencode({'state': asked['state']})}"
+
     def exchange(self, asked: dict[str, str]) -> dict[str, Any]:
-        """Give tokens for a code to who began."""
+        """Give tokens for a code to who began, and others for what it gave with those; each once."""
+        if asked["grant_type"] == "refresh_token":
+            if asked["refresh_token"] != f"renewal-{self.renewed}":
+                return {"error": "invalid_grant"}
+            self.renewed += 1
+            return self._tokens()
         began = self.asked[-1]
         challenge = urlsafe_b64encode(hashlib.sha256(asked["code_verifier"].encode()).digest()).decode().rstrip("=")
         if asked["code"] != CODE or challenge != began["code_challenge"]:
             return {"error": "invalid_grant"}
-        claims = {"iss": self.url, "aud": CLIENT, "sub": "ada", "iat": time.time(), "exp": time.time() + 600}
-        claims |= {"seaway_role": self.role, "nonce": began["nonce"]}
-        token = jwt.encode(claims, KEY, "RS256", {"kid": "k"})
-        return {"access_token": "opaque", "token_type": "Bearer", "id_token": token}
+        return self._tokens(nonce=began["nonce"])
+
+    def _tokens(self, **claims: str) -> dict[str, Any]:
+        now_s = time.time()
+        claimed = {"iss": self.url, "aud": CLIENT, "sub": "ada", "iat": now_s, "exp": now_s + self.lasts_s, **claims}
+        token = jwt.encode({**claimed, "seaway_role": self.role}, KEY, "RS256", {"kid": "k"})
+        renewal = f"renewal-{self.renewed}"
+        return {"access_token": "opaque", "token_type": "Bearer", "id_token": token, "refresh_token": renewal}
 
 
 def _flat(query: str) -> dict[str, str]:

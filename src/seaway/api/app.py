@@ -33,7 +33,7 @@ from seaway.api import (
     whatif,
 )
 from seaway.api.describe import describe, page
-from seaway.api.desk import Desk
+from seaway.api.desk import INSIDE, Desk
 from seaway.api.errors import answer_http
 from seaway.api.guard import Guard
 from seaway.api.hub import Hub
@@ -58,8 +58,13 @@ class Application(FastAPI):
         scope["app"] = self
         await self.guard(scope, receive, send)
 
+    async def inside(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a page of this process, whose requests are counted apart from those of clients."""
+        scope[INSIDE] = True
+        await self(scope, receive, send)
 
-def make_app(plane: Plane, *, home: bool = True) -> FastAPI:
+
+def make_app(plane: Plane, *, home: bool = True) -> Application:
     """Make the interface of a control plane, which somebody else starts and stops.
 
     Where pages are shown beside it, they have its root: `home` leads from there to the API's description otherwise.

@@ -33,6 +33,9 @@ MADE = "seaway.made"
 NOTED = "seaway.noted"
 """Where in a request's scope stands whether the audit log has it already."""
 
+INSIDE = "seaway.inside"
+"""Where in a request's scope stands whether a page of this process asks."""
+
 AUDIT_SOON_S = 0.1
 
 Call = Callable[[Request], Awaitable[Response]]

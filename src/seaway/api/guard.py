@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from fastapi import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from seaway.api.desk import CHANGING, HEADERS, OPERATION, Desk
+from seaway.api.desk import CHANGING, HEADERS, INSIDE, OPERATION, Desk
 from seaway.api.errors import BadRequestError, answer
 from seaway.api.jobs import submit
 from seaway.api.meter import Meter
@@ -47,6 +47,9 @@ ONCE = frozenset(
 )
 """Headers that may stand there once: of two, it would not be clear which one is meant."""
 
+OTHER = "other"
+"""Counts what is no operation, and no page."""
+
 SECURITY = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
 
 log = logging.getLogger(__name__)
@@ -79,7 +82,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began = perf_counter()
+        began, api = perf_counter(), scope.get("app")
         status = 0
 
         async def sending(message: Message) -> None:
@@ -96,7 +99,13 @@ class Guard:
                 log.error("an answer to %s broke off", scope["path"], exc_info=error)
                 raise
             await answer(error, scope["path"])(scope, receive, sending)
-        self._meter.count(scope.get(OPERATION, "other"), status, perf_counter() - began)
+        seconds = perf_counter() - began
+        if scope.get("app") is not api:  # another application answered, which is mounted here: that of pages
+            path = getattr(scope.get("route"), "path", OTHER)
+            self._meter.pages.count(OTHER if path.startswith("/_") else path, status, seconds)
+        else:
+            tally = self._meter.asks if scope.get(INSIDE) else self._meter.requests
+            tally.count(scope.get(OPERATION, OTHER), status, seconds)
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

@@ -24,35 +24,52 @@ STREAMS = frozenset({"follow_events", "follow_log"})
 disable_created_metrics()  # type: ignore[no-untyped-call]  # when each series began: doubles the page, told by none
 
 
+class Tally:
+    """Counts requests of one kind.
+
+    Parameters
+    ----------
+    name
+        Begins the names of its metrics.
+    what
+        What is counted, in words.
+    label
+        What requests are told apart by, beside their status.
+    registry
+        Where the metrics go.
+    """
+
+    def __init__(self, name: str, what: str, label: str, registry: CollectorRegistry) -> None:
+        labels = (label, "status")
+        self._requests = Counter(f"{name}s_total", f"{what}, by {label} and status.", labels, registry=registry)
+        self._seconds = Histogram(
+            f"{name}_seconds",
+            f"{what}: seconds until they were answered.",
+            (label,),
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+
+    def count(self, of: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        pair = self._known.get((of, status))
+        if pair is None:
+            pair = self._requests.labels(of, str(status)), self._seconds.labels(of)
+            self._known[of, status] = pair
+        pair[0].inc()
+        if of not in STREAMS:
+            pair[1].observe(seconds)
+
+
 class Meter:
     """Counts requests, and shows them with what the control loop counts."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "seaway_http_requests_total",
-            "Requests, by operation and status.",
-            ("operation", "status"),
-            registry=self._registry,
-        )
-        self._seconds = Histogram(
-            "seaway_http_request_seconds",
-            "Seconds until a request was answered.",
-            ("operation",),
-            buckets=SECONDS,
-            registry=self._registry,
-        )
-        self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
-
-    def count(self, operation: str, status: int, seconds: float) -> None:
-        """Count a request."""
-        pair = self._known.get((operation, status))
-        if pair is None:
-            pair = self._requests.labels(operation, str(status)), self._seconds.labels(operation)
-            self._known[operation, status] = pair
-        pair[0].inc()
-        if operation not in STREAMS:
-            pair[1].observe(seconds)
+        self.requests = Tally("seaway_http_request", "Requests to the API", "operation", self._registry)
+        self.pages = Tally("seaway_page_request", "Requests for pages", "page", self._registry)
+        self.asks = Tally("seaway_page_ask", "What pages asked the API", "operation", self._registry)
 
     def text(self, plane: Plane, audit: AuditLog, listeners: int, *, by_queue: bool) -> bytes:
         """Write everything down.

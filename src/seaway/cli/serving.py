@@ -107,14 +107,22 @@ def _application(plane: Plane, settings: Settings) -> FastAPI:
     """Make what answers: the API, and pages beside it unless they are switched off."""
     app = make_app(plane, home=not settings.server.web)
     if settings.server.web:
+        from seaway.web.addresses import LOGIN_CALLBACK
         from seaway.web.mount import mount  # takes a second to load
         from seaway.web.provider import ProviderSettings, require_whole
 
-        oidc = settings.oidc
-        provider = ProviderSettings(oidc.issuer, oidc.client_id, oidc.client_secret, oidc.redirect, oidc.scopes)
+        oidc, public_url = settings.oidc, settings.server.public_url.rstrip("/")
+        provider = ProviderSettings(
+            issuer=oidc.issuer,
+            audience=oidc.audience,
+            client_id=oidc.client_id,
+            client_secret=oidc.client_secret,
+            redirect=oidc.redirect or (public_url and public_url + LOGIN_CALLBACK),
+            scopes=oidc.scopes,
+        )
         if oidc.client_id:
             require_whole(provider)
-        mount(app, provider if oidc.client_id else None)
+        mount(app, app.inside, provider if oidc.client_id else None, public_url)
     return app
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 
 API = ("/api", "/metrics", "/healthz", "/readyz", "/standbyz", "/docs", "/openapi.json")
 """What paths begin with that are no pages."""
@@ -12,10 +13,14 @@ API = ("/api", "/metrics", "/healthz", "/readyz", "/standbyz", "/docs", "/openap
 LOGIN = "/login"
 LOGIN_PROVIDER = "/login/provider"
 LOGIN_CALLBACK = "/login/callback"
+LOGIN_RENEW = "/login/renew"
 LOGOUT = "/logout"
 PREFERENCES = "/preferences"
 STATIC = "/static/seaway"
 HOME = "/"
+
+LEFT = "left"
+"""The state in which the log-in page is asked for by who has just logged out."""
 
 
 def is_api(path: str) -> bool:
@@ -34,15 +39,40 @@ def own(address: str) -> str:
     return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
 
-def is_own_origin(headers: Headers) -> bool:
+def here(request: Request) -> str:
+    """Return what a browser asked for, as path and query."""
+    return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+
+
+def origin_of(url: str) -> str:
+    """Return the origin of a URL, as a browser writes it; empty for an empty one.
+
+    References
+    ----------
+    RFC 6454, section 6.2.
+    """
+    if not url:
+        return ""
+    parts = urlsplit(url)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port not in (None, usual) else "")
+
+
+def is_own_origin(headers: Headers, public: str) -> bool:
     """Tell whether a request comes from this server's own page, where a browser says from where it comes.
 
-    Of forms it does not say the origin, for pages here tell nobody their address; it says whether that is the same.
+    Parameters
+    ----------
+    public
+        The origin by which people know this server, where that is not what requests call it; else empty.
     """
     origin = headers.get("origin")
-    if origin == "null":
+    if origin == "null":  # some browsers are told to keep to themselves where a form is
         return headers.get("sec-fetch-site") == "same-origin"
+    if origin is None or (public and origin == public):
+        return True
     try:
-        return origin is None or urlsplit(origin).netloc == headers.get("host")
+        return urlsplit(origin).netloc == headers.get("host")
     except ValueError:
         return False

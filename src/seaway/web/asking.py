@@ -41,9 +41,13 @@ class Asker:
     """
 
     def __init__(self, api: ASGIApp, token: str, address: str) -> None:
+        self._transport = httpx.ASGITransport(api, raise_app_exceptions=False, client=(address or "127.0.0.1", 0))
+        self.take(token)
+
+    def take(self, token: str) -> None:
+        """Ask by another token from now on; raises as the class."""
+        self.client = AsyncClient(Target(BASE, token), transport=self._transport, pace=ONCE)
         self.token = token
-        transport = httpx.ASGITransport(api, raise_app_exceptions=False, client=(address or "127.0.0.1", 0))
-        self.client = AsyncClient(Target(BASE, token), transport=transport, pace=ONCE)
 
     @classmethod
     def of(cls, request: Request, api: ASGIApp, token: str) -> Self:

@@ -1,16 +1,23 @@
-"""What a browser keeps: the token that lets it in, its language, light or dark.
+"""What a browser keeps: the token that lets it in, how that is renewed, its language, light or dark.
 
 The token's cookie is no script's to read, and is not sent along with what other sites have a browser do. The API does
 not look at it: a page asks the API in the name of its visitor, with the token in the header that every client sends.
+
+References
+----------
+RFC 6265, section 6.1: 4,096 bytes and fifty cookies are what browsers keep at least.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from starlette.responses import Response
 
 TOKEN = "seaway_token"
+RENEWAL = "seaway_renewal"
+HINT = "seaway_hint"
 LANGUAGE = "seaway_language"
 THEME = "seaway_theme"
 BEGUN = "seaway_login"
@@ -26,12 +33,45 @@ KEPT_S = 365 * 24 * 3600
 PART = 3600
 """How much of a token one cookie takes: browsers drop cookies of more than 4,096 bytes; some providers' tokens are."""
 
-MOST_PARTS = 3
+LONGEST = 3 * PART
+"""Letters of a token that a browser keeps."""
+
+PATHS = {TOKEN: "/", RENEWAL: "/login", HINT: "/logout"}
+"""Where what belongs to a log-in is sent to, and nowhere else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What a browser keeps of a log-in until it is closed.
+
+    Attributes
+    ----------
+    token
+        Lets it in; at most `LONGEST` letters, as the others.
+    renewal
+        By which a provider gives another; empty for none.
+    hint
+        By which a provider knows whom to log out; empty for who did not log in there.
+    """
+
+    token: str
+    renewal: str = ""
+    hint: str = ""
 
 
 def token_of(cookies: Mapping[str, str]) -> str:
     """Return the token that a browser keeps; empty for none."""
-    return "".join(cookies.get(name, "") for name in _names())
+    return _kept(cookies, TOKEN)
+
+
+def renewal_of(cookies: Mapping[str, str]) -> str:
+    """Return by what a token is renewed; empty for nothing."""
+    return _kept(cookies, RENEWAL)
+
+
+def hint_of(cookies: Mapping[str, str]) -> str:
+    """Return by what a provider knows whom to log out; empty for nothing."""
+    return _kept(cookies, HINT)
 
 
 def theme_of(cookies: Mapping[str, str]) -> str:
@@ -40,18 +80,25 @@ def theme_of(cookies: Mapping[str, str]) -> str:
     return theme if theme in THEMES else THEMES[0]
 
 
-def keep_token(response: Response, token: str, *, secure: bool) -> None:
-    """Have a browser keep a token until it is closed."""
-    for at, name in enumerate(_names()):
-        if part := token[at * PART : (at + 1) * PART]:
-            response.set_cookie(name, part, httponly=True, samesite="lax", secure=secure, path="/")
-        else:
-            response.delete_cookie(name, path="/")
+def keep_login(response: Response, login: Login, *, secure: bool) -> None:
+    """Have a browser keep a log-in until it is closed.
+
+    Parameters
+    ----------
+    secure
+        Whether it is sent over https only.
+    """
+    for name, text in ((TOKEN, login.token), (RENEWAL, login.renewal), (HINT, login.hint)):
+        for at, part in enumerate(_names(name)):
+            if piece := text[at * PART : (at + 1) * PART]:
+                response.set_cookie(part, piece, httponly=True, samesite="lax", secure=secure, path=PATHS[name])
+            else:
+                response.delete_cookie(part, path=PATHS[name])
 
 
-def drop_token(response: Response) -> None:
-    """Have a browser forget its token."""
-    keep_token(response, "", secure=False)
+def drop_login(response: Response) -> None:
+    """Have a browser forget its log-in."""
+    keep_login(response, Login(""), secure=False)
 
 
 def keep_begun(response: Response, text: str, *, secure: bool) -> None:
@@ -60,10 +107,14 @@ def keep_begun(response: Response, text: str, *, secure: bool) -> None:
     response.set_cookie(BEGUN, text, max_age=age_s, httponly=True, samesite="lax", secure=secure, path="/login")
 
 
-def keep(response: Response, name: str, value: str) -> None:
+def keep(response: Response, name: str, value: str, *, secure: bool) -> None:
     """Have a browser keep a preference."""
-    response.set_cookie(name, value, max_age=KEPT_S, samesite="lax", path="/")
+    response.set_cookie(name, value, max_age=KEPT_S, samesite="lax", secure=secure, path="/")
 
 
-def _names() -> list[str]:
-    return [TOKEN, *(f"{TOKEN}_{part}" for part in range(1, MOST_PARTS))]
+def _kept(cookies: Mapping[str, str], name: str) -> str:
+    return "".join(cookies.get(part, "") for part in _names(name))
+
+
+def _names(name: str) -> list[str]:
+    return [name, *(f"{name}_{part}" for part in range(1, LONGEST // PART))]

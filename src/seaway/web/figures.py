@@ -93,7 +93,7 @@ def clock(moment: str) -> str:
 
 def span(seconds: float, locale: Locale) -> str:
     """Write how long something took, in its two largest units."""
-    whole, parts = max(int(seconds), 0), []
+    whole, parts = max(int(seconds), 0), list[str]()
     for size, unit, short in UNITS:
         count, whole = divmod(whole, size)
         if count or (not parts and size == 1):

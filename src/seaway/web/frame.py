@@ -11,6 +11,7 @@ from nicegui import ui
 from seaway.domain.errors import ForbiddenError, SeawayError, UnknownError
 from seaway.web import addresses, cookies
 from seaway.web.brand import BRAND
+from seaway.web.drafts import FORGET
 from seaway.web.menu import Entry
 from seaway.web.visit import Visit
 from seaway.web.words import LANGUAGES, Words
@@ -58,9 +59,10 @@ def frame(visit: Visit, title: str, menu: Sequence[Entry], style: str = "") -> I
 def dress(theme: str, words: Words, title: str, style: str = "") -> None:
     """Set what a page looks like: its title, its styles, light or dark, its language."""
     ui.page_title(f"{title} · Seaway")
-    for sheet in ("seaway", style) if style else ("seaway",):
+    for sheet in filter(None, ("seaway", "dark", style)):
         ui.add_head_html(f'<link rel="stylesheet" href="{addresses.STATIC}/{sheet}.css">')
     ui.colors(primary="#0b6e8a", secondary="#35546b", accent="#c2571a", positive="#2a7d46", negative="#b3261e")
+    ui.add_head_html('<meta name="referrer" content="same-origin">')  # forms say from where they come, to us alone
     ui.dark_mode(DARK[theme])
     ui.add_head_html(f"<script>document.documentElement.lang = '{words.language}'</script>")
 
@@ -114,7 +116,15 @@ def _who(visit: Visit) -> None:
             ui.label(whom).classes("who-name")
             ui.label(words(visit.who.role)).classes("who-role")
         if visit.asker.token:
-            _tool("logout", addresses.LOGOUT, words("Log out"))
+            _log_out(words("Log out"))
+
+
+def _log_out(label: str) -> None:
+    """Have a button that logs out, which no link of another page can press."""
+    form = ui.element("form").props(f'method=post action="{addresses.LOGOUT}"')
+    form.on("submit", js_handler=FORGET)
+    with form, ui.element("button").classes("tool").props(f'type=submit aria-label="{label}" title="{label}"'):
+        ui.icon("logout").props("aria-hidden=true")
 
 
 def _tool(icon: str, target: str, label: str) -> ui.link:

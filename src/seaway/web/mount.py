@@ -10,20 +10,21 @@ from fastapi import FastAPI
 from nicegui import app as nicegui_app
 from nicegui import core, ui
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Match, Mount
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from seaway.domain.errors import ForbiddenError, UnknownError
 from seaway.web import addresses
 from seaway.web.board import Board
 from seaway.web.brand import ICON
-from seaway.web.page import Page, add_page
+from seaway.web.page import Page, Platform, TurnedAwayError, add_page
 from seaway.web.pages import (
     fleet,
     job,
     jobs,
     link,
-    login,
     network,
     node,
     overview,
@@ -33,8 +34,11 @@ from seaway.web.pages import (
     submit,
     whatif,
 )
+from seaway.web.plain import wrong
 from seaway.web.provider import Provider, ProviderSettings
-from seaway.web.routes import add_routes
+from seaway.web.renewals import Renewals
+from seaway.web.routes import Entrance
+from seaway.web.words import words_for
 
 PAGES = (
     Page("/", "Overview", overview.build, "space_dashboard"),
@@ -66,22 +70,27 @@ RECONNECT_S = 30.0
 """For how long a page is kept whose browser lost its connection."""
 
 
-def mount(app: FastAPI, provider: ProviderSettings | None = None) -> None:
+def mount(app: FastAPI, api: ASGIApp, provider: ProviderSettings | None = None, public_url: str = "") -> None:
     """Serve pages beside the API; once in a process.
 
     Parameters
     ----------
     app
-        The API's application, which pages ask.
+        The API's application, for who asks from outside.
+    api
+        The same, for pages.
     provider
         Where people may log in besides with a token of Seaway's own; None for nowhere.
+    public_url
+        Where people reach it, where that is not where it listens; else empty.
     """
-    board = Board()
+    public, renewals = addresses.origin_of(public_url), Renewals()
+    platform = Platform(api, Board(), renewals, PAGES)
     nicegui_app.add_static_files(addresses.STATIC, Path(str(files("seaway.web") / "static")))
     for page in PAGES:
-        add_page(page, list(PAGES), app, board)
-    login.add(provider.issuer if provider else "")
-    add_routes(app, app, Provider(provider) if provider else None)
+        add_page(page, platform)
+    entrance = Entrance(api, Provider(provider) if provider else None, renewals, secure=public.startswith("https:"))
+    entrance.add_to(nicegui_app)
     ui.run_with(
         app,
         title="Seaway",
@@ -93,7 +102,19 @@ def mount(app: FastAPI, provider: ProviderSettings | None = None) -> None:
         show_welcome_message=False,
     )
     run_with_module.gc = _Objects  # type: ignore[assignment,attr-defined]  # see there
-    app.router.routes[-1] = _Pages("/", core.app)  # in place of a mount that takes the API's paths, too
+    app.router.routes[-1] = _Pages(core.app, public)  # in place of a mount that takes the API's paths, too
+    core.app.add_exception_handler(TurnedAwayError, _turned_away)
+    core.app.add_exception_handler(404, _unknown)  # the library's own keeps something for each who asks for nothing
+
+
+async def _turned_away(_: Request, error: Exception) -> Response:
+    assert isinstance(error, TurnedAwayError)
+    return error.response
+
+
+async def _unknown(request: Request, _: Exception) -> Response:
+    words = words_for(request)
+    return wrong(request, UnknownError(words("No page has this address.")))
 
 
 class _Objects:
@@ -112,6 +133,10 @@ class _Objects:
 class _Pages(Mount):
     """Takes all paths but the API's, and only what comes from this server's own pages."""
 
+    def __init__(self, app: ASGIApp, public: str) -> None:
+        super().__init__("/", app)
+        self._public = public
+
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Tell whether a path is a page's."""
         if scope["type"] in ("http", "websocket") and addresses.is_api(scope["path"]):
@@ -120,18 +145,19 @@ class _Pages(Mount):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a page, or what belongs to one."""
-        if not addresses.is_own_origin(Headers(scope=scope)):
+        if not addresses.is_own_origin(Headers(scope=scope), self._public):
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008, "reason": "another site's page"})
             else:
-                await PlainTextResponse("this comes from another site's page", 403)(scope, receive, send)
+                refused = ForbiddenError("this comes from another site's page")
+                await wrong(Request(scope), refused)(scope, receive, send)
             return
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 if headers.get("content-type", "").startswith("text/html"):
-                    headers["content-security-policy"] = POLICY
+                    headers.setdefault("content-security-policy", POLICY)
                     headers["cache-control"] = "no-store"
             await send(message)
 

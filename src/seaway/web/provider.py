@@ -1,15 +1,17 @@
-"""Logging in at an OpenID Connect provider: authorization code with PKCE.
+"""Logging in at an OpenID Connect provider, and out: authorization code with PKCE.
 
 What the provider gives out is a token like any that is sent to the API, which checks its signature, issuer and
 audience.
 
 References
 ----------
-OpenID Connect Core 1.0, section 3.1; OpenID Connect Discovery 1.0; RFC 7636 (PKCE).
+OpenID Connect Core 1.0, sections 3.1 and 12; OpenID Connect Discovery 1.0; OpenID Connect RP-Initiated Logout 1.0;
+RFC 7636 (PKCE); RFC 9700, section 4.14 (refresh tokens that hold once).
 """
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,11 +25,18 @@ from oauthlib.oauth2 import OAuth2Error, WebApplicationClient
 
 from seaway.client.where import is_loopback
 from seaway.domain.errors import RejectedError, UnauthenticatedError, UnavailableError
-from seaway.web.addresses import LOGIN_CALLBACK
+from seaway.web.addresses import LEFT, LOGIN, LOGIN_CALLBACK
+from seaway.web.cookies import LONGEST, PART
 
 DISCOVERY = "/.well-known/openid-configuration"
 TIMEOUT_S = 10.0
 VERIFIER_LETTERS = 64
+
+SHARED_S = 30.0
+"""For how long those who bring the same renewal get the same tokens: many take it once, and a browser has many tabs."""
+
+UNKNOWN = "-"
+"""Stands for an ID token that is too long to be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,8 @@ class ProviderSettings:
     ----------
     issuer
         The provider's address.
+    audience
+        Whom tokens that the API takes are for.
     client_id, client_secret
         What Seaway is to it; without a secret, a public client.
     redirect
@@ -47,6 +58,7 @@ class ProviderSettings:
     """
 
     issuer: str
+    audience: str
     client_id: str
     client_secret: str
     redirect: str
@@ -86,8 +98,27 @@ class Begun:
         try:
             state, nonce, verifier, wanted = orjson.loads(bytes.fromhex(text))
             return cls(str(state), str(nonce), str(verifier), str(wanted))
-        except ValueError:
+        except (ValueError, TypeError):
             raise UnauthenticatedError("the log-in took too long or began in another browser; try again") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a provider gave out.
+
+    Attributes
+    ----------
+    tokens
+        Tokens for the API, that which is meant for APIs first.
+    renewal
+        By which it gives out others; empty where it does not.
+    hint
+        By which it knows whom to log out; empty where it said nothing new.
+    """
+
+    tokens: tuple[str, ...]
+    renewal: str = ""
+    hint: str = ""
 
 
 class Provider:
@@ -105,6 +136,7 @@ class Provider:
         self.settings = settings
         self._transport = transport
         self._found: Mapping[str, Any] = {}
+        self._renewing: dict[str, asyncio.Task[Given]] = {}
 
     async def begin(self, wanted: str) -> tuple[str, Begun]:
         """Return where to send somebody who logs in, and what to keep until he is back.
@@ -130,8 +162,8 @@ class Provider:
         address = await self._address("authorization_endpoint")
         return f"{address}{'&' if '?' in address else '?'}{urlencode(asked)}", begun
 
-    async def finish(self, query: str, begun: Begun) -> list[str]:
-        """Return the tokens that a provider gives for what it answered, that for APIs first.
+    async def finish(self, query: str, begun: Begun) -> Given:
+        """Return what a provider gives for what it answered.
 
         Parameters
         ----------
@@ -141,33 +173,117 @@ class Provider:
         Raises
         ------
         UnauthenticatedError
-            When the provider refused, or the answer is not to this log-in.
+            When the provider refused, the answer is not to this log-in, or nothing in it is for the API.
         UnavailableError
             When the provider does not answer.
         """
         client = WebApplicationClient(self.settings.client_id)
         try:
             code = client.parse_request_uri_response(f"https://seaway/?{query}", begun.state)["code"]
-            body = client.prepare_request_body(
-                code=code, redirect_uri=self.settings.redirect, code_verifier=begun.verifier, include_client_id=True
-            )
-            given = client.parse_request_body_response(await self._exchanged(body))
         except OAuth2Error as error:
             raise UnauthenticatedError(f"the provider refused: {error.description or error.error}") from None
-        tokens = [str(given[name]) for name in ("access_token", "id_token") if given.get(name)]
-        if "id_token" in given and _nonce(str(given["id_token"])) != begun.nonce:
+        body = client.prepare_request_body(
+            code=code, redirect_uri=self.settings.redirect, code_verifier=begun.verifier, include_client_id=True
+        )
+        answer = await self._exchanged(body)
+        if self._claims(str(answer.get("id_token", ""))).get("nonce") != begun.nonce:
             raise UnauthenticatedError("the provider's answer belongs to another log-in; try again")
-        return [each for each in tokens if each.count(".") == 2]
+        return self._given(answer)
 
-    async def _exchanged(self, body: str) -> str:
+    async def renew(self, renewal: str) -> Given:
+        """Return what a provider gives for what it gave before; asked at once for all who bring the same.
+
+        Raises
+        ------
+        UnauthenticatedError
+            When the provider refuses: who it is has to log in again.
+        UnavailableError
+            When it does not answer.
+        """
+        if renewal not in self._renewing:
+            self._renewing[renewal] = asyncio.create_task(self._renew(renewal), name="renew a token")
+            asyncio.get_running_loop().call_later(SHARED_S, self._renewing.pop, renewal, None)
+        return await asyncio.shield(self._renewing[renewal])
+
+    async def _renew(self, renewal: str) -> Given:
+        body = urlencode(
+            {"grant_type": "refresh_token", "refresh_token": renewal, "client_id": self.settings.client_id}
+        )
+        answer = await self._exchanged(body)
+        if "id_token" in answer:
+            self._claims(str(answer["id_token"]))
+        return self._given({"refresh_token": renewal, **answer})
+
+    async def leave(self, hint: str) -> str:
+        """Return where to send somebody to be logged out, who comes back then; empty where the provider has no such."""
+        try:
+            address = await self._address("end_session_endpoint")
+        except UnavailableError:
+            return ""
+        asked = {
+            "client_id": self.settings.client_id,
+            "post_logout_redirect_uri": self.settings.redirect.removesuffix(LOGIN_CALLBACK) + LOGIN,
+            "state": LEFT,
+        }
+        if hint != UNKNOWN:
+            asked["id_token_hint"] = hint
+        return f"{address}{'&' if '?' in address else '?'}{urlencode(asked)}"
+
+    def _given(self, answer: Mapping[str, Any]) -> Given:
+        """Take what a browser can keep of an answer."""
+        both = [str(answer[name]) for name in ("access_token", "id_token") if answer.get(name)]
+        ours = [each for each in both if self.settings.audience in _audiences(each)]
+        if not ours:
+            raise UnauthenticatedError(
+                f"the provider gave no token for {self.settings.audience!r}: its access token or its ID token has to be"
+                " for that audience"
+            )
+        tokens = tuple(each for each in ours if len(each) <= LONGEST)
+        if not tokens:
+            raise UnauthenticatedError(
+                f"the provider's token has {len(ours[0])} letters, and a browser keeps {LONGEST}: have the provider put"
+                " less into it, like fewer groups"
+            )
+        renewal, hint = str(answer.get("refresh_token") or ""), str(answer.get("id_token") or "")
+        return Given(tokens, renewal if len(renewal) <= LONGEST else "", hint if len(hint) <= PART else UNKNOWN)
+
+    def _claims(self, token: str) -> Mapping[str, Any]:
+        """Read an ID token that came straight from the provider: TLS stands for its signature.
+
+        Raises
+        ------
+        UnauthenticatedError
+            When it is none, or another's.
+
+        References
+        ----------
+        OpenID Connect Core 1.0, section 3.1.3.7.
+        """
+        checked: Any = {"verify_signature": False, "verify_aud": True, "verify_iss": True, "require": ["iss", "aud"]}
+        try:
+            return dict(
+                jwt.decode(token, options=checked, audience=self.settings.client_id, issuer=str(self._found["issuer"]))
+            )
+        except (jwt.PyJWTError, ValueError, TypeError) as error:
+            raise UnauthenticatedError(f"the provider gave no ID token that could be taken: {error}") from None
+
+    async def _exchanged(self, body: str) -> Mapping[str, Any]:
+        """Ask for tokens."""
+        address, secret = await self._address("token_endpoint"), self.settings.client_secret
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
-        secret = self.settings.client_secret
         async with self._http(httpx.BasicAuth(self.settings.client_id, secret) if secret else None) as http:
             try:
-                answer = await http.post(await self._address("token_endpoint"), content=body, headers=headers)
+                answer = await http.post(address, content=body, headers=headers)
             except httpx.HTTPError as error:
                 raise UnavailableError(f"{self.settings.issuer} does not answer: {error}") from None
-        return answer.text
+        if answer.status_code >= 500:
+            raise UnavailableError(f"{self.settings.issuer} does not answer: {answer.status_code}")
+        try:
+            return dict(WebApplicationClient(self.settings.client_id).parse_request_body_response(answer.text))
+        except OAuth2Error as error:
+            raise UnauthenticatedError(f"the provider refused: {error.description or error.error}") from None
+        except (ValueError, TypeError, AttributeError):
+            raise UnavailableError(f"{self.settings.issuer} does not answer as a provider") from None
 
     async def _address(self, name: str) -> str:
         if not self._found:
@@ -184,7 +300,7 @@ class Provider:
             try:
                 answer = await http.get(issuer.rstrip("/") + DISCOVERY)
                 found = orjson.loads(answer.raise_for_status().content)
-                said = found["issuer"]
+                said = str(found["issuer"])
             except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
                 raise UnavailableError(f"{issuer} does not answer as a provider: {error}") from None
         if said.rstrip("/") != issuer.rstrip("/"):
@@ -203,19 +319,22 @@ def require_whole(settings: ProviderSettings) -> None:
     RejectedError
         When something is missing.
     """
-    for name in ("issuer", "redirect"):
+    for name, also in (("issuer", ""), ("redirect", ", or server.public_url")):
         if not getattr(settings, name):
-            raise RejectedError("is needed for people to log in at the provider", where=f"oidc.{name}")
+            raise RejectedError(f"is needed for people to log in at the provider{also}", where=f"oidc.{name}")
     parts = urlsplit(settings.issuer)
     if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
         raise RejectedError("has to begin with https:// for people to log in there", where="oidc.issuer")
     if urlsplit(settings.redirect).path != LOGIN_CALLBACK:
         raise RejectedError(f"has to be this server's address with {LOGIN_CALLBACK}", where="oidc.redirect")
+    if "openid" not in settings.scopes.split():
+        raise RejectedError("has to have openid among them for people to log in there", where="oidc.scopes")
 
 
-def _nonce(token: str) -> str:
-    """Read the nonce of a token whose signature the API checks."""
+def _audiences(token: str) -> list[str]:
+    """Read whom a token is for, which the API checks; empty where it does not say so."""
     try:
-        return str(jwt.decode(token, options={"verify_signature": False}).get("nonce", ""))
-    except jwt.PyJWTError:
-        return ""
+        said = jwt.decode(token, options={"verify_signature": False}).get("aud", [])
+    except (jwt.PyJWTError, ValueError, TypeError):
+        return []
+    return [said] if isinstance(said, str) else said if isinstance(said, list) else []

@@ -1,9 +1,6 @@
-"""What browsers ask for that is no page: to be let in and out, and preferences."""
+"""What browsers ask for that is no page of the library: to be let in and out, and preferences."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from urllib.parse import urlencode
 
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -11,101 +8,182 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp
 
 from seaway.client.calls import access
-from seaway.domain.errors import ForbiddenError, SeawayError, UnauthenticatedError
+from seaway.domain.errors import RejectedError, SeawayError, UnauthenticatedError, UnavailableError
 from seaway.web import addresses, cookies
 from seaway.web.asking import Asker
-from seaway.web.provider import Begun, Provider
-from seaway.web.words import LANGUAGES
+from seaway.web.cookies import Login
+from seaway.web.pages.login import login_page, name_of
+from seaway.web.plain import plain
+from seaway.web.provider import Begun, Given, Provider
+from seaway.web.renewals import Renewals
+from seaway.web.words import LANGUAGES, words_for
 
 
-def add_routes(app: FastAPI, api: ASGIApp, provider: Provider | None) -> None:
-    """Serve them.
+class Entrance:
+    """Lets browsers in and out.
 
     Parameters
     ----------
     api
         The application that says who a token lets in.
     provider
-        Where people may log in; None for nowhere else.
+        Where people may log in besides; None for nowhere.
+    renewals
+        Knows which pages wait for another token.
+    secure
+        Whether people come over https, whatever this server sees of it.
     """
 
-    async def log_in(request: Request) -> Response:
-        if not addresses.is_own_origin(request.headers):
-            return _refused(ForbiddenError("this comes from another site's page"), addresses.HOME)
-        form = await request.form(max_files=0, max_fields=4)
-        wanted = addresses.own(str(form.get("next", "")))
-        return await _let_in(request, api, [str(form.get("token", "")).strip()], wanted)
+    def __init__(self, api: ASGIApp, provider: Provider | None, renewals: Renewals, *, secure: bool) -> None:
+        self._api, self._provider, self._renewals, self._always = api, provider, renewals, secure
 
-    async def log_out(_: Request) -> Response:
-        response = RedirectResponse(f"{addresses.LOGIN}?left=1", 303)
-        cookies.drop_token(response)
-        return response
+    def add_to(self, app: FastAPI) -> None:
+        """Serve all that it does."""
+        routes = [
+            (addresses.LOGIN, "GET", self._come),
+            (addresses.LOGIN, "POST", self._log_in),
+            (addresses.LOGOUT, "POST", self._log_out),
+            (addresses.PREFERENCES, "GET", self._prefer),
+        ]
+        if self._provider is not None:
+            routes += [
+                (addresses.LOGIN_PROVIDER, "GET", self._begin),
+                (addresses.LOGIN_CALLBACK, "GET", self._finish),
+                (addresses.LOGIN_RENEW, "POST", self._renew),
+            ]
+        for path, method, route in routes:
+            app.add_api_route(path, route, methods=[method], include_in_schema=False)
 
-    async def prefer(request: Request) -> Response:
-        query = request.query_params
-        response = RedirectResponse(addresses.own(query.get("next", "")), 303)
-        if query.get("language") in LANGUAGES:
-            cookies.keep(response, cookies.LANGUAGE, query["language"])
-        if query.get("theme") in cookies.THEMES:
-            cookies.keep(response, cookies.THEME, query["theme"])
-        return response
-
-    for path, method, route in (
-        (addresses.LOGIN, "POST", log_in),
-        (addresses.LOGOUT, "GET", log_out),
-        (addresses.PREFERENCES, "GET", prefer),
-    ):
-        app.add_api_route(path, route, methods=[method], include_in_schema=False)
-    if provider is not None:
-        _add_provider(app, api, provider)
-
-
-def _add_provider(app: FastAPI, api: ASGIApp, provider: Provider) -> None:
-    """Serve what leads to a provider and back."""
-
-    async def begin(request: Request) -> Response:
-        wanted = addresses.own(request.query_params.get("next", ""))
+    async def _come(self, request: Request) -> Response:
+        """Show the log-in, unless a log-in that has ended can be renewed, or was in another tab."""
+        query, wanted = request.query_params, _wanted(request)
+        if query.get("state") == addresses.LEFT or not query.get("ended"):
+            return self._form(request, wanted)
+        if await self._holds(request):
+            return RedirectResponse(wanted, 303)
         try:
-            address, begun = await provider.begin(wanted)
+            login = await self._renewed(request)
+        except UnavailableError as error:  # by what it is renewed may still hold when the provider is back
+            return self._form(request, wanted, str(error))
+        except SeawayError:
+            response = self._form(request, wanted)
+            cookies.drop_login(response)
+            return response
+        return self._kept(request, RedirectResponse(wanted, 303), login)
+
+    async def _log_in(self, request: Request) -> Response:
+        """Take a token."""
+        form = await request.form(max_files=0, max_fields=4)
+        wanted, token = addresses.own(str(form.get("next", ""))), str(form.get("token", "")).strip()
+        try:
+            if len(token) > cookies.LONGEST:
+                raise RejectedError(f"this token has {len(token)} letters, and a browser keeps {cookies.LONGEST}")
+            login = await self._login(request, Given((token,)))
         except SeawayError as error:
-            return _refused(error, wanted)
-        response = RedirectResponse(address, 303)
-        cookies.keep_begun(response, begun.text(), secure=_secure(request))
+            return self._form(request, wanted, str(error))
+        return self._kept(request, RedirectResponse(wanted, 303), login)
+
+    async def _log_out(self, request: Request) -> Response:
+        """Have the browser forget its token; who logged in at a provider is logged out there, too."""
+        response: Response = RedirectResponse(f"{addresses.LOGIN}?state={addresses.LEFT}", 303)
+        hint = cookies.hint_of(request.cookies)
+        if self._provider is not None and hint and (address := await self._provider.leave(hint)):
+            words, name = words_for(request), name_of(self._provider.settings.issuer)
+            response = plain(request, "leaving", title=words("Log out"), address=address, provider=name)
+        cookies.drop_login(response)
         return response
 
-    async def finish(request: Request) -> Response:
+    async def _prefer(self, request: Request) -> Response:
+        """Keep a language, and light or dark."""
+        query, secure = request.query_params, self._secure(request)
+        response = RedirectResponse(_wanted(request), 303)
+        if query.get("language") in LANGUAGES:
+            cookies.keep(response, cookies.LANGUAGE, query["language"], secure=secure)
+        if query.get("theme") in cookies.THEMES:
+            cookies.keep(response, cookies.THEME, query["theme"], secure=secure)
+        return response
+
+    async def _begin(self, request: Request) -> Response:
+        """Lead to the provider."""
+        assert self._provider is not None
+        wanted = _wanted(request)
+        try:
+            address, begun = await self._provider.begin(wanted)
+        except SeawayError as error:
+            return self._form(request, wanted, str(error))
+        response = RedirectResponse(address, 303)
+        cookies.keep_begun(response, begun.text(), secure=self._secure(request))
+        return response
+
+    async def _finish(self, request: Request) -> Response:
+        """Take what the provider says, and lead to where the visitor wanted."""
+        assert self._provider is not None
+        wanted = addresses.HOME
         try:
             begun = Begun.read(request.cookies.get(cookies.BEGUN, ""))
-            tokens = await provider.finish(request.url.query, begun)
+            wanted = addresses.own(begun.wanted)
+            login = await self._login(request, await self._provider.finish(request.url.query, begun))
         except SeawayError as error:
-            return _refused(error, addresses.HOME)
-        response = await _let_in(request, api, tokens, addresses.own(begun.wanted))
-        cookies.keep_begun(response, "", secure=_secure(request))
+            return self._form(request, wanted, str(error))
+        response = self._kept(request, RedirectResponse(wanted, 303), login)
+        cookies.keep_begun(response, "", secure=self._secure(request))
         return response
 
-    app.add_api_route(addresses.LOGIN_PROVIDER, begin, methods=["GET"], include_in_schema=False)
-    app.add_api_route(addresses.LOGIN_CALLBACK, finish, methods=["GET"], include_in_schema=False)
-
-
-async def _let_in(request: Request, api: ASGIApp, tokens: Sequence[str], wanted: str) -> Response:
-    """Have a browser keep the first of some tokens that the API takes, and go where its visitor wanted."""
-    refused: SeawayError = UnauthenticatedError("the provider gave no token that could be taken")
-    for token in tokens:
+    async def _renew(self, request: Request) -> Response:
+        """Have a page's token renewed; whether that was done the page hears, and the browser keeps."""
+        form = await request.form(max_files=0, max_fields=2)
         try:
-            await Asker.of(request, api, token).ask(access.me())
-        except SeawayError as error:
-            refused = error
-        else:
-            response = RedirectResponse(wanted, 303)
-            cookies.keep_token(response, token, secure=_secure(request))
-            return response
-    return _refused(refused, wanted)
+            login = await self._renewed(request)
+            who = await Asker.of(request, self._api, login.token).ask(access.me())
+            await self._renewals.renewed(str(form.get("page", "")), who, login.token)
+        except SeawayError:
+            return Response(status_code=204)
+        return self._kept(request, Response(status_code=204), login)
+
+    async def _holds(self, request: Request) -> bool:
+        """Tell whether the token that a browser keeps lets it in."""
+        try:
+            await Asker.of(request, self._api, cookies.token_of(request.cookies)).ask(access.me())
+        except SeawayError:
+            return False
+        return True
+
+    async def _renewed(self, request: Request) -> Login:
+        """Return a log-in in the place of the one that a browser keeps; raises as `Provider.renew`."""
+        renewal = cookies.renewal_of(request.cookies)
+        if self._provider is None or not renewal:
+            raise UnauthenticatedError("nothing renews this log-in")
+        return await self._login(request, await self._provider.renew(renewal))
+
+    async def _login(self, request: Request, given: Given) -> Login:
+        """Return a log-in by the first of some tokens that the API takes.
+
+        Raises
+        ------
+        SeawayError
+            When it takes none.
+        """
+        refused: SeawayError = UnauthenticatedError("there is no token")
+        for token in given.tokens:
+            try:
+                await Asker.of(request, self._api, token).ask(access.me())
+            except SeawayError as error:
+                refused = error
+            else:
+                return Login(token, given.renewal, given.hint)
+        raise refused
+
+    def _kept(self, request: Request, response: Response, login: Login) -> Response:
+        cookies.keep_login(response, login, secure=self._secure(request))
+        return response
+
+    def _form(self, request: Request, wanted: str, why: str = "") -> Response:
+        return login_page(request, self._provider.settings.issuer if self._provider else "", wanted, why)
+
+    def _secure(self, request: Request) -> bool:
+        """Tell whether cookies are to be sent over https only."""
+        return self._always or request.url.scheme == "https"
 
 
-def _refused(error: SeawayError, wanted: str) -> Response:
-    """Lead to the page for logging in, with what was wrong."""
-    return RedirectResponse(f"{addresses.LOGIN}?{urlencode({'next': wanted, 'why': str(error)})}", 303)
-
-
-def _secure(request: Request) -> bool:
-    return request.url.scheme == "https"
+def _wanted(request: Request) -> str:
+    return addresses.own(request.query_params.get("next", ""))

@@ -63,6 +63,7 @@ class Visit:
     _wrong: dict[object, SeawayError] = field(default_factory=dict)
     _kept: dict[str, str | None] | None = None
     _ended: bool = False
+    _held: Callable[[], None] = lambda: None  # until it is looked at
 
     @property
     def _scope(self) -> object:
@@ -124,7 +125,23 @@ class Visit:
         """See again and again whether he may still look, tell him what goes wrong, and end all when he leaves."""
         self.client.on_delete(self._end)
         self.client.on_exception(self._failed)
-        await self._follow(self.asker.token, access.me(), lambda _: None, ME_EVERY_S)
+        await self._see_whether_it_holds()
+
+    async def take(self, token: str) -> None:
+        """Go on by another token of the same visitor.
+
+        Raises
+        ------
+        SeawayError
+            When it does not hold.
+        """
+        self.asker.take(token)
+        self._held()
+        await self._see_whether_it_holds()
+
+    async def _see_whether_it_holds(self) -> None:
+        """Follow who he is, together with those who have the same token."""
+        self._held = await self._follow(self.asker.token, access.me(), lambda _: None, ME_EVERY_S)
 
     async def _follow(self, scope: object, call: Call[T], heard: Heard[T], every_s: float) -> Callable[[], None]:
         if self._over():
@@ -133,7 +150,7 @@ class Visit:
 
         def failed(error: SeawayError | None) -> None:
             if isinstance(error, UnauthenticatedError):
-                self._leave()
+                self.leave()
             else:
                 self._say(mark, error)
 
@@ -162,7 +179,7 @@ class Visit:
     def _failed(self, error: Exception) -> None:
         """Tell him that something that he did, or that came, could not be dealt with; the log has it, too."""
         if isinstance(error, UnauthenticatedError):
-            self._leave()
+            self.leave()
             return
         words = self.words
         broken = words("Something is broken here. Reload the page; if that does not help, the server's log says why.")
@@ -178,16 +195,21 @@ class Visit:
         for stop in list(self._stops.values()):
             stop()
 
-    def _leave(self) -> None:
-        """End it where a token does not hold any more: nothing new is shown, and the page leads to the log-in."""
+    def leave(self) -> None:
+        """End it where a token does not hold any more: nothing new is shown; the page leads to the log-in, and back."""
         self._end()
-        here = urlencode({"next": addresses.own(self.request.url.path), "ended": "1"})
         with self.client:
-            ui.navigate.to(f"{addresses.LOGIN}?{here}")
+            ui.navigate.to(f"{addresses.LOGIN}?{urlencode({'next': self._here(), 'ended': '1'})}")
 
     def keep(self, **query: str | None) -> None:
         """Put into the page's address what is looked at, so that it survives a reload; None and empty leave it out."""
         self._kept = {**(self.query if self._kept is None else self._kept), **query}
+        ui.navigate.history.replace(self._here())
+
+    def _here(self) -> str:
+        """Return the page's address with what is looked at."""
+        if self._kept is None:
+            return addresses.here(self.request)
         text = urlencode({name: value for name, value in self._kept.items() if value})
         path = self.request.url.path
-        ui.navigate.history.replace(f"{path}?{text}" if text else path)
+        return f"{path}?{text}" if text else path

@@ -13,6 +13,7 @@ from seaway.client.calls import fleet, jobs, tenancy
 from seaway.client.errors import ForbiddenError
 from seaway.domain.errors import RejectedError, SeawayError
 from seaway.web import job_document as documents
+from seaway.web.drafts import draft_of
 from seaway.web.fragment import Fragment
 from seaway.web.job_fields import field_of, typed
 from seaway.web.parts.acting import on_act
@@ -33,9 +34,6 @@ UNNAMED = "job"
 
 NOTHING = "{}"
 """A job of which nothing is written yet."""
-
-DRAFT = "seaway-draft"
-"""Under which name a browser's tab keeps what is being written."""
 
 FORM, YAML = "form", "yaml"
 """Ways to write a job, as they stand in the address."""
@@ -116,14 +114,16 @@ class _Submit:
         """Take up what was being written in this tab before a reload, and ask about it."""
         if not self.text:
             await self.visit.client.connected()
-            if draft := await self.visit.client.run_javascript(f"sessionStorage.getItem('{DRAFT}') || ''"):
+            if draft := await self.visit.client.run_javascript(
+                f"sessionStorage.getItem({draft_of(self.visit.who)}) || ''"
+            ):
                 self._editor.show(str(draft))
                 await self._pasted(str(draft))
                 return
         await self._ask()
 
     def _keep_draft(self, text: str) -> None:
-        self.visit.client.run_javascript(f"sessionStorage.setItem('{DRAFT}', {json.dumps(text)})")
+        self.visit.client.run_javascript(f"sessionStorage.setItem({draft_of(self.visit.who)}, {json.dumps(text)})")
 
     # What is typed.
 

@@ -1,0 +1,66 @@
+"""Pages that are text and nothing more: they need no script, and the server keeps nothing of who looks at them."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, urlencode
+
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from seaway.domain.errors import ForbiddenError, SeawayError, UnknownError
+from seaway.web import addresses, cookies
+from seaway.web.brand import BRAND, ICON
+from seaway.web.fragment import written
+from seaway.web.words import LANGUAGES, words_for
+
+HEADERS = {
+    "content-security-policy": "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'",
+    "cache-control": "no-store",
+}
+"""Nothing but the style comes from anywhere, what was looked at is not kept, and forms are sent here."""
+
+SCHEMES = {"auto": "light dark", "light": "light", "dark": "dark"}
+"""What the browser draws by itself, by theme."""
+
+
+def plain(request: Request, template: str, status: int = 200, here: str = "", **figures: object) -> HTMLResponse:
+    """Return a page.
+
+    Parameters
+    ----------
+    template
+        A file of `seaway.web.templates` that extends ``plain``, without its ending.
+    here
+        Where the page is to be looked at again, in another language; empty for where it was asked for.
+    """
+    words, theme = words_for(request), cookies.theme_of(request.cookies)
+    other = next(each for each in LANGUAGES if each != words.language)
+    html = written(
+        template,
+        words,
+        **figures,
+        theme=theme,
+        scheme=SCHEMES[theme],
+        static=addresses.STATIC,
+        brand=Markup(BRAND),
+        icon=f"data:image/svg+xml,{quote(ICON)}",
+        other=other,
+        other_name=LANGUAGES[other],
+        choose=f"{addresses.PREFERENCES}?{urlencode({'language': other, 'next': here or addresses.here(request)})}",
+    )
+    return HTMLResponse(html, status, HEADERS)
+
+
+def wrong(request: Request, error: SeawayError) -> HTMLResponse:
+    """Return a page that says why something cannot be shown."""
+    words = words_for(request)
+    match error:
+        case UnknownError():
+            status, head = 404, words("There is nothing here")
+        case ForbiddenError():
+            status, head = 403, words("You may not see this")
+        case _:
+            status, head = 503, words("This cannot be shown now")
+    return plain(request, "wrong", status, title=head, why=str(error))
