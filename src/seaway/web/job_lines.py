@@ -6,19 +6,11 @@ from collections.abc import Mapping
 
 import yaml
 
-from seaway.web.job_document import read_document
 from seaway.wire.safe_yaml import Loader
 
 
 def lines_of(text: str) -> dict[str, int]:
-    """Return on which line of a job's YAML each field stands, by path like ``run.ports[0]``; from 1.
-
-    Raises
-    ------
-    RejectedError
-        As `read_document`.
-    """
-    read_document(text)
+    """Return on which line each field stands, by path like ``run.ports[0]``, from 1, in what `read_document` takes."""
     lines: dict[str, int] = {}
     root = yaml.compose(text, Loader)
     if root is not None:

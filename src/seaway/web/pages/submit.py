@@ -12,10 +12,13 @@ from nicegui import ui
 from seaway.client.calls import fleet, jobs, tenancy
 from seaway.client.errors import ForbiddenError
 from seaway.domain.errors import RejectedError, SeawayError
-from seaway.web import job_document as documents
 from seaway.web.drafts import draft_of
+from seaway.web.figures import count
 from seaway.web.fragment import Fragment
+from seaway.web.job_document import LARGEST
+from seaway.web.job_draft import Behind, JobDraft
 from seaway.web.job_fields import field_of, typed
+from seaway.web.latest import Latest, Turn
 from seaway.web.parts.acting import on_act
 from seaway.web.parts.editor import Editor
 from seaway.web.parts.job_form import Choices, JobForm
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from seaway.wire.fleet import ClusterList
 
 TYPING_S = 0.3
-"""How long nothing is typed before the scheduler is asked."""
+"""How long nothing is typed before it is read, and the scheduler is asked."""
 
 UNNAMED = "job"
 """What a job is called that has no name yet, when the scheduler is asked."""
@@ -48,21 +51,14 @@ async def build(visit: Visit) -> None:
 
 
 class _Submit:
-    """The page.
-
-    Attributes
-    ----------
-    text
-        The job as YAML, which is what is sent; the form and the editor show it and change it.
-    """
+    """The page: a form and an editor, which show the same draft and change it."""
 
     def __init__(self, visit: Visit) -> None:
         self.visit, self.words = visit, visit.words
-        self.text = ""
-        self._document: documents.Document | None = {}  # None while the text cannot be read
+        self._draft = JobDraft()
         self._nodes: dict[str, int] = {}
         self._trial: TrialOut | None = None
-        self._turn = 0
+        self._latest = Latest(visit)
         self._key = uuid4().hex
         self._errors: list[RejectedError] = []
 
@@ -71,8 +67,7 @@ class _Submit:
         visit, words = self.visit, self.words
         choices = await self._choices()
         if given := visit.query.get("from"):
-            self._document = dict((await visit.ask(jobs.job(given))).spec)
-            self.text = documents.written(self._document)
+            self._draft = JobDraft.of(dict((await visit.ask(jobs.job(given))).spec))
         with ui.element("div").classes("submit"):
             with ui.element("section").classes("panel submit-job").props(f'aria-label="{words("Job")}"'):
                 with ui.element("div").classes("submit-ways"):
@@ -91,8 +86,8 @@ class _Submit:
             with ui.element("section").classes("panel submit-trial").props("aria-live=polite"):
                 self._shown = Fragment("trial", words)
                 on_act(self._shown, self._take)
-        self._form.show(self._document or {})
-        self._editor.show(self.text)
+        self._form.show(self._draft.document or {})
+        self._editor.show(self._draft.text)
         if visit.query.get("as") == YAML:
             self._way.set_value(YAML)
         await visit.follow(fleet.clusters(), self._heard_clusters)
@@ -112,7 +107,7 @@ class _Submit:
 
     async def _begin(self) -> None:
         """Take up what was being written in this tab before a reload, and ask about it."""
-        if not self.text:
+        if not self._draft.text:
             await self.visit.client.connected()
             if draft := await self.visit.client.run_javascript(
                 f"sessionStorage.getItem({draft_of(self.visit.who)}) || ''"
@@ -120,7 +115,7 @@ class _Submit:
                 self._editor.show(str(draft))
                 await self._pasted(str(draft))
                 return
-        await self._ask()
+        await self._ask(self._latest.begin())
 
     def _keep_draft(self, text: str) -> None:
         self.visit.client.run_javascript(f"sessionStorage.setItem({draft_of(self.visit.who)}, {json.dumps(text)})")
@@ -129,38 +124,48 @@ class _Submit:
 
     async def _typed(self, path: str, value: Any) -> None:  # noqa: ANN401  # anything that YAML may hold
         """Take what was typed into a field of the form."""
-        if self._document is None:
-            return
-        self._document = self._form.document = documents.changed(self._document, path, value)
-        self.text = documents.written(self._document)
-        self._editor.show(self.text)
-        await self._soon()
+        if self._draft.document is not None:
+            self._draft.fill_in(path, value)
+            self._form.document = self._draft.document
+            await self._soon()
 
     async def _pasted(self, text: str) -> None:
         """Take what was typed or pasted into the editor."""
-        self.text = text
-        try:
-            self._document = documents.read_document(text)
-        except RejectedError:
-            self._document = None
-        if self._document is not None:
-            self._form.show(self._document)
+        self._draft.rewrite(text)
         await self._soon()
 
     async def _take(self, path: str, amount: str) -> None:
         """Take a change that would admit the job."""
-        field = self._form.fields[path]
-        await self._typed(path, typed(amount, field.kind))
-        self._form.show(self._document or {})
+        self._draft.fill_in(path, typed(amount, self._form.fields[path].kind))
+        self._form.show(self._draft.document or {})
+        await self._soon(0)
 
-    def _turned(self) -> None:
+    async def _turned(self) -> None:
         """Turn to the other way to write a job."""
         as_yaml = self._way.value == YAML
         self._form.section.set_visibility(not as_yaml)
         self._editor.section.set_visibility(as_yaml)
         self.visit.keep(**{"as": YAML if as_yaml else None})
         self._mark(self._errors)
-        unreadable = self._document is None and not as_yaml
+        self._offer_form()
+        if self._draft.behind is not Behind.NEITHER:
+            await self._soon(0)
+
+    async def _settle(self, turn: Turn) -> bool:
+        """Have the form and the editor show the same; return whether nothing else was typed meanwhile."""
+        behind = self._draft.behind
+        if not await self._draft.settle(turn):
+            return False
+        if behind is Behind.TEXT:
+            self._editor.show(self._draft.text)
+        elif behind is Behind.DOCUMENT and self._draft.document is not None:
+            self._form.show(self._draft.document)
+        self._offer_form()
+        return True
+
+    def _offer_form(self) -> None:
+        """Let people type into the form, unless it cannot show what is written."""
+        unreadable = self._draft.document is None and self._way.value == FORM
         self._form.enable(not unreadable)
         self._note.set_text(self.words("Mend the YAML first: the form cannot show it.") if unreadable else "")
 
@@ -173,42 +178,47 @@ class _Submit:
 
     # What the scheduler says.
 
-    async def _soon(self) -> None:
-        """Ask once nothing has been typed for a moment."""
-        self._turn += 1
-        mine = self._turn
-        await asyncio.sleep(TYPING_S)
-        if mine == self._turn:
-            self._keep_draft(self.text)
-            await self._ask()
+    async def _soon(self, pause_s: float = TYPING_S) -> None:
+        """Read what was typed, and ask about it, once nothing has been typed for a moment."""
+        turn = self._latest.begin()
+        if not await turn.pause(pause_s) or not await self._settle(turn):
+            return
+        if self._draft.is_long:
+            said = self.words("This has more than {n} characters: it is looked at when you submit it, not before.",
+                              n=count(LARGEST, self.words.locale))  # fmt: skip
+            self._told(RejectedError(said))
+            self._list([RejectedError(said)])
+        else:
+            self._keep_draft(self._draft.text)
+            await self._ask(turn)
 
-    async def _ask(self) -> None:
+    async def _ask(self, turn: Turn) -> None:
         """Ask where the job would go, and show it unless something else is asked by then."""
-        mine = self._turn
+        document = self._draft.document
         errors: list[RejectedError] = []
         try:
-            if self._document is not None and not self._document.get("name"):
+            if document is not None and not document.get("name"):
                 trial = await self._try_unnamed()
             else:
                 try:
-                    trial = await self.visit.ask(jobs.trial(self.text))
+                    trial = await self.visit.ask(jobs.trial(self._draft.text))
                 except RejectedError as error:
                     errors = [error, *error.also]
-                    if self._document is None or {each.where for each in errors} != {"name"}:
+                    if document is None or {each.where for each in errors} != {"name"}:
                         raise
                     trial = await self._try_unnamed()
         except SeawayError as error:
-            if mine == self._turn:
+            if turn.counts():
                 self._told(error)
             return
-        if mine == self._turn:
+        if turn.counts():
             self._trial = trial
             self._mark(errors)
             self._show()
 
     async def _try_unnamed(self) -> TrialOut:
         """Ask as if the job had a name that does: where it could go does not hang on that."""
-        return await self.visit.ask(jobs.trial({**(self._document or {}), "name": UNNAMED}))
+        return await self.visit.ask(jobs.trial({**(self._draft.document or {}), "name": UNNAMED}))
 
     def _heard_clusters(self, value: ClusterList) -> None:
         self._nodes = {each.name: each.nodes for each in value.clusters}
@@ -249,7 +259,7 @@ class _Submit:
     def _mark(self, errors: list[RejectedError]) -> None:
         self._errors = errors
         self._form.mark(errors)
-        self._editor.mark(errors, self.text)
+        self._editor.mark(errors, self._draft.lines)
         self._list(errors if self._way.value == YAML else [])
 
     def _list(self, errors: list[RejectedError]) -> None:
@@ -261,10 +271,11 @@ class _Submit:
 
     async def _submit(self) -> None:
         """Submit the job, and go to its page."""
-        self._turn += 1
         self._button.disable()
+        while not await self._settle(self._latest.begin()):
+            pass  # something was typed meanwhile
         try:
-            job = await self.visit.ask(jobs.submit(self.text or NOTHING, key=self._key))
+            job = await self.visit.ask(jobs.submit(self._draft.text or NOTHING, key=self._key))
         except SeawayError as error:
             self._told(error)
             if not isinstance(error, RejectedError):

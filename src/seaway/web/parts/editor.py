@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from nicegui import ui
 from nicegui.events import ValueChangeEventArguments
 
 from seaway.domain.errors import RejectedError
-from seaway.web.job_lines import line_of, lines_of
+from seaway.web.job_lines import line_of
 from seaway.web.visit import Visit
 
 Typed = Callable[[str], Awaitable[None]]
@@ -32,7 +31,7 @@ class Editor:
     def __init__(self, visit: Visit, typed: Typed, label: str) -> None:
         self._typed = typed
         self._text = ""
-        self._lines: dict[str, int] = {}
+        self._lines: Mapping[str, int] = {}
         with ui.element("div").classes("editor").props(f'role=group aria-label="{label}"') as self.section:
             self._editor = ui.codemirror(language="YAML", indent="  ", line_wrapping=True, on_change=self._changed)
         dress(visit, self._editor)
@@ -43,11 +42,15 @@ class Editor:
             self._text = text
             self._editor.set_value(text)
 
-    def mark(self, errors: Sequence[RejectedError], text: str) -> None:
-        """Mark the lines at which something is wrong."""
-        self._lines = {}
-        with suppress(RejectedError):
-            self._lines = lines_of(text)
+    def mark(self, errors: Sequence[RejectedError], lines: Mapping[str, int]) -> None:
+        """Mark the lines at which something is wrong.
+
+        Parameters
+        ----------
+        lines
+            On which line what stands.
+        """
+        self._lines = lines
         marked = {line for each in errors if (line := self.line(each.where)) is not None}
         self._editor.decorations = [{"kind": "line", "line": line, "class": "line-wrong"} for line in sorted(marked)]
 

@@ -1,0 +1,68 @@
+"""A job while it is written, in a form and as YAML."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from seaway.web import job_draft
+from seaway.web.job_draft import JobDraft
+from seaway.web.latest import Latest
+from seaway.web.visit import Visit
+
+NOBODY = cast(Visit, None)
+
+
+def test_form_and_yaml_are_brought_together_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever was typed last is what both have, with its lines; reading and writing it holds up nobody."""
+    threads: set[int] = set()
+
+    def noted(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def call(given: Any) -> Any:  # noqa: ANN401  # as it is given
+            threads.add(threading.get_ident())
+            return plain(given)
+
+        return call
+
+    for name in ("_read", "_write"):
+        monkeypatch.setattr(job_draft, name, noted(getattr(job_draft, name)))
+
+    async def test() -> None:
+        draft, latest = JobDraft(), Latest(NOBODY)
+        draft.fill_in("resources.gpus", 2)
+        assert await draft.settle(latest.begin())
+        assert draft.text == "resources:\n  gpus: 2\n"
+        draft.rewrite("# mine\nname: a\n")
+        assert await draft.settle(latest.begin())
+        assert draft.document == {"name": "a"}
+        assert draft.lines == {"name": 2}
+        assert draft.text == "# mine\nname: a\n"
+        draft.rewrite("name: [")
+        assert await draft.settle(latest.begin())
+        assert draft.document is None
+
+    asyncio.run(test())
+    assert threading.get_ident() not in threads
+    assert threads
+
+
+def test_what_is_typed_while_it_is_read_is_not_undone() -> None:
+    """What came of an older text is dropped, and the newer one is read the next time."""
+
+    async def test() -> None:
+        draft, latest = JobDraft(), Latest(NOBODY)
+        draft.rewrite("name: old")
+        older = asyncio.create_task(draft.settle(latest.begin()))
+        await asyncio.sleep(0)
+        draft.rewrite("name: new")
+        newer = latest.begin()
+        assert not await older
+        assert draft.document == {}
+        assert await draft.settle(newer)
+        assert draft.document == {"name": "new"}
+
+    asyncio.run(test())
