@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import FilePayload, expect
 
 from tests.browser.conftest import Look
 from tests.browser.looking import NARROW, hindrances, keep_screen, overflow
@@ -41,3 +42,35 @@ def test_operators_compare_policies_and_let_them_decide(look: Look) -> None:
         expect(dialog.get_by_role("alert").filter(has_text="may not decide")).to_be_visible(timeout=30_000)
         dialog.get_by_role("button", name="Cancel").click()
         keep_screen(page, "policies-light-en-1440")
+
+
+def test_operators_bring_policies_and_what_was_found_of_them(look: Look) -> None:
+    """A file that is no policy is refused beside it; an evaluation that is kept stays, with its intervals."""
+    with look("operator") as looker:
+        page = looker.open("/policies")
+        page.get_by_role("button", name="Import a policy file").click()
+        dialog = page.get_by_role("dialog", name="Import a policy file")
+        dialog.locator("input[type=file]").set_input_files({"name": "cut.policy", "mimeType": "", "buffer": b"PK\x03"})
+        expect(dialog.get_by_text("cut.policy, 3 bytes")).to_be_visible()
+        dialog.get_by_role("button", name="Import it").click()
+        expect(dialog.get_by_role("alert").filter(has_text="not a policy file, or a truncated one")).to_be_visible()
+        dialog.get_by_role("button", name="Cancel").click()
+        rows = [
+            {"policy": policy, "level": "node", "instance": f"seed{at}", "seed": 0, "placed": placed}
+            for policy, all_placed in (("fgd", (7, 9)), ("greedy", (5, 5)))
+            for at, placed in enumerate(all_placed)
+        ]
+        page.get_by_role("button", name="Keep an evaluation").click()
+        dialog = page.get_by_role("dialog", name="Keep an evaluation")
+        given = FilePayload(name="night.json", mimeType="application/json", buffer=json.dumps(rows).encode())
+        dialog.locator("input[type=file]").set_input_files(given)
+        expect(dialog.get_by_label("What it is called")).to_have_value("night")
+        dialog.get_by_role("button", name="Keep it").click()
+        expect(page).to_have_url(re.compile("evaluation=night"))
+        looker.go(page, "/policies?evaluation=night")
+        lines = page.locator("table.evaluated tbody tr")
+        best, second = lines.first, lines.nth(1)
+        expect(best).to_contain_text("8.0 ± 12.7")
+        expect(best.locator(".whisker")).to_have_count(1)
+        expect(second).to_contain_text("3.0 ± 12.7")
+        assert hindrances(page) == []

@@ -51,6 +51,7 @@ def url(tmp_path: Path) -> str:
     tiny = cluster_policy()
     policy = make.policy_record(digest=tiny.digest, content=pack(tiny))
     store_all(store, Change(insert=[make.network_record(), make.agent_record(), make.path_record(), policy]))
+    store_all(store, Change(insert=[make.evaluation_record()]))
     store.close()
     return url
 

@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 import seaway
 from seaway.api import (
     alerts,
+    evaluations,
     events,
     fleet,
     health,
@@ -106,6 +107,7 @@ def make_app(plane: Plane, *, home: bool = True) -> Application:
         operators.pools,
         operators.tenants,
         policies.routes,
+        evaluations.routes,
         operators.shadows,
         tokens.routes,
         whatif.routes,

@@ -90,6 +90,29 @@ _POLICIES: dict[str, Any] = {
             "curve": [{"episode": 200, "placed": 870, "refused": 4, "gpu_load_variance": 0.012, "reward": 164.5}],
         },
     },
+    "EvaluationIn": [
+        {"policy": "fgd", "level": "node", "instance": "seed0", "seed": 0, "jobs": 220, "placed": 204},
+        {"policy": "bestfit", "level": "node", "instance": "seed0", "seed": 0, "jobs": 220, "placed": 183},
+    ],
+    "EvaluationDetail": {
+        "name": "night",
+        "actor": "ada",
+        "at": "2026-11-21T10:00:00.000000Z",
+        "policies": ["fgd"],
+        "instances": 5,
+        "lines": [
+            {
+                "policy": "fgd",
+                "level": "node",
+                "instances": 5,
+                "runs": 5,
+                "without_figures": 0,
+                "trained_on_it": None,
+                "figures": {"placed": {"mean": 188.4, "ci95": 6.1, "samples": 5}},
+                "behind": None,
+            }
+        ],
+    },
     "ActivateIn": {"queue": "batch", "shadow": True},
     "ActivatedOut": {
         "queue": {"name": "batch", **_QUEUE, "shadow": "pilot-7", "version": "7d20c1f6a95be384"},

@@ -12,6 +12,7 @@ from seaway.application.records import (
     ClusterName,
     ClusterSample,
     Cordon,
+    EvaluationRecord,
     Event,
     IdempotencyKey,
     JobRecord,
@@ -40,6 +41,7 @@ Record = (
     | NetworkRecord
     | AgentRecord
     | PathRecord
+    | EvaluationRecord
     | PolicyRecord
     | ShadowResult
     | Tenant

@@ -405,6 +405,26 @@ class PathRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class EvaluationRecord:
+    """What `seaway evaluate` found, kept by somebody.
+
+    Attributes
+    ----------
+    name
+        What it is called.
+    rows
+        Its rows (`seaway.learning.evaluation.row.Row`), as a list in JSON.
+    actor, at_ns
+        Who brought it, and when.
+    """
+
+    name: str
+    rows: str
+    actor: str
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class PolicyRecord:
     """A trained policy that somebody brought.
 

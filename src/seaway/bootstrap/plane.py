@@ -13,6 +13,7 @@ from seaway.application.control.loop import Controller
 from seaway.application.control.threads import Threads
 from seaway.application.control.warmth import Warmth
 from seaway.application.door import Door
+from seaway.application.evaluations import Evaluations
 from seaway.application.feed import Feed
 from seaway.application.forgetting import Forgetting
 from seaway.application.gate import Gate
@@ -62,6 +63,7 @@ class Plane:
     policies: Policies
     traffic: TrafficWatch
     alerts: Alerts
+    evaluations: Evaluations
 
     def start(self) -> None:
         """Start the threads that store, decide, and talk to clusters."""
@@ -152,6 +154,7 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
         policies=policies,
         traffic=TrafficWatch(bandwidths, book.gateways, settings.network.bandwidth.every_s, clock, random),
         alerts=Alerts(overview.figures, overview.clusters, clock),
+        evaluations=Evaluations(store, writer, clock),
     )
 
 

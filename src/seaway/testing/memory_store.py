@@ -28,6 +28,7 @@ from seaway.application.records import (
     ClusterName,
     ClusterSample,
     Cordon,
+    EvaluationRecord,
     Event,
     IdempotencyKey,
     JobRecord,
@@ -62,6 +63,7 @@ KEYS: dict[type[Any], Callable[[Any], Key]] = {
     NetworkRecord: lambda row: (row.id,),
     AgentRecord: lambda row: (row.gateway,),
     PathRecord: lambda row: (row.source, row.target),
+    EvaluationRecord: lambda row: (row.name,),
     PolicyRecord: lambda row: (row.name,),
     ShadowResult: lambda row: (row.id,),
     Tenant: lambda row: (row.name,),
@@ -254,6 +256,10 @@ class MemoryStore:
     def policies(self) -> list[PolicyRecord]:
         """Return all trained policies that were brought."""
         return _by_key(self._rows(PolicyRecord))
+
+    def evaluations(self) -> list[EvaluationRecord]:
+        """Return all evaluations that are kept."""
+        return _by_key(self._rows(EvaluationRecord))
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
         """Return audit entries, new to old."""

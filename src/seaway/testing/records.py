@@ -14,6 +14,7 @@ from seaway.application.records import (
     ClusterName,
     ClusterSample,
     Cordon,
+    EvaluationRecord,
     Event,
     IdempotencyKey,
     JobRecord,
@@ -184,6 +185,12 @@ def policy_record(**fields: Any) -> PolicyRecord:
     """Make a trained policy, with a file that is none."""
     given = {"name": "tiny", "digest": "0f" * 32, "content": b"\x00PK\xff", "actor": "ada", "at_ns": NOW_NS}
     return PolicyRecord(**{**given, **fields})
+
+
+def evaluation_record(**fields: Any) -> EvaluationRecord:
+    """Make an evaluation, with a row that has hardly a figure."""
+    rows = '[{"policy":"fgd","level":"node","instance":"seed0","seed":0,"placed":5}]'
+    return EvaluationRecord(**{"name": "night", "rows": rows, "actor": "ada", "at_ns": NOW_NS, **fields})
 
 
 def shadow_result(**fields: Any) -> ShadowResult:

@@ -85,6 +85,7 @@ def records_come_back_as_they_were(opening: Opening) -> None:
     links = [make.link_sample(path="via-2"), make.link_sample(target="c", latency_ns=None)]
     network, agent, path = make.network_record(), make.agent_record(), make.path_record()
     policy = make.policy_record(content=bytes(range(256)) * 400)
+    evaluation = make.evaluation_record()
     pool = Pool("gold", frozenset({"c2", "c1"}), "the good ones")
     queue = Queue("fast", "team-a", "gold", "fgd", "bestfit", False, "for the hasty")
     tenant = Tenant("team-a", "the a team")
@@ -106,6 +107,7 @@ def records_come_back_as_they_were(opening: Opening) -> None:
         agent,
         path,
         policy,
+        evaluation,
         pool,
         queue,
         tenant,
@@ -125,7 +127,7 @@ def records_come_back_as_they_were(opening: Opening) -> None:
     assert other.cluster_samples("", 0, 10) == [cluster]
     assert other.link_samples("", "", 0, 10) == links
     assert (other.network(), other.agents(), other.paths()) == (network, [agent], [path])
-    assert other.policies() == [policy]
+    assert (other.policies(), other.evaluations()) == ([policy], [evaluation])
     assert (other.pools()[1], other.queues()[1], other.tenants()[1]) == (pool, queue, tenant)
 
 

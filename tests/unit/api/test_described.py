@@ -11,6 +11,7 @@ from seaway.api.describe import describe
 from seaway.api.examples import EXAMPLES
 from seaway.api.routes import MESSAGES
 from seaway.wire import (
+    evaluations,
     events,
     explanations,
     fleet,
@@ -29,6 +30,7 @@ from tests.unit.api.rig import Rig
 MODELS: dict[str, type[BaseModel]] = {each.__name__: each for each in MESSAGES} | {
     name: each
     for module in (
+        evaluations,
         events,
         explanations,
         fleet,

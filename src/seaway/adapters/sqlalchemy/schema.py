@@ -12,7 +12,7 @@ from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.adapters.sqlalchemy.failures import answering
 from seaway.domain.errors import RejectedError, UnavailableError
 
-NEWEST = "0006"
+NEWEST = "0007"
 """What the tables are at after all migrations; states count up."""
 
 LOCK = 7_310_867

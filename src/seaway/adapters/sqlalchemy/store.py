@@ -17,6 +17,7 @@ from seaway.adapters.sqlalchemy.tables import (
     CLUSTER_NAMES,
     CLUSTER_SAMPLES,
     CORDONS,
+    EVALUATIONS,
     EVENTS,
     JOB_SPECS,
     JOBS,
@@ -42,6 +43,7 @@ from seaway.application.records import (
     ClusterName,
     ClusterSample,
     Cordon,
+    EvaluationRecord,
     Event,
     IdempotencyKey,
     JobRecord,
@@ -189,6 +191,10 @@ class SqlStore:
     def policies(self) -> list[PolicyRecord]:
         """Return all trained policies that were brought."""
         return self._read(codec.read_policy, select(POLICIES).order_by(POLICIES.c.name))
+
+    def evaluations(self) -> list[EvaluationRecord]:
+        """Return all evaluations that are kept."""
+        return self._read(_plain(EvaluationRecord), select(EVALUATIONS).order_by(EVALUATIONS.c.name))
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
         """Return audit entries, new to old."""

@@ -306,6 +306,9 @@ POLICIES = _table(
 )
 """Trained policies; their files as base64."""
 
+EVALUATIONS = _table("evaluations", _name("name"), _text("rows"), _name("actor"), _number("at_ns"), _key("name"))
+"""What was found of policies, in JSON."""
+
 SHADOWS = _table(
     "shadows",
     _number("at_ns"),

@@ -14,6 +14,7 @@ from seaway.application.records import (
     ClusterName,
     ClusterSample,
     Cordon,
+    EvaluationRecord,
     Event,
     IdempotencyKey,
     JobRecord,
@@ -172,6 +173,9 @@ class Store(Protocol):
 
     def policies(self) -> list[PolicyRecord]:
         """Return all trained policies that were brought, by name."""
+
+    def evaluations(self) -> list[EvaluationRecord]:
+        """Return all evaluations that are kept, by name."""
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
         """Return audit entries with an id below `before` (0 for the latest), new to old."""

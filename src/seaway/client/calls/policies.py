@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING
 from seaway.client.call import PREFIX, Answer, Bytes, Call, Model, Nothing, get, part, send
 
 if TYPE_CHECKING:
+    from seaway.wire.evaluations import EvaluationDetail, EvaluationList
     from seaway.wire.policies import ActivatedOut, PolicyDetail, PolicyList
 
 _WIRE = "seaway.wire.policies"
 _FILE = "application/octet-stream"
+_JSON = "application/json"
+_CSV = "text/csv"
 
 POLICY: Answer[PolicyDetail] = Model(_WIRE, "PolicyDetail")
 POLICIES: Answer[PolicyList] = Model(_WIRE, "PolicyList")
+EVALUATION: Answer[EvaluationDetail] = Model("seaway.wire.evaluations", "EvaluationDetail")
+EVALUATIONS: Answer[EvaluationList] = Model("seaway.wire.evaluations", "EvaluationList")
 ACTIVATED: Answer[ActivatedOut] = Model(_WIRE, "ActivatedOut")
 
 
@@ -51,3 +56,24 @@ def activate_policy(name: str, queue: str, *, shadow: bool = False) -> Call[Acti
         Whether it becomes the queue's shadow instead, and what decides stays.
     """
     return send("POST", f"/policies/{part(name)}/activate", ACTIVATED, {"queue": queue, "shadow": shadow})
+
+
+def evaluations() -> Call[EvaluationList]:
+    """List what `seaway evaluate` found of policies, as far as the server keeps it."""
+    return get("/evaluations", EVALUATIONS)
+
+
+def evaluation(name: str) -> Call[EvaluationDetail]:
+    """Look an evaluation up, summed up by policy."""
+    return get(f"/evaluations/{part(name)}", EVALUATION)
+
+
+def keep_evaluation(name: str, rows: bytes, *, csv: bool = False) -> Call[EvaluationDetail]:
+    """Have the server keep what `seaway evaluate -o json` wrote, or `-o csv`. The same again changes nothing."""
+    kind = {"Content-Type": _CSV if csv else _JSON}
+    return Call("PUT", f"{PREFIX}/evaluations/{part(name)}", EVALUATION, {}, kind, rows)
+
+
+def delete_evaluation(name: str) -> Call[None]:
+    """Remove an evaluation."""
+    return send("DELETE", f"/evaluations/{part(name)}", Nothing(), repeatable=False)

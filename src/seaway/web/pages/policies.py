@@ -10,8 +10,10 @@ from seaway.client.calls import policies, tenancy
 from seaway.web.fragment import Fragment
 from seaway.web.pages.policy_comparison import Comparison
 from seaway.web.pages.policy_curve import Curve
+from seaway.web.pages.policy_evaluations import EvaluationPanel
 from seaway.web.pages.policy_rows import APART, duels, figure_rows, placed_share, policy_rows
 from seaway.web.parts.acting import on_act
+from seaway.web.parts.file_form import FileForm
 from seaway.web.parts.form import Field, Form, confirm, tell
 from seaway.web.visit import Visit
 
@@ -34,6 +36,7 @@ async def build(visit: Visit) -> None:
     await visit.follow(policies.policies(), page.heard_policies, SELDOM_S)
     await visit.follow(tenancy.queues(), page.heard_queues, SELDOM_S)
     await page.look(visit.query.get("policy", ""))
+    await page.evaluations.begin()
     if visit.may("operator"):
         await visit.follow(tenancy.shadows(limit=MOST_SHADOWS).first, page.heard_shadows, SELDOM_S)
         page.comparison.offer([each.name for each in page.policies], {each.policy for each in page.queues})
@@ -53,6 +56,7 @@ class _Policies:
         with ui.element("section").classes("panel") as self._panel:
             self._detail = Fragment("policy", words)
             self._curve = Curve(visit)
+        self.evaluations = EvaluationPanel(visit)
         on_act(self._list, self._act)
         on_act(self._detail, self._act)
         if visit.may("operator"):
@@ -85,7 +89,8 @@ class _Policies:
 
     def _draw(self) -> None:
         chosen, operates = self._chosen, self._visit.may("operator")
-        self._list.show(rows=list(policy_rows(self.policies, self.queues)), chosen=chosen.name if chosen else "")
+        rows, name = list(policy_rows(self.policies, self.queues)), chosen.name if chosen else ""
+        self._list.show(rows=rows, chosen=name, may=operates)
         self._panel.set_visibility(chosen is not None)
         self._curve.show(chosen.trained if chosen else None)
         if chosen is not None:
@@ -111,6 +116,16 @@ class _Policies:
             ui.download.content(content, f"{name}.policy")
         elif act == "remove":
             self._ask_to_remove(name)
+        elif act == "import":
+            words = self._visit.words
+            FileForm(words, words("Import a policy file"), ".policy", words("Import it"), self._import)
+
+    async def _import(self, _: str, __: str, content: bytes) -> None:
+        brought = await self._visit.ask(policies.import_policy(content))
+        tell(self._visit.words("{policy} is here; no queue has it yet", policy=brought.name))
+        self._visit.keep(policy=brought.name)
+        self.heard_policies(await self._visit.ask(policies.policies()))
+        await self.look(brought.name)
 
     def _ask_to_activate(self, name: str) -> None:
         words, queues = self._visit.words, {each.name: each.name for each in self.queues}

@@ -1,0 +1,76 @@
+"""Evaluations of policies that are kept, so that people can look at them where policies are chosen."""
+
+from __future__ import annotations
+
+import threading
+
+from seaway.application.changes import Change
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.store import Store
+from seaway.application.records import EvaluationRecord, Event
+from seaway.application.writer import Writer
+from seaway.domain.errors import ConflictError, UnknownError
+
+MOST = 100
+"""Evaluations that are kept."""
+
+
+class Evaluations:
+    """Takes, gives and removes evaluations. Every method may be called from any thread."""
+
+    def __init__(self, store: Store, writer: Writer, clock: Clock) -> None:
+        self._store, self._writer, self._clock = store, writer, clock
+        self._changing = threading.Lock()
+
+    def kept(self) -> list[EvaluationRecord]:
+        """Return all, by name."""
+        return self._store.evaluations()
+
+    def look_up(self, name: str) -> EvaluationRecord:
+        """Return the one of a name.
+
+        Raises
+        ------
+        UnknownError
+            When there is none.
+        """
+        for each in self.kept():
+            if each.name == name:
+                return each
+        raise UnknownError(f"there is no evaluation {name[:63]!r}")
+
+    def keep(self, name: str, rows: str, actor: str) -> tuple[EvaluationRecord, bool]:
+        """Keep an evaluation; the same one again changes nothing.
+
+        Returns
+        -------
+        tuple
+            The evaluation, and whether it is new.
+
+        Raises
+        ------
+        ConflictError
+            When there is another of its name, or there are too many.
+        """
+        with self._changing:
+            there = {each.name: each for each in self.kept()}
+            if name in there and there[name].rows == rows:
+                return there[name], False
+            if name in there:
+                raise ConflictError(
+                    f"there is another evaluation {name!r}; remove that first, or give this another name"
+                )
+            if len(there) >= MOST:
+                raise ConflictError(f"there are {MOST} evaluations already; remove one first")
+            record = EvaluationRecord(name, rows, actor, self._clock.now_ns())
+            self._store_told(Change(insert=[record]), f"evaluation {name} kept", actor)
+        return record, True
+
+    def remove(self, name: str, actor: str) -> None:
+        """Remove an evaluation; raises as `look_up`."""
+        with self._changing:
+            self._store_told(Change(delete=[self.look_up(name)]), f"evaluation {name} removed", actor)
+
+    def _store_told(self, change: Change, reason: str, actor: str) -> None:
+        change.insert.append(Event(self._clock.now_ns(), "policy", reason, actor))
+        self._writer.require(change)

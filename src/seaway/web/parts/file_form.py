@@ -1,0 +1,93 @@
+"""A dialog that asks for a file, and says beside it what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from nicegui import ui
+from nicegui.events import UploadEventArguments
+
+from seaway.domain.errors import RejectedError, SeawayError
+from seaway.web.parts.form import buttons, dialog, quoted, wrong_line
+from seaway.web.words import Words
+
+Send = Callable[[str, str, bytes], Awaitable[None]]
+"""Takes what it is to be called, the file's own name and its content; raises what is wrong with it."""
+
+LARGEST = 10 << 20
+"""No file that anybody brings is larger, bytes; a server may take less."""
+
+PICK = "() => document.querySelector('.file-form .q-uploader__input')?.click()"
+"""Asks for a file in the browser, at once: only what somebody presses may."""
+
+
+class FileForm:
+    """A dialog for a file; it stays open until what is sent is taken.
+
+    Parameters
+    ----------
+    accept
+        How names of such files end, like ``.json,.csv``.
+    verb
+        What its button says.
+    send
+        Sends it.
+    named
+        What the name is called that it gets here; empty where the file says it itself.
+    """
+
+    def __init__(self, words: Words, title: str, accept: str, verb: str, send: Send, named: str = "") -> None:
+        self.words, self._send = words, send
+        self._file: tuple[str, bytes] | None = None
+        self._name: ui.input | None = None
+        with dialog(title) as made:
+            self._dialog = made
+            if named:
+                self._name = ui.input(named).props("outlined dense autocomplete=off").classes("dialog-field")
+                self._name.on("keydown.enter", self._submit)
+            with ui.element("div").classes("file-form"):
+                ui.button(words("Choose a file")).props("outline no-caps icon=upload_file").on("click", js_handler=PICK)
+                self._chosen = ui.label(words("No file is chosen yet.")).classes("fine").props("role=status")
+                upload = ui.upload(max_file_size=LARGEST, max_files=1, auto_upload=True, on_upload=self._uploaded)
+                upload.props(f"accept={quoted(accept)} aria-hidden=true")
+                large = words("A file may have {mib} MiB at the most.", mib=LARGEST >> 20)
+                upload.on_rejected(lambda: self._told(large))
+                upload.on("failed", lambda: self._told(words("The file is larger than this server takes."), upload))
+            self._wrong = wrong_line()
+            self._button = buttons(made, words("Cancel"), verb, self._submit, "primary")
+
+    async def _uploaded(self, event: UploadEventArguments) -> None:
+        """Take in the file that was chosen; another may be chosen after it."""
+        content = await event.file.read()
+        self._file = event.file.name, content
+        size = f"{len(content):,}"
+        self._chosen.set_text(self.words("{file}, {size} bytes", file=event.file.name[:120], size=size))
+        self._wrong.set_visibility(False)
+        if self._name is not None and not self._name.value:
+            self._name.value = event.file.name.rpartition(".")[0][:63].lower()
+        event.sender.run_method("reset")
+
+    async def _submit(self) -> None:
+        if self._name is not None:
+            self._name.error = None
+        if self._file is None:
+            self._told(self.words("Choose a file first."))
+            return
+        self._wrong.set_visibility(False)
+        self._button.props("loading").disable()
+        try:
+            await self._send(str(self._name.value).strip() if self._name else "", *self._file)
+        except SeawayError as error:
+            self._button.props(remove="loading").enable()
+            if self._name is not None and isinstance(error, RejectedError) and error.where == "name":
+                self._name.error = error.message
+            else:
+                self._told(str(error))
+            return
+        self._dialog.close()
+
+    def _told(self, text: str, upload: ui.upload | None = None) -> None:
+        self._wrong.set_text(text)
+        self._wrong.set_visibility(True)
+        if upload is not None:
+            upload.reset()

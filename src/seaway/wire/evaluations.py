@@ -1,0 +1,221 @@
+"""What `seaway evaluate` found, as it comes in and as it is shown."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import orjson
+from pydantic import Field, RootModel, StringConstraints, TypeAdapter, ValidationError
+
+from seaway.domain.errors import RejectedError
+from seaway.learning.evaluation.row import COLUMNS, SAID, Row
+from seaway.learning.evaluation.summary import summarise
+from seaway.wire.message import Incoming, Shown
+from seaway.wire.reading import read_json, read_value
+from seaway.wire.times import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seaway.application.records import EvaluationRecord
+    from seaway.learning.evaluation.intervals import Estimate
+    from seaway.learning.evaluation.summary import Summary
+
+JSON, CSV = "application/json", "text/csv"
+"""Kinds of body in which rows come."""
+
+MOST_FIGURE = 10**12
+
+Called = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Count = Annotated[int, Field(ge=0, le=MOST_FIGURE)]
+Figure = Annotated[float, Field(ge=0, le=MOST_FIGURE)]
+Percent = Annotated[float, Field(ge=0, le=100)]
+
+INTERVALS = ("placed", "right", "ratio", "fragmentation", "gpu_load_variance", "gpu_memory_pct", "p99_us")
+"""What is shown of all that was measured."""
+
+SUMS = "runs"
+"""A field that rows of `--summary` have, and others do not."""
+
+
+class RowIn(Incoming):
+    """How one policy did on one instance with one seed, as `seaway evaluate -o json` writes it."""
+
+    policy: Called
+    level: Annotated[str, StringConstraints(max_length=20)]
+    instance: Called
+    seed: Annotated[int, Field(ge=0, le=MOST_FIGURE)]
+    trained_on_it: bool | None = None
+    jobs: Count | None = None
+    placed: Count | None = None
+    refused: Count | None = None
+    failed: Count | None = None
+    right: Count | None = None
+    fragmentation: Figure | None = None
+    gpu_load_variance: Figure | None = None
+    gpu_memory_pct: Percent | None = None
+    gpu_memory_pct_std: Percent | None = None
+    gpu_core_pct: Percent | None = None
+    gpu_core_pct_std: Percent | None = None
+    cpu_pct: Percent | None = None
+    cpu_pct_std: Percent | None = None
+    memory_pct: Percent | None = None
+    memory_pct_std: Percent | None = None
+    p50_us: Figure | None = None
+    p99_us: Figure | None = None
+    best_known: Count | None = None
+    ratio: Figure | None = None
+    note: Annotated[str, StringConstraints(max_length=1000)] = ""
+
+
+class EvaluationIn(RootModel[Annotated[list[RowIn], Field(min_length=1, max_length=20_000)]]):
+    """Rows of an evaluation: what `seaway evaluate -o json`, or `-o csv`, writes."""
+
+
+class EstimateOut(Shown):
+    """A mean, and how far it may be off."""
+
+    mean: float
+    ci95: float | None
+    """Half the width of its 95 % confidence interval; null with a single sample."""
+    samples: int
+
+
+class LineOut(Shown):
+    """How a policy did on all instances."""
+
+    policy: str
+    level: str
+    instances: int
+    runs: int
+    """How many rows with figures there are."""
+    without_figures: int
+    trained_on_it: int | None
+    """How many rows are of a policy that was trained on that very instance; null for what was not trained."""
+    figures: dict[str, EstimateOut]
+    """By name: `placed`, `right`, `ratio`, `fragmentation`, `gpu_load_variance`, `gpu_memory_pct`, `p99_us`."""
+    behind: EstimateOut | None
+    """Jobs placed by the first minus those by this one, instance by instance; null for the first."""
+
+
+class EvaluationOut(Shown):
+    """An evaluation that is kept."""
+
+    name: str
+    actor: str
+    at: str
+    policies: list[str]
+    """Which it is of, best first."""
+    instances: int
+
+
+class EvaluationList(Shown):
+    """Evaluations, by name."""
+
+    evaluations: list[EvaluationOut]
+
+
+class EvaluationDetail(EvaluationOut):
+    """An evaluation, summed up by policy: most jobs placed first."""
+
+    lines: list[LineOut]
+
+
+def read_rows(content: bytes, kind: str) -> str:
+    """Read rows as the command writes them, and return them as they are kept.
+
+    Raises
+    ------
+    RejectedError
+        When they are none, or not of one evaluation.
+    """
+    rows = read_value(EvaluationIn, _of_csv(content)) if kind == CSV else read_json(EvaluationIn, content)
+    known: set[tuple[str, str, str, int]] = set()
+    for at, row in enumerate(rows.root):
+        key = row.policy, row.level, row.instance, row.seed
+        if key in known:
+            raise RejectedError("this policy, instance and seed stand there twice", where=f"[{at}]")
+        known.add(key)
+        if None not in (row.jobs, row.placed) and (row.placed or 0) > (row.jobs or 0):
+            raise RejectedError("more jobs are placed than came", where=f"[{at}].placed")
+    return orjson.dumps([each.model_dump(exclude_none=True) for each in rows.root]).decode()
+
+
+def _of_csv(content: bytes) -> list[dict[str, Any]]:
+    """Read CSV, as values of the kinds that rows have."""
+    try:
+        reader = csv.DictReader(io.StringIO(content.decode("utf-8"), newline=""), strict=True)
+        rows = list(reader)
+    except UnicodeDecodeError:
+        raise RejectedError("this is no text in UTF-8") from None
+    except csv.Error as error:
+        raise RejectedError(f"this is no CSV: {error}") from None
+    names = set(reader.fieldnames or ())
+    if SUMS in names:
+        raise RejectedError("these are sums of policies; bring the rows, without --summary")
+    if names != set(COLUMNS):
+        missing = ", ".join(sorted(set(COLUMNS) - names)[:3]) or ", ".join(sorted(map(str, names - set(COLUMNS)))[:3])
+        raise RejectedError(f"these are no rows of an evaluation: see {missing[:200]}")
+    return [_typed(at, row) for at, row in enumerate(rows)]
+
+
+def _typed(at: int, row: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return a row with values in place of text."""
+    if None in row or None in row.values():
+        raise RejectedError("this row has not as many fields as the first line; was the file cut off?", where=f"[{at}]")
+    typed: dict[str, Any] = {}
+    for name, text in row.items():
+        if not text and name not in ("policy", "instance", "level"):
+            continue
+        if name in SAID and name not in ("seed", "trained_on_it"):
+            typed[name] = text
+            continue
+        try:
+            typed[name] = _KINDS[name].validate_strings(text)
+        except ValidationError:
+            raise RejectedError("is no figure", where=f"[{at}].{name}") from None
+    return typed
+
+
+_KINDS: dict[str, TypeAdapter[Any]] = {
+    name: TypeAdapter(cast("Any", field.annotation)) for name, field in RowIn.model_fields.items()
+}
+"""What texts of each column are."""
+
+
+def rows_of(record: EvaluationRecord) -> list[Row]:
+    """Return the rows of an evaluation that is kept."""
+    return [Row(**each) for each in orjson.loads(record.rows)]
+
+
+def evaluation_fields(record: EvaluationRecord, *, lines: bool = False) -> dict[str, Any]:
+    """Show an evaluation as the fields of `EvaluationOut`, or of `EvaluationDetail`."""
+    rows = rows_of(record)
+    summed = summarise(rows)
+    shown = {
+        "name": record.name,
+        "actor": record.actor,
+        "at": moment(record.at_ns),
+        "policies": list(dict.fromkeys(each.policy for each in summed)),
+        "instances": len({row.instance for row in rows}),
+    }
+    return {**shown, "lines": [_line(each) for each in summed]} if lines else shown
+
+
+def _line(summary: Summary) -> dict[str, Any]:
+    return {
+        "policy": summary.policy,
+        "level": summary.level,
+        "instances": summary.instances,
+        "runs": summary.runs,
+        "without_figures": summary.without_figures,
+        "trained_on_it": summary.trained,
+        "figures": {name: _estimate(summary.figures[name]) for name in INTERVALS if name in summary.figures},
+        "behind": _estimate(summary.behind) if summary.behind else None,
+    }
+
+
+def _estimate(figure: Estimate) -> dict[str, Any]:
+    return {"mean": figure.mean, "ci95": figure.ci95, "samples": figure.samples}
