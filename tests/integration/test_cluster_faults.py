@@ -66,7 +66,9 @@ LEAST = 3
 """Of each kind that is named."""
 
 MOST_STEPS = 4 * FAULTS
-WAIT_S = 40.0
+WAIT_S = 120.0
+"""For how long something is waited for; seconds do on two cores that have nothing else to do."""
+
 WATCH_S = 0.02
 """How often it is looked whether jobs run twice."""
 
