@@ -145,6 +145,7 @@ class _Pages(Mount):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a page, or what belongs to one."""
+        scope["app"] = self.app  # whose answer it is, also where it is refused here
         if not addresses.is_own_origin(Headers(scope=scope), self._public):
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008, "reason": "another site's page"})

@@ -1,0 +1,232 @@
+"""Being let in and out: what a browser is given to keep, and where it is led."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
+
+from seaway.web import addresses
+from seaway.web.cookies import PART
+from seaway.web.provider import Begun
+from seaway.web.renewals import Renewals
+from seaway.web.routes import Entrance
+from tests.unit.web.test_provider import BACK, BEGUN, ISSUER, World, answer, token
+
+OURS = token(aud="seaway")
+NEXT = token(aud="seaway", jti="next")
+LONG = "sw_" + "x" * PART
+
+
+async def api(scope: Scope, _: Receive, send: Send) -> None:
+    """Let some tokens in."""
+    known = {f"Bearer {each}".encode() for each in ("sw_mine", LONG, OURS, NEXT)}
+    lets_in = dict(scope["headers"]).get(b"authorization") in known
+    body = (
+        {"name": "ada", "role": "user", "tenant": "t"} if lets_in else {"status": 401, "detail": "no <b>such</b> token"}
+    )
+    head = [(b"content-type", b"application/json")]
+    await send({"type": "http.response.start", "status": 200 if lets_in else 401, "headers": head})
+    await send({"type": "http.response.body", "body": json.dumps(body).encode()})
+
+
+@dataclass
+class Browser:
+    """A browser at the entrance.
+
+    Attributes
+    ----------
+    world
+        The provider behind it; None for none.
+    secure
+        Whether people come over https, as the entrance was told.
+    """
+
+    world: World | None = None
+    secure: bool = False
+    cookies: dict[str, str] = field(default_factory=dict)
+    paths: dict[str, str] = field(default_factory=dict)
+    said: httpx.Response = field(default_factory=lambda: httpx.Response(200))
+
+    def ask(self, method: str, path: str, data: Mapping[str, Any] | None = None, scheme: str = "http") -> str:
+        """Ask for something; return where that leads."""
+
+        async def asked() -> None:
+            app = FastAPI()
+            provider = self.world.provider() if self.world else None
+            Entrance(api, provider, Renewals(), secure=self.secure).add_to(app)
+            base = f"{scheme}://seaway.example"
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=base) as client:
+                kept = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+                self.said = await client.request(method, path, data=data, headers={"cookie": kept})
+
+        asyncio.run(asked())
+        for line in self.said.headers.get_list("set-cookie"):
+            name, _, rest = line.partition("=")
+            value = rest.partition(";")[0].strip('"')
+            self.cookies.pop(name, None)
+            self.paths[name] = line
+            if value:
+                self.cookies[name] = value
+        return self.said.headers.get("location", "")
+
+
+def test_a_token_lets_in_and_is_kept_where_no_script_reads() -> None:
+    """In parts where it is longer than a cookie; over https alone where people come so, whatever the proxy hides."""
+    browser = Browser()
+    assert browser.ask("POST", "/login", {"token": " sw_mine ", "next": "/jobs?state=running"}) == "/jobs?state=running"
+    assert browser.cookies == {"seaway_token": "sw_mine"}
+    assert "httponly" in browser.paths["seaway_token"].lower()
+    assert "samesite=lax" in browser.paths["seaway_token"].lower()
+    assert "secure" not in browser.paths["seaway_token"].lower()
+    for other, scheme in ((Browser(secure=True), "http"), (Browser(), "https")):
+        other.ask("POST", "/login", {"token": "sw_mine"}, scheme)
+        assert "secure" in other.paths["seaway_token"].lower()
+    browser.ask("POST", "/login", {"token": LONG})
+    assert browser.cookies == {"seaway_token": LONG[:PART], "seaway_token_1": LONG[PART:]}
+    browser.ask("POST", "/login", {"token": "sw_mine"})
+    assert browser.cookies == {"seaway_token": "sw_mine"}
+
+
+@pytest.mark.parametrize(
+    ("given", "says"), [("sw_no", "no &lt;b&gt;such"), ("a b", "characters"), ("x" * 10_801, "10801")]
+)
+def test_who_is_not_let_in_reads_why_and_is_not_asked_again_where_to(given: str, says: str) -> None:
+    """What is wrong stands on the form, as text, and in no address that another may send somebody."""
+    browser = Browser()
+    assert browser.ask("POST", "/login", {"token": given, "next": "/jobs?a=b&c=d"}) == ""
+    assert says in browser.said.text
+    assert 'value="/jobs?a=b&amp;c=d"' in browser.said.text
+    assert browser.cookies == {}
+    browser.ask("GET", "/login?why=Call+0800")
+    assert "0800" not in browser.said.text
+
+
+def test_the_form_needs_no_script_and_none_would_run() -> None:
+    """What the page allows itself is its style, and to send the form here."""
+    browser = Browser()
+    browser.ask("GET", "/login")
+    assert "<script" not in browser.said.text
+    assert "default-src 'none'" in browser.said.headers["content-security-policy"]
+    assert browser.said.headers["cache-control"] == "no-store"
+
+
+def logged_in() -> Browser:
+    """Have a browser that has come from the provider."""
+    answered = answer(access_token=OURS, refresh_token="renewal-1")
+    browser = Browser(World(answered, end_session_endpoint=f"{ISSUER}/out"), cookies={"seaway_login": BEGUN.text()})
+    assert browser.ask("GET", f"/login/callback?{BACK}") == BEGUN.wanted
+    return browser
+
+
+def test_who_comes_from_the_provider_keeps_by_what_his_token_is_renewed_where_no_page_sees_it() -> None:
+    """What renews goes to the log-in alone, and the hint to the log-out."""
+    browser = logged_in()
+    assert browser.cookies == {"seaway_token": OURS, "seaway_renewal": "renewal-1", "seaway_hint": token()}
+    assert "path=/login;" in browser.paths["seaway_renewal"].lower()
+    assert "path=/logout;" in browser.paths["seaway_hint"].lower()
+
+
+def test_a_log_in_that_has_ended_is_renewed_on_the_way() -> None:
+    """He comes to the same address, with what is looked at; without the provider's yes he is asked to log in."""
+    browser = logged_in()
+    assert browser.world is not None
+    browser.cookies["seaway_token"] = "ended"
+    browser.world.answer = answer(access_token=NEXT, refresh_token="renewal-2")
+    assert browser.ask("GET", "/login?next=%2Fjobs%3Fstate%3Drunning&ended=1") == "/jobs?state=running"
+    assert (browser.cookies["seaway_token"], browser.cookies["seaway_renewal"]) == (NEXT, "renewal-2")
+    browser.cookies["seaway_token"] = "ended"
+    browser.world.answer = {"error": "invalid_grant"}
+    assert browser.ask("GET", "/login?next=%2Fjobs%3Fstate%3Drunning&ended=1") == ""
+    assert "Your token does not hold any more." in browser.said.text
+    assert 'href="/login/provider?next=%2Fjobs%3Fstate%3Drunning"' in browser.said.text
+    assert browser.cookies == {}
+
+
+def test_while_the_provider_is_away_what_renews_is_kept() -> None:
+    """It may hold again a minute later."""
+    browser = logged_in()
+    assert browser.world is not None
+    browser.cookies["seaway_token"], browser.world.answer = "ended", b"[1]"
+    browser.ask("GET", "/login?ended=1")
+    assert 'role="alert"' in browser.said.text
+    assert browser.cookies["seaway_renewal"] == "renewal-1"
+
+
+def test_who_logged_in_in_another_tab_is_led_on() -> None:
+    """A page whose token ended does not end the log-in that came after."""
+    browser = Browser(cookies={"seaway_token": "sw_mine"})
+    assert browser.ask("GET", "/login?next=%2Fjobs%3Fa%3Db&ended=1") == "/jobs?a=b"
+
+
+def test_a_page_has_its_token_renewed() -> None:
+    """The browser keeps the next; where there is none to be had it keeps what it has."""
+    browser = logged_in()
+    assert browser.world is not None
+    browser.world.answer = answer(access_token=NEXT, refresh_token="renewal-2")
+    browser.ask("POST", "/login/renew", {"page": "unknown"})
+    assert (browser.said.status_code, browser.cookies["seaway_token"]) == (204, NEXT)
+    browser.world.answer = {"error": "invalid_grant"}
+    browser.cookies["seaway_renewal"] = "renewal-3"
+    browser.ask("POST", "/login/renew", {"page": "unknown"})
+    assert (browser.said.status_code, browser.cookies["seaway_token"]) == (204, NEXT)
+
+
+def test_logging_out_takes_a_form_and_leads_to_the_provider() -> None:
+    """A link or a picture elsewhere logs nobody out; who came with a token has nothing to do at the provider."""
+    browser = logged_in()
+    browser.ask("GET", "/logout")
+    assert (browser.said.status_code, "seaway_token" in browser.cookies) == (405, True)
+    browser.ask("POST", "/logout")
+    assert f"url={ISSUER}/out?client_id=pages" in browser.said.text
+    assert browser.cookies == {}
+    other = Browser(browser.world, cookies={"seaway_token": "sw_mine"})
+    assert other.ask("POST", "/logout") == "/login?state=left"
+    assert other.cookies == {}
+    other.ask("GET", "/login?state=left")
+    assert "You are logged out." in other.said.text
+
+
+@pytest.mark.parametrize(
+    ("origin", "site", "own"),
+    [
+        (None, None, True),
+        ("http://seaway.internal:8080", None, True),
+        ("https://seaway.example", None, True),
+        ("https://seaway.example.evil", None, False),
+        ("null", "same-origin", True),
+        ("null", None, False),
+        ("null", "cross-site", False),
+        ("//[", None, False),
+    ],
+)
+def test_what_another_site_sends_is_known(origin: str | None, site: str | None, own: bool) -> None:
+    """Its own are the address that is asked and the one that people know, also where a proxy says another host."""
+    headers = {"host": "seaway.internal:8080", "origin": origin, "sec-fetch-site": site}
+    given = Headers({name: value for name, value in headers.items() if value is not None})
+    assert addresses.is_own_origin(given, addresses.origin_of("https://Seaway.example:443/")) is own
+
+
+def test_an_origin_is_written_as_browsers_do() -> None:
+    """In small letters, without a usual port."""
+    urls = ("", "https://A.example/", "http://a.example:80", "http://a.example:8080", "https://[FD00::1]:443")
+    written = ["", "https://a.example", "http://a.example", "http://a.example:8080", "https://[fd00::1]"]
+    assert [addresses.origin_of(each) for each in urls] == written
+
+
+def test_a_begun_log_in_is_kept_for_the_way_back_alone() -> None:
+    """It leads to the provider with a challenge, and the address that was wanted is this server's."""
+    browser = Browser(World(answer()))
+    leads = urlsplit(browser.ask("GET", "/login/provider?next=//evil.example/"))
+    assert leads.netloc == urlsplit(ISSUER).netloc
+    assert parse_qs(leads.query)["code_challenge_method"] == ["S256"]
+    assert Begun.read(browser.cookies["seaway_login"]).wanted == "/"
