@@ -36,7 +36,16 @@ class Running:
     """
 
     def __init__(self, data: Path, *arguments: str) -> None:
-        command = [sys.executable, "-m", "seaway", "up", "--data", str(data), "--port", "0", *arguments]
+        self._data, self._arguments = data, arguments
+        self._start(0)
+        token = (data / "admin-token").read_text(encoding="utf-8").strip()
+        url = json.loads((data / "server.json").read_text(encoding="utf-8"))["url"]
+        self.client = httpx.Client(base_url=url, headers={"authorization": f"Bearer {token}"}, timeout=30)
+
+    def _start(self, port: int) -> None:
+        """Start the process, at a port or at any that is free, and wait until it listens."""
+        data = self._data
+        command = [sys.executable, "-m", "seaway", "up", "--data", str(data), "--port", str(port), *self._arguments]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("SEAWAY_S")}
         (data / "server.json").unlink(missing_ok=True)
         self.process = subprocess.Popen(
@@ -47,9 +56,12 @@ class Running:
             assert self.process.poll() is None, self.process.communicate()[0]
             assert time.monotonic() < until
             time.sleep(0.02)
-        token = (data / "admin-token").read_text(encoding="utf-8").strip()
-        url = json.loads((data / "server.json").read_text(encoding="utf-8"))["url"]
-        self.client = httpx.Client(base_url=url, headers={"authorization": f"Bearer {token}"}, timeout=30)
+
+    def restart(self) -> None:
+        """Kill it, and start it again at the same address."""
+        self.process.kill()
+        self.process.communicate(timeout=PATIENCE_S)
+        self._start(self.client.base_url.port or 80)
 
     def submit(self, **fields: object) -> str:
         """Submit a job; return its id."""

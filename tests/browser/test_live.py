@@ -1,0 +1,127 @@
+"""How pages live: what somebody holds stays, all goes by keyboard, mistakes are told, and a restart is survived."""
+
+from __future__ import annotations
+
+import re
+from uuid import uuid4
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Look
+from tests.integration.test_up import Running
+
+pytestmark = pytest.mark.slow
+
+SERVES = {"image": "ubuntu", "command": ["sleep", "inf"]}
+
+HOLD = """link => {
+  link.focus();
+  window.held = link;
+  getSelection().selectAllChildren(link.closest("tr").cells[0]);
+  link.closest(".scroll").scrollLeft = 40;
+}"""
+HELD = """() => [document.activeElement === held && held.isConnected, String(getSelection()).trim(),
+               held.closest(".scroll").scrollLeft]"""
+
+MIDDLE_OF_A_LINE = """() => {
+  const line = [...document.querySelectorAll(".links-graph svg path")]
+      .find(path => path.getAttribute("fill") === "none" && path.getTotalLength() > 120);
+  const at = line.getPointAtLength(line.getTotalLength() / 2).matrixTransform(line.getScreenCTM());
+  return [at.x, at.y];
+}"""
+
+
+def serve(demo: Running, what: str) -> tuple[str, str]:
+    """Have a job run; return its name and its id."""
+    name = f"{what}-{uuid4().hex[:8]}"
+    return name, demo.submit(name=name, resources={"gpus": 0}, run=SERVES)
+
+
+def tab_to(page: Page, wanted: str) -> None:
+    """Press Tab until something is focused whose name begins so."""
+    said = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        said.append(
+            page.evaluate(
+                "() => document.activeElement.ariaLabel || document.activeElement.innerText.replace(/^[a-z_]+\\n/, '')"
+            )
+        )
+        if said[-1].startswith(wanted):
+            return
+    raise AssertionError(f"no {wanted!r} in {said}")
+
+
+def test_what_somebody_holds_stays_where_it_is(look: Look, demo: Running) -> None:
+    """Focus, a selection and scrolling survive what is new, and so does what was unfolded."""
+    name, job = serve(demo, "held")
+    demo.await_state(job, "running")
+    with look("viewer", size=(700, 800)) as looker:
+        page = looker.open(f"/jobs?name={name}")
+        page.locator(".jobs-rows a", has_text=name).evaluate(HOLD)
+        before = page.evaluate(HELD)
+        assert before[0]
+        assert before[2] > 0
+        assert name in before[1]
+        other = demo.submit(name=f"{name}-other", resources={"gpus": 0}, run=SERVES)
+        expect(page.locator(".jobs-rows tbody tr")).to_have_count(2)
+        assert page.evaluate(HELD) == before
+        looker.go(page, f"/jobs/{other}")
+        page.locator("summary").click()
+        demo.client.post(f"/api/v1/jobs/{other}/cancel")
+        expect(page.locator(".job-title .state")).to_have_text("cancelled")
+        expect(page.locator(".yaml")).to_be_visible()
+    demo.client.delete(f"/api/v1/jobs/{job}")
+
+
+def test_all_goes_by_keyboard(look: Look, demo: Running) -> None:
+    """With Tab and Enter alone one gets through the menu to a form, submits a job, and opens it from the list."""
+    name = f"typed-{uuid4().hex[:8]}"
+    with look("user") as looker:
+        page = looker.open("/")
+        tab_to(page, "Submit")
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile("/submit$"))
+        looker.settled(page)
+        tab_to(page, "Name")
+        page.keyboard.type(name)
+        tab_to(page, "Submit")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name=name)).to_be_visible()
+        looker.go(page, f"/jobs?name={name}")
+        tab_to(page, name)
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile("/jobs/[a-z0-9]{13}$"))
+    demo.client.delete(f"/api/v1/jobs/{name}")
+
+
+def test_a_line_of_the_graph_leads_to_its_link(look: Look) -> None:
+    """Whoever clicks on a link in the graph comes to its page."""
+    with look("viewer") as looker:
+        page = looker.open("/network")
+        expect(page.locator(".links-graph svg text", has_text="gw-4")).to_be_visible()
+        page.mouse.click(*page.evaluate(MIDDLE_OF_A_LINE))
+        expect(page).to_have_url(re.compile(r"/network/gw-\d/gw-\d$"))
+
+
+def test_what_goes_wrong_with_a_press_is_told(look: Look, demo: Running) -> None:
+    """Whoever presses something that cannot be done hears why, on whatever page."""
+    _, job = serve(demo, "gone")
+    with look("viewer") as looker:
+        page = looker.open(f"/jobs/{job}")
+        demo.client.delete(f"/api/v1/jobs/{job}")
+        page.get_by_role("tab", name="Events").click()
+        expect(page.locator(".q-notification")).to_contain_text(job)
+
+
+def test_a_page_comes_back_by_itself_when_its_server_does(look: Look, demo: Running) -> None:
+    """Whoever has a page open while the server is started again sees what is new without doing anything."""
+    with look() as looker:
+        page = looker.open("/jobs")
+        expect(page.get_by_label("Name")).to_be_visible()
+        demo.restart()
+        for what in ("after", "live"):
+            name, _ = serve(demo, what)
+            expect(page.locator(".jobs-rows a", has_text=name)).to_be_visible(timeout=30_000)
+        looker.wrong.clear()  # the browser complains of a server that does not answer
