@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -37,15 +38,27 @@ def await_answer(server: Running, wanted: Callable[[httpx.Response], bool]) -> h
         time.sleep(0.05)
 
 
+@pytest.fixture(scope="module")
+def outages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[None]]]:
+    """Have all kinds of databases be away at the same time, each from a server of its own."""
+    with ThreadPoolExecutor(len(SERVERS)) as pool:
+        yield {kind: pool.submit(outlast, kind, tmp_path_factory.mktemp(kind)) for kind in SERVERS}
+
+
 @pytest.mark.parametrize("kind", sorted(SERVERS))
-def test_a_database_that_is_away_is_told_and_waited_for(kind: str, tmp_path: Path) -> None:
+def test_a_database_that_is_away_is_told_and_waited_for(kind: str, outages: dict[str, Future[None]]) -> None:
     """While the database is gone requests get 503 with Retry-After; what ran runs on, and what was accepted ends."""
+    outages[kind].result()
+
+
+def outlast(kind: str, folder: Path) -> None:
+    """Have a database go away under a server, and come back."""
     try:
         database = SERVERS[kind]()
     except MissingError as missing:
         skip_or_fail(missing)
     try:
-        with running(tmp_path, "--database", database.new_database()) as server:
+        with running(folder, "--database", database.new_database()) as server:
             before = server.submit(runs="1s")
             long = server.submit()
             server.await_state(long, "running")
