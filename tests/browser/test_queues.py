@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from playwright.sync_api import expect
@@ -23,12 +22,7 @@ def test_what_waits_is_shown_with_its_place_and_why(look: Look, demo: Running) -
     assert made.is_success, made.text
     demo.client.post("/api/v1/cordons", json={"cluster": "cluster-1"})
     placement = {"clusters": ["cluster-1"]}
-    body = {"name": "held-back", "queue": "night", "resources": WHOLE, "placement": placement}
-    until = time.monotonic() + 10
-    while (sent := demo.client.post("/api/v1/jobs", json=body)).status_code != 201:  # the loop has yet to hear of it
-        assert time.monotonic() < until, sent.text
-        time.sleep(0.1)
-    job = sent.json()["id"]
+    job = demo.submit(name="held-back", queue="night", resources=WHOLE, placement=placement)
     with look("viewer", theme="dark", language="zh", size=NARROW) as looker:
         page = looker.open("/queues")
         page.get_by_role("link", name="night", exact=True).click()

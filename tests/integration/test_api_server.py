@@ -102,6 +102,19 @@ def events(lines: Iterator[str], count: int) -> list[dict[str, Any]]:
     return found
 
 
+def test_a_queue_takes_jobs_as_soon_as_it_is_there(served: Served) -> None:
+    """Though the control loop, which does not even run here, has not heard of it: tried, and submitted."""
+    with served.client("operator") as client:
+        assert client.put("/api/v1/queues/new", json={"policy": "bestfit"}).status_code == 200
+        job = {**JOB, "tenant": "default", "queue": "new"}
+        tried = client.post("/api/v1/jobs?dry_run=true", json=job)
+        assert (tried.status_code, tried.json()["fits"]) == (200, True), tried.text
+        assert client.post("/api/v1/jobs", json=job).status_code == 201
+        assert client.delete("/api/v1/queues/new").status_code == 409
+        assert client.put("/api/v1/queues/new", json={"open": False}).status_code == 200
+        assert "closed" in client.post("/api/v1/jobs", json=job).json()["detail"]
+
+
 def test_events_come_live(served: Served) -> None:
     """Who follows hears of a submit soon after it."""
     with served.client() as client, client.stream("GET", "/api/v1/events") as stream:

@@ -104,21 +104,21 @@ class Door:
         return True
 
     def _require_started(self) -> None:
-        if not self._controller.live.tenants:
+        if not self._controller.names.tenants:
             raise UnavailableError("the control plane is starting", retry_after_s=1)
 
     def _unknown_names(self, spec: JobSpec, seen_by: str) -> list[RejectedError]:
-        live = self._controller.live
+        names = self._controller.names
         problems = []
-        if spec.tenant not in live.tenants:
-            problems.append(_unknown("tenant", spec.tenant, [] if seen_by else live.tenants))
-        queue = live.queues.get(spec.queue)
+        if spec.tenant not in names.tenants:
+            problems.append(_unknown("tenant", spec.tenant, [] if seen_by else list(names.tenants)))
+        queue = names.queues.get(spec.queue)
         if queue is None or (seen_by and queue.tenant not in ("", seen_by)):
-            seen = [name for name, each in live.queues.items() if not seen_by or each.tenant in ("", seen_by)]
+            seen = [each.name for each in list(names.queues.values()) if not seen_by or each.tenant in ("", seen_by)]
             problems.append(_unknown("queue", spec.queue, seen))
         elif queue.tenant and queue.tenant != spec.tenant:
             problems.append(RejectedError(f"queue {spec.queue!r} takes jobs of another tenant only", where="queue"))
-        elif lacking := live.lacking(spec.queue):
+        elif lacking := names.lacking(spec.queue):
             problems.append(RejectedError(lacking, where="queue"))
         elif not queue.open:
             problems.append(RejectedError(f"queue {spec.queue!r} is closed", where="queue"))
@@ -159,7 +159,7 @@ class Door:
         key = self._key(spec)
         verdict = self._verdicts.get(key)
         if verdict is None:
-            clusters = self._controller.live.clusters_of(spec.queue)
+            clusters = self._controller.names.clusters_of(spec.queue)
             with self._lock:
                 verdict = self._judge(self._empty, spec, clusters)
                 if len(self._verdicts) >= REMEMBERED:
@@ -169,7 +169,7 @@ class Door:
 
     def _key(self, spec: JobSpec) -> Hashable:
         """Return all of a job that its verdict depends on."""
-        clusters = self._controller.live.clusters_of(spec.queue)
+        clusters = self._controller.names.clusters_of(spec.queue)
         return spec.demand, spec.replicas, spec.gang, spec.together, spec.between_replicas, clusters
 
     def _judge(self, empty: Snapshot, spec: JobSpec, clusters: frozenset[str]) -> str:

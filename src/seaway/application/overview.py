@@ -232,7 +232,7 @@ class Overview:
         UnavailableError
             When it is not known yet which queues there are.
         """
-        return self._live.clusters_of(job.spec.queue)
+        return self._controller.names.clusters_of(job.spec.queue)
 
     def policies(self) -> list[PolicyView]:
         """Return the policies that a queue may have: heuristics, those of other packages, profiles, trained ones."""

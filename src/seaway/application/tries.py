@@ -82,9 +82,11 @@ class Tries:
             While the policy is being made ready, or what runs is being read anew.
         """
         scheduler = self._controller.scheduler
-        scheduler.warmth.require(scheduler.policy_of(spec.queue))
+        known = self._controller.names.queues.get(spec.queue)  # the loop may not have heard of it yet
+        policy = known.policy if known else scheduler.policy_of(spec.queue)
+        scheduler.warmth.require(policy)
         with self._copying:
-            snapshot, profile, job = self._stage(spec, "this job")
+            snapshot, profile, job = self._stage(spec, "this job", policy)
             explanation = explain(snapshot, job, profile)
             placements = self._placed(spec, job, profile)
             chosen = {(each.cluster, each.node) for each in placements}
@@ -185,13 +187,14 @@ class Tries:
         booking.release(twin)
         return _its_own(explain(twin, seen, profile), job.spec)
 
-    def _stage(self, spec: JobSpec, name: str) -> tuple[Snapshot, Profile, Job]:
-        """Return a copy of the fleet, the policy of a job's queue, and the job as the scheduler sees it."""
+    def _stage(self, spec: JobSpec, name: str, policy: str = "") -> tuple[Snapshot, Profile, Job]:
+        """Return a copy of the fleet, a policy, that of its queue if not told, and a job as the scheduler sees it."""
         with self._controller.lock:
             self._controller.require_read()
             live = self._controller.live
-            clusters = live.clusters_of(spec.queue)
-            profile = self._controller.scheduler.profile(spec.queue)
+            clusters = self._controller.names.clusters_of(spec.queue)
+            scheduler = self._controller.scheduler
+            profile = scheduler.policy(policy) if policy else scheduler.profile(spec.queue)
             if not self._copy_is_current():
                 kept = live.fleet.snapshot.copy()
                 kept.part_demands()  # the loop goes on writing into its own

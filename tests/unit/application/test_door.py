@@ -42,6 +42,25 @@ def test_queues_of_others_and_closed_ones_take_nothing() -> None:
     assert not refused(made, queue="theirs", tenant="team")
 
 
+def test_a_queue_takes_jobs_as_soon_as_it_is_stored() -> None:
+    """However long the loop takes to hear of it; what is removed or closed takes none from then on."""
+    made = scene()
+    writer = made.plane.writer
+    pool, queue = Pool("small", frozenset({"alpha"})), Queue("new", tenant="team", pool="small")
+    writer.commit([Change(put=[Tenant("team"), pool, queue])])
+    assert "new" not in made.plane.controller.live.queues
+    assert not refused(made, queue="new", tenant="team")
+    assert "5 replicas are more" in refused(made, queue="new", tenant="team", replicas=5)["resources"]
+    trial = made.plane.overview.trial(spec(queue="new", tenant="team"))
+    assert {each.cluster for each in trial.placements} == {"alpha"}
+    writer.commit([Change(put=[replace(queue, open=False)])])
+    assert "closed" in refused(made, queue="new", tenant="team")["queue"]
+    writer.commit([Change(delete=[queue])])
+    assert "unknown queue" in refused(made, queue="new", tenant="team")["queue"]
+    made.plane.settle()
+    assert "unknown queue" in refused(made, queue="new", tenant="team")["queue"]
+
+
 @pytest.mark.parametrize(
     ("fields", "why"),
     [

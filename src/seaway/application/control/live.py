@@ -14,6 +14,7 @@ from seaway.application.changes import Change, Record
 from seaway.application.control.deadlines import Deadlines, Due
 from seaway.application.control.dispatch import Dispatcher
 from seaway.application.control.fleet import Key, LiveFleet
+from seaway.application.control.names import Names
 from seaway.application.control.refusals import NEVER_REFUSED, Refusals
 from seaway.application.control.settings import ControlSettings
 from seaway.application.control.stages import Stages
@@ -25,9 +26,7 @@ from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, Cordon, JobRecord, Outgoing, Verb
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import Copy, Deployment
-from seaway.domain.errors import UnavailableError
 from seaway.domain.job import Job
-from seaway.domain.job_spec import NOWHERE
 from seaway.domain.lifecycle import AttemptState, JobState
 from seaway.domain.tenancy import Pool, Queue, Tenant
 from seaway.scheduling.booking import Booking
@@ -137,13 +136,26 @@ class Live:
         self.taken_in = 0
         self.doubtful = False
         self.left_ns: dict[str, int] = {}
-        self.queues: dict[str, Queue] = {}
-        self.pools: dict[str, Pool] = {}
-        self.tenants: dict[str, Tenant] = {}
+        self.names = Names()
         self.clear()
 
+    @property
+    def queues(self) -> dict[str, Queue]:
+        """The queues, by name."""
+        return self.names.queues
+
+    @property
+    def pools(self) -> dict[str, Pool]:
+        """The pools, by name."""
+        return self.names.pools
+
+    @property
+    def tenants(self) -> dict[str, Tenant]:
+        """The tenants, by name."""
+        return self.names.tenants
+
     def clear(self) -> None:
-        """Forget all jobs; what clusters told of themselves is kept, and so are names, which the door looks at."""
+        """Forget all jobs; what clusters told of themselves is kept, and so are names."""
         self.jobs: dict[str, JobRecord] = {}
         self.attempts: dict[Key, Attempt] = {}
         self.by_job: defaultdict[str, set[int]] = defaultdict(set)
@@ -173,9 +185,7 @@ class Live:
         """Forget everything but names, which are taken over from what was read; records are to follow in order."""
         self.clear()
         self.stages.begin_anew()
-        self.queues = {queue.name: queue for queue in stored.queues}
-        self.pools = {pool.name: pool for pool in stored.pools}
-        self.tenants = {tenant.name: tenant for tenant in stored.tenants}
+        self.names.begin_anew(stored.queues, stored.pools, stored.tenants)
         self.fleet.cordon(stored.cordons)
 
     # Taking over what was stored.
@@ -199,19 +209,12 @@ class Live:
                 self._put_attempt(record)
             case Outgoing():
                 self._put_outgoing(record)
-            case Queue():
-                self.queues[record.name] = record
-                self._sort_anew()
-            case Pool():
-                self.pools[record.name] = record
-                self._sort_anew()
-            case Tenant():
-                self.tenants[record.name] = record
             case Cordon():
                 others = [each for each in self.fleet.cordons() if (each.cluster, each.node) != _place(record)]
                 self.fleet.cordon([*others, record])
             case _:
-                pass
+                if self.names.put(record):
+                    self._sort_anew()
 
     def _drop(self, record: Record) -> None:
         match record:
@@ -222,18 +225,11 @@ class Live:
                     self.dispatcher.drop(record)
                     self.consider(record.job_id)
                     self._settling.add(key[:2])
-            case Queue():
-                self.queues.pop(record.name, None)
-                self._sort_anew()
-            case Pool():
-                self.pools.pop(record.name, None)
-                self._sort_anew()
-            case Tenant():
-                self.tenants.pop(record.name, None)
             case Cordon():
                 self.fleet.cordon([each for each in self.fleet.cordons() if _place(each) != _place(record)])
             case _:
-                pass
+                if self.names.drop(record):
+                    self._sort_anew()
 
     def _put_job(self, job: JobRecord) -> None:
         before = self.jobs.get(job.id)
@@ -379,29 +375,12 @@ class Live:
         return entry(job, self.clusters_of(job.spec.queue), self.refusals.get(job.id, NEVER_REFUSED))
 
     def clusters_of(self, queue: str) -> frozenset[str]:
-        """Return the clusters of a queue's pool; empty for all, `NOWHERE` when either is gone. Asked by any thread.
-
-        Raises
-        ------
-        UnavailableError
-            When it is not known yet which queues there are; one is always there.
-        """
-        if not self.queues:
-            raise UnavailableError("the control plane is starting", retry_after_s=1)
-        known = self.queues.get(queue)
-        pool = self.pools.get(known.pool) if known else None
-        return pool.clusters if pool else NOWHERE
+        """Return the clusters of a queue's pool, as `Names.clusters_of`. Asked by any thread."""
+        return self.names.clusters_of(queue)
 
     def adrift(self, job: JobRecord) -> str:
         """Say which of a job's queue and its pool is gone, and how to mend that; empty when both are there."""
-        return self.lacking(job.spec.queue)
-
-    def lacking(self, name: str) -> str:
-        """Say of a queue, by its name, what `adrift` says of its jobs."""
-        queue = self.queues.get(name)
-        if queue is None:
-            return f"its queue {name!r} is gone; change the job to another, or make the queue again"
-        return "" if queue.pool in self.pools else f"the pool {queue.pool!r} of its queue is gone; make it again"
+        return self.names.lacking(job.spec.queue)
 
     def _sort_anew(self) -> None:
         """Prepare all jobs that wait again, because queues or pools changed."""

@@ -12,6 +12,7 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.control.breaches import Breaches
 from seaway.application.control.dispatch import Dispatcher
 from seaway.application.control.live import Live, read
+from seaway.application.control.names import Names
 from seaway.application.control.observe import Observer
 from seaway.application.control.reports import Report
 from seaway.application.control.schedule import ProfileFactory, Scheduler
@@ -66,6 +67,9 @@ class Controller:
         Whether only a part of what is stored is in memory yet.
     failures
         Rounds that failed since the start, as where the database did not answer.
+    names
+        The queues, pools and tenants that are stored: known before whoever stored them goes on, however long the loop
+        takes to take them over. Who comes in is measured by these.
     """
 
     def __init__(  # everything that the loop brings together
@@ -94,6 +98,8 @@ class Controller:
         self._clock = clock
         self.half_read = False
         self.failures = 0
+        self.names = Names()
+        self._telling = threading.Lock()  # of what is stored, in its order
         self._loaded = False
         self._met: tuple[Backend, ...] = ()
         self._connected: Map | None = None
@@ -177,6 +183,10 @@ class Controller:
         self._inbox.clear()
         self._unsettled.clear()
         stored = read(self._store)
+        with self._telling:
+            self.names.begin_anew(stored.queues, stored.pools, stored.tenants)
+            for changes in self._inbox:  # stored since it was begun to read, so that not all of it was read
+                self.names.take(changes)
         with self.lock:
             self.half_read = True
             self.live.begin_anew(stored)
@@ -306,7 +316,9 @@ class Controller:
         self._wake.set()
 
     def _stored(self, changes: Sequence[Change]) -> None:
-        self._inbox.append(changes)
+        with self._telling:
+            self._inbox.append(changes)
+            self.names.take(changes)
         self._wake.set()
 
     def _doubted(self) -> None:

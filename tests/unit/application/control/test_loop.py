@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from random import Random
@@ -24,6 +24,7 @@ from seaway.application.writer import Writer
 from seaway.domain.deployment import CopyPhase
 from seaway.domain.errors import InvariantError, UnavailableError
 from seaway.domain.lifecycle import AttemptState, JobState
+from seaway.domain.tenancy import Queue
 from seaway.testing.memory_store import MemoryStore
 from seaway.testing.planes import make_policy
 from tests.unit.application.scene import Scene, scene, spec, two_clusters
@@ -111,6 +112,27 @@ def test_without_a_database_nothing_moves_and_nothing_is_lost() -> None:
     made.plane.store.set_available(True)
     made.plane.run(5)
     assert [made.state(each) for each in (ends, waits, blocked)] == ["completed", "running", "running"]
+
+
+def test_a_queue_that_is_stored_while_everything_is_read_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read knows nothing of it, what was told meanwhile does; so with one that is removed meanwhile."""
+    made = scene()
+    made.plane.writer.commit([Change(put=[Queue("old")])])
+    made.plane.settle()
+    made.plane.store.set_available(False)
+    with suppress(UnavailableError):
+        made.plane.writer.commit([Change(put=[Queue("lost")])])
+    made.plane.store.set_available(True)
+    read = made.plane.store.live_jobs
+
+    def meanwhile() -> Iterable[JobRecord]:
+        monkeypatch.undo()
+        made.plane.writer.commit([Change(put=[Queue("new")], delete=[Queue("old")])])
+        return read()
+
+    monkeypatch.setattr(made.plane.store, "live_jobs", meanwhile)
+    made.plane.controller.step()
+    assert set(made.plane.controller.names.queues) == {"default", "new"}
 
 
 def test_while_the_database_is_away_names_stay_known() -> None:

@@ -1,0 +1,77 @@
+"""Which queues, pools and tenants there are, as stored changes tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from seaway.application.changes import Change, Record
+from seaway.domain.errors import UnavailableError
+from seaway.domain.job_spec import NOWHERE
+from seaway.domain.tenancy import Pool, Queue, Tenant
+
+
+class Names:
+    """Queues, pools and tenants by name. One thread changes it, any may look at it."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, Queue] = {}
+        self.pools: dict[str, Pool] = {}
+        self.tenants: dict[str, Tenant] = {}
+
+    def begin_anew(self, queues: Iterable[Queue], pools: Iterable[Pool], tenants: Iterable[Tenant]) -> None:
+        """Forget everything for what was read."""
+        self.queues = {queue.name: queue for queue in queues}
+        self.pools = {pool.name: pool for pool in pools}
+        self.tenants = {tenant.name: tenant for tenant in tenants}
+
+    def take(self, changes: Iterable[Change]) -> None:
+        """Take over changes that were stored, in their order."""
+        for change in changes:
+            for record in change.delete:
+                self.drop(record)
+            for records in (change.insert, change.update, change.put):
+                for record in records:
+                    self.put(record)
+
+    def put(self, record: Record) -> bool:
+        """Take over a record; tell whether what jobs may use is another by that."""
+        match record:
+            case Queue():
+                self.queues[record.name] = record
+            case Pool():
+                self.pools[record.name] = record
+            case Tenant():
+                self.tenants[record.name] = record
+        return isinstance(record, Queue | Pool)
+
+    def drop(self, record: Record) -> bool:
+        """Take over that a record was removed; returns as `put`."""
+        match record:
+            case Queue():
+                self.queues.pop(record.name, None)
+            case Pool():
+                self.pools.pop(record.name, None)
+            case Tenant():
+                self.tenants.pop(record.name, None)
+        return isinstance(record, Queue | Pool)
+
+    def clusters_of(self, queue: str) -> frozenset[str]:
+        """Return the clusters of a queue's pool; empty for all, `NOWHERE` when either is gone.
+
+        Raises
+        ------
+        UnavailableError
+            When it is not known yet which queues there are; one is always there.
+        """
+        if not self.queues:
+            raise UnavailableError("the control plane is starting", retry_after_s=1)
+        known = self.queues.get(queue)
+        pool = self.pools.get(known.pool) if known else None
+        return pool.clusters if pool else NOWHERE
+
+    def lacking(self, name: str) -> str:
+        """Say of a queue which of it and its pool is gone, and how to mend that; empty when both are there."""
+        queue = self.queues.get(name)
+        if queue is None:
+            return f"its queue {name!r} is gone; change the job to another, or make the queue again"
+        return "" if queue.pool in self.pools else f"the pool {queue.pool!r} of its queue is gone; make it again"
