@@ -31,6 +31,44 @@ def test_who_is_not_known_logs_in_and_comes_to_where_he_wanted(look: Look, token
         expect(page.get_by_role("status")).to_have_text("You are logged out.")
 
 
+@pytest.mark.parametrize(("theme", "language"), [("light", "en"), ("dark", "zh")])
+def test_the_way_in_can_be_read_by_everybody(look: Look, theme: str, language: str) -> None:
+    """In both themes and languages, on a phone: what is refused stands at its field, another language is at hand."""
+    with look("", theme=theme, language=language, size=NARROW) as looker:
+        page = looker.open("/login")
+        assert page.evaluate("document.documentElement.lang") == language
+        page.locator("#token").fill("nobody")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_be_visible()
+        keep_screen(page, f"login-{theme}-{language}")
+        assert overflow(page) <= 0
+        assert hindrances(page) == []
+        page.locator(".plain-language").click()
+        expect(page.get_by_role("heading")).to_have_text("登录 Seaway" if language == "en" else "Log in to Seaway")
+
+
+def test_the_way_in_needs_no_script(browser: Browser, demo: Running, tokens: dict[str, str]) -> None:
+    """The form is the browser's own."""
+    url = str(demo.client.base_url).rstrip("/")
+    with browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(f"{url}/login?next=/healthz")
+        page.locator("#token").fill(tokens["viewer"])
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(f"{url}/healthz")
+
+
+def test_a_draft_ends_with_the_log_in(look: Look) -> None:
+    """Who uses the browser next finds nothing of what was written."""
+    with look("user") as looker:
+        page = looker.open("/submit")
+        page.get_by_label("Name", exact=True).fill("secret-plan")
+        page.wait_for_function("Object.values(sessionStorage).some(each => each.includes('secret-plan'))")
+        page.get_by_role("button", name="Log out").click()
+        expect(page.get_by_role("status")).to_have_text("You are logged out.")
+        assert not page.evaluate("Object.values(sessionStorage).some(each => each.includes('secret-plan'))")
+
+
 def test_nobody_is_led_to_another_site(look: Look, tokens: dict[str, str]) -> None:
     """Where a log-in leads to is an address of this server, whatever a link says."""
     with look("") as looker:
@@ -82,13 +120,14 @@ def test_language_and_colours_are_chosen_once_for_all_pages(look: Look) -> None:
 
 
 def test_a_token_that_is_revoked_ends_what_is_looked_at(demo: Running, browser: Browser) -> None:
-    """The page leads to the log-in within seconds, and says why."""
+    """The page leads to the log-in within seconds, says why, and knows what was looked at."""
     made = demo.client.post("/api/v1/tokens", json={"name": "leaver", "role": "viewer", "tenant": "default"}).json()
     with looking(browser, str(demo.client.base_url).rstrip("/"), made["secret"]) as looker:
-        page = looker.open("/")
+        page = looker.open("/jobs?state=running")
         assert demo.client.delete(f"/api/v1/tokens/{made['id']}").is_success
         expect(page).to_have_url(re.compile("/login"), timeout=12_000)
         expect(page.get_by_role("status")).to_have_text("Your token does not hold any more.")
+        expect(page.locator("input[name=next]")).to_have_value("/jobs?state=running")
 
 
 def test_a_log_in_that_another_site_sends_is_not_taken(demo: Running, tokens: dict[str, str]) -> None:

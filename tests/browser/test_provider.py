@@ -60,6 +60,28 @@ def test_a_person_of_the_provider_comes_to_where_he_wanted(browser: Browser, url
         assert "seaway_login" not in kept
 
 
+def test_a_log_in_that_has_ended_is_renewed_and_one_that_is_over_ends_at_the_provider_too(
+    browser: Browser, url: str, provider: Provider
+) -> None:
+    """Nobody notices the first, with what he looks at kept; log-out leads to the provider and back, by a button."""
+    provider.role = "operator"
+    with looking(browser, url) as looker:
+        page = looker.context.new_page()
+        page.goto(f"{url}/jobs?state=running")
+        page.get_by_role("link", name="Log in at 127.0.0.1").click()
+        expect(page).to_have_url(f"{url}/jobs?state=running")
+        looker.context.add_cookies([{"name": "seaway_token", "value": "ended", "url": url}])
+        asked = len(provider.asked)
+        page.reload()
+        expect(page.locator(".who-name")).to_have_text("ada")
+        expect(page).to_have_url(f"{url}/jobs?state=running")
+        assert (provider.renewed, len(provider.asked)) == (1, asked)
+        page.get_by_role("button", name="Log out").click()
+        expect(page.get_by_role("status")).to_have_text("You are logged out.")
+        assert provider.left[-1]["id_token_hint"].count(".") == 2
+        assert looker.context.cookies() == []
+
+
 def test_whom_the_provider_refuses_reads_why(browser: Browser, url: str, provider: Provider) -> None:
     """Its own words stand on the page for logging in."""
     provider.role = ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import secrets
 import time
 from typing import TYPE_CHECKING
@@ -70,9 +71,9 @@ class Renewals:
 
 
 def left_s(token: str) -> float:
-    """Return for how many seconds a token says that it holds; 0 for one that says nothing."""
+    """Return for how many seconds a token says that it holds; 0 for one that says nothing, or that it is over."""
     try:
-        ends_s = jwt.decode(token, options={"verify_signature": False})["exp"]
-        return max(float(ends_s) - time.time(), 0.0)
+        left = float(jwt.decode(token, options={"verify_signature": False})["exp"]) - time.time()
+        return left if 0 < left < math.inf else 0.0
     except (jwt.PyJWTError, KeyError, TypeError, ValueError):
         return 0.0

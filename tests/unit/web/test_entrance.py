@@ -77,7 +77,7 @@ class Browser:
             self.paths[name] = line
             if value:
                 self.cookies[name] = value
-        return self.said.headers.get("location", "")
+        return str(self.said.headers.get("location", ""))
 
 
 def test_a_token_lets_in_and_is_kept_where_no_script_reads() -> None:

@@ -138,7 +138,7 @@ def test_the_provider_s_refusal_is_told_in_its_words() -> None:
         given({"error": "access_denied", "error_description": "not today"})
 
 
-@pytest.mark.parametrize("text", ["", "zz", "5b", *(json.dumps(each).encode().hex() for each in (5, None, {}, ["a"]))])
+@pytest.mark.parametrize("text", ["", "zz", "5b", *(each.encode().hex() for each in ("5", "null", "{}", '["a"]'))])
 def test_a_cookie_that_is_no_log_in_is_refused(text: str) -> None:
     """A cookie may hold anything."""
     with pytest.raises(UnauthenticatedError, match="try again"):
