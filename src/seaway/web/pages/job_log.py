@@ -125,7 +125,7 @@ class Log(Tab):
         with self._log:
             label = ui.label(text)
         self._shown.append((label, lines))
-        while sum(count for _, count in self._shown[1:]) >= MOST_LINES:
+        while sum(count for _, count in self._shown[1:]) > MOST_LINES:
             self._shown.pop(0)[0].delete()
         return label
 
