@@ -184,7 +184,8 @@ class Visit:
         words = self.words
         broken = words("Something is broken here. Reload the page; if that does not help, the server's log says why.")
         text = str(error) if isinstance(error, SeawayError) else broken
-        ui.notify(text, type="negative", position="bottom-right", timeout=0, close_button=words("Close"))
+        close = {"label": words("Close"), "color": "white", "noCaps": True}
+        ui.notify(text, type="negative", position="bottom-right", timeout=0, actions=[close])
 
     def _over(self) -> bool:
         return self._ended or self.client.is_deleted

@@ -186,7 +186,8 @@ class _Submit:
         if self._draft.is_long:
             said = self.words("This has more than {n} characters: it is looked at when you submit it, not before.",
                               n=count(LARGEST, self.words.locale))  # fmt: skip
-            self._told(RejectedError(said))
+            self._mark([])
+            self._show(trouble=said)
             self._list([RejectedError(said)])
         else:
             self._keep_draft(self._draft.text)
