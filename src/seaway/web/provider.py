@@ -12,9 +12,11 @@ RFC 7636 (PKCE); RFC 9700, section 4.14 (refresh tokens that hold once).
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
 
@@ -136,7 +138,7 @@ class Provider:
         self.settings = settings
         self._transport = transport
         self._found: Mapping[str, Any] = {}
-        self._renewing: dict[str, asyncio.Task[Given]] = {}
+        self._renewing: dict[bytes, asyncio.Task[Given]] = {}
 
     async def begin(self, wanted: str) -> tuple[str, Begun]:
         """Return where to send somebody who logs in, and what to keep until he is back.
@@ -200,10 +202,17 @@ class Provider:
         UnavailableError
             When it does not answer.
         """
-        if renewal not in self._renewing:
-            self._renewing[renewal] = asyncio.create_task(self._renew(renewal), name="renew a token")
-            asyncio.get_running_loop().call_later(SHARED_S, self._renewing.pop, renewal, None)
-        return await asyncio.shield(self._renewing[renewal])
+        key = hashlib.sha256(renewal.encode()).digest()
+        task = self._renewing.get(key)
+        if task is None:
+            task = self._renewing[key] = asyncio.create_task(self._renew(renewal), name="renew a token")
+            task.add_done_callback(partial(self._share, key))
+        return await asyncio.shield(task)
+
+    def _share(self, key: bytes, task: asyncio.Task[Given]) -> None:
+        """Keep what was given for those who come a little later, and forget at once what was not."""
+        given = not task.cancelled() and task.exception() is None
+        asyncio.get_running_loop().call_later(SHARED_S if given else 0, self._renewing.pop, key, None)
 
     async def _renew(self, renewal: str) -> Given:
         body = urlencode(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import jwt
 
+from seaway.domain.errors import SeawayError
 from seaway.web import addresses
 
 if TYPE_CHECKING:
@@ -49,15 +50,19 @@ class Renewals:
         self._wait(page, visit)
 
     async def renewed(self, page: str, who: WhoOut, token: str) -> None:
-        """Have a page go on with another token; one that shows what somebody else may see is left."""
+        """Have a page go on by another token; one that cannot, or shows what another may see, is loaded anew."""
         visit = self._pages.get(page)
         if visit is None:
             return
         if who != visit.who:
             visit.leave()
             return
-        await visit.take(token)
-        self._wait(page, visit)
+        try:
+            await visit.take(token)
+        except SeawayError:
+            visit.leave()
+        else:
+            self._wait(page, visit)
 
     def _wait(self, page: str, visit: Visit) -> None:
         left = left_s(visit.asker.token)

@@ -135,9 +135,9 @@ class Entrance:
         try:
             login = await self._renewed(request)
             who = await Asker.of(request, self._api, login.token).ask(access.me())
-            await self._renewals.renewed(str(form.get("page", "")), who, login.token)
         except SeawayError:
             return Response(status_code=204)
+        await self._renewals.renewed(str(form.get("page", "")), who, login.token)
         return self._kept(request, Response(status_code=204), login)
 
     async def _holds(self, request: Request) -> bool:

@@ -166,6 +166,21 @@ def test_tabs_that_renew_at_once_ask_once() -> None:
     assert (first.renewal, first.tokens) == ("next", (token(aud="seaway"),))
 
 
+def test_a_renewal_that_failed_is_asked_for_again() -> None:
+    """It is not known by what was refused a moment ago whether that holds."""
+    world = World(b"[1]")
+
+    async def test() -> Given:
+        provider = world.provider()
+        with pytest.raises(UnavailableError):
+            await provider.renew("one")
+        await asyncio.sleep(0)
+        world.answer = answer()
+        return await provider.renew("one")
+
+    assert asyncio.run(test()).tokens == (token(aud="seaway"),)
+
+
 def test_what_renews_is_kept_where_the_provider_gives_no_other() -> None:
     """Some hold again and again; and not all say anew who it is."""
     answered = answer()

@@ -12,6 +12,7 @@ from typing import Any, cast
 import jwt
 import pytest
 
+from seaway.domain.errors import UnavailableError
 from seaway.web import renewals as renewals_module
 from seaway.web.drafts import draft_of
 from seaway.web.renewals import Renewals, left_s
@@ -106,6 +107,23 @@ def test_a_page_does_not_become_another_s() -> None:
         page, before = await looking.is_asked(1), looking.token
         await renewals.renewed(page, ADA.model_copy(update={"name": "bob"}), "bobs")
         assert (looking.token, looking.has_left) == (before, True)
+
+    asyncio.run(test())
+
+
+def test_a_page_that_cannot_go_on_is_loaded_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The browser keeps the next token all the same: what renewed it may hold once."""
+    renewals, looking = Renewals(), Looking(lasting(0.02))
+
+    async def fail(*_: object) -> None:
+        raise UnavailableError("away")
+
+    async def test() -> None:
+        renewals.watch(cast(Visit, looking))
+        page = await looking.is_asked(1)
+        monkeypatch.setattr(Looking, "take", fail)
+        await renewals.renewed(page, ADA, lasting(0.02))
+        assert looking.has_left
 
     asyncio.run(test())
 
