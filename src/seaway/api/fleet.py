@@ -14,10 +14,11 @@ from seaway.api.fleet_query import FleetQuery
 from seaway.api.job_query import Moment, Word
 from seaway.api.replies import json_reply, nothing
 from seaway.api.routes import operation, router
+from seaway.application.link_steps import NS, steps_of
 from seaway.application.ports.store import MOST_ROWS, Store
 from seaway.application.records import Role
 from seaway.application.views import ClusterView
-from seaway.domain.errors import UnknownError
+from seaway.domain.errors import RejectedError, UnknownError
 from seaway.wire.fleet import (
     ClusterHistory,
     ClusterList,
@@ -25,6 +26,7 @@ from seaway.wire.fleet import (
     DevicePage,
     GatewayList,
     LinkHistory,
+    LinkSteps,
     ModelList,
     NodePage,
     SlicePage,
@@ -34,6 +36,7 @@ from seaway.wire.fleet import (
     found_fields,
     gateway_fields,
     link_sample_fields,
+    link_step_fields,
     model_fields,
     node_fields,
     placed_slice_fields,
@@ -49,6 +52,9 @@ OnlyNode = Annotated[Word, Query(description="Only this node.")]
 Named = Annotated[Word, Query(description="Only with this in the name.")]
 AfterSample = Annotated[str, Query(max_length=2000, description="What `next` of the page before said.")]
 Limit = Annotated[int, Query(ge=1, le=MOST_ROWS, description="Entries on a page.")]
+MOST_STEPS = 2000
+"""Steps that a link's history is given in at the most."""
+
 SLICES_OF_A_DEVICE = 1_000_000
 """More than one device has."""
 
@@ -143,6 +149,22 @@ async def list_link_samples(
     rows = await _samples(request, lambda store: store.link_samples(source, target, from_ns, limit, (near, far)))
     following = sample_token(rows[-1].at_ns, rows[-1].source, rows[-1].target) if len(rows) == limit else None
     return json_reply({"samples": [link_sample_fields(row) for row in rows], "next": following})
+
+
+@operation(routes, "GET", "/fleet/history/links/steps", Role.VIEWER, {200: LinkSteps})
+async def list_link_steps(
+    request: Request,
+    source: Annotated[Word, Query(min_length=1)],
+    target: Annotated[Word, Query(min_length=1)],
+    since: Since,
+    step: Annotated[int, Query(ge=1, le=86_400, description="How long a step is, seconds.")],
+) -> Response:
+    """List what was measured of one link in steps: the least, the mean and the most within each, oldest first."""
+    from_ns = _from(since)
+    if (desk_of(request).plane.clock.now_ns() - from_ns) / NS > MOST_STEPS * step:
+        raise RejectedError(f"that is more than {MOST_STEPS:,} steps; make them longer, or begin later", where="step")
+    found = await _samples(request, lambda store: steps_of(store, source, target, from_ns, step))
+    return json_reply({"step_s": step, "steps": [link_step_fields(each) for each in found]})
 
 
 def _seen(request: Request, view: ClusterView) -> dict[str, Any]:

@@ -137,6 +137,7 @@ class Client:
     gateways = verb(fleet_calls.gateways)
     cluster_history = pages(fleet_calls.cluster_history)
     link_history = pages(fleet_calls.link_history)
+    link_steps = verb(fleet_calls.link_steps)
     cordons = verb(fleet_calls.cordons)
     cordon = verb(fleet_calls.cordon)
     drain = verb(fleet_calls.drain)

@@ -15,6 +15,7 @@ from seaway.wire.times import moment
 
 if TYPE_CHECKING:
     from seaway.application.fleet_search import Found
+    from seaway.application.link_steps import LinkStep, Spread
 
 
 class AmountOut(Shown):
@@ -294,6 +295,38 @@ class LinkHistory(Shown):
     """Give this as `after` to get the next page; null on the last one."""
 
 
+class SpreadOut(Shown):
+    """The least, the mean and the most of what was measured within a step."""
+
+    least: int
+    mean: float
+    most: int
+
+
+class LinkStepOut(Shown):
+    """What a link was like within a step of time."""
+
+    at: str
+    """When the first of its samples was."""
+    until: str
+    """When the last was."""
+    samples: int
+    latency_ns: SpreadOut | None
+    """Of what was answered; null where nothing was."""
+    jitter_ns: SpreadOut | None
+    loss_ppm: SpreadOut
+    bandwidth_mbps: SpreadOut | None
+    """Null where nobody knew it."""
+    used_mbps: SpreadOut | None
+
+
+class LinkSteps(Shown):
+    """A link's history in steps, oldest first; one in which nothing was written down is not there."""
+
+    step_s: int
+    steps: list[LinkStepOut]
+
+
 def amount_fields(amount: Amount) -> dict[str, int]:
     """Show an amount as the fields of `AmountOut`."""
     return {"total": amount.total, "used": amount.used, "free": amount.free}
@@ -464,6 +497,24 @@ def cluster_sample_fields(sample: ClusterSample) -> dict[str, Any]:
 def link_sample_fields(sample: LinkSample) -> dict[str, Any]:
     """Show a sample as the fields of `LinkSampleOut`."""
     return {"at": moment(sample.at_ns), **link_fields(sample), "path": sample.path}
+
+
+def link_step_fields(step: LinkStep) -> dict[str, Any]:
+    """Show a step of a link's history as the fields of `LinkStepOut`."""
+
+    def spread(found: Spread | None) -> dict[str, Any] | None:
+        return {"least": found.least, "mean": found.mean, "most": found.most} if found else None
+
+    return {
+        "at": moment(step.at_ns),
+        "until": moment(step.until_ns),
+        "samples": step.samples,
+        "latency_ns": spread(step.latency_ns),
+        "jitter_ns": spread(step.jitter_ns),
+        "loss_ppm": spread(step.loss_ppm),
+        "bandwidth_mbps": spread(step.bandwidth_mbps),
+        "used_mbps": spread(step.used_mbps),
+    }
 
 
 def price_text(micros: int) -> str:

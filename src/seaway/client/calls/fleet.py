@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         GatewayList,
         LinkHistory,
         LinkSampleOut,
+        LinkSteps,
         ModelList,
         NodeOut,
         NodePage,
@@ -43,6 +44,7 @@ CORDON: Answer[CordonOut] = Model(_WIRE, "CordonOut")
 CORDONS: Answer[CordonList] = Model(_WIRE, "CordonList")
 CLUSTER_HISTORY: Answer[ClusterHistory] = Model(_WIRE, "ClusterHistory")
 LINK_HISTORY: Answer[LinkHistory] = Model(_WIRE, "LinkHistory")
+LINK_STEPS: Answer[LinkSteps] = Model(_WIRE, "LinkSteps")
 METRICS: Answer[MetricsOut] = Model("seaway.wire.metrics", "MetricsOut")
 
 PAGE = 500
@@ -140,6 +142,15 @@ def link_history(
     """List what was measured of links, oldest first, from the moment `since` on."""
     query = {"source": source or None, "target": target or None, "since": since or None, "limit": _size(limit)}
     return Paged(get("/fleet/history/links", LINK_HISTORY, query), "samples", limit=limit)
+
+
+def link_steps(source: str, target: str, *, since: str, step_s: int) -> Call[LinkSteps]:
+    """List what was measured of a link in steps: least, mean and most within each, from the moment `since` on."""
+    return get(
+        "/fleet/history/links/steps",
+        LINK_STEPS,
+        {"source": source, "target": target, "since": since, "step": step_s},
+    )
 
 
 def cordons() -> Call[CordonList]:

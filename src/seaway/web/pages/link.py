@@ -15,12 +15,12 @@ from seaway.web.fragment import Fragment
 from seaway.web.pages.network import EVERY_S, link_page
 from seaway.web.parts.link_figures import NONE, milliseconds, percent, rate
 from seaway.web.parts.link_graph import is_dead
-from seaway.web.parts.link_history import Line, chart, points_of
+from seaway.web.parts.link_history import Line, chart, points_of, step_s
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
-    from seaway.wire.fleet import GatewayOut, LinkSampleOut
+    from seaway.wire.fleet import GatewayOut, LinkStepOut
     from seaway.wire.links import KnownLinkOut, LinkList
     from seaway.wire.network_views import GatewayWanted
 
@@ -45,34 +45,32 @@ class _Seen:
 
 @dataclass(slots=True)
 class _History:
-    """The charts of a link, and the samples that they are of."""
+    """The charts of a link, and the steps of time that they are of."""
 
     visit: Visit
     ends: tuple[str, str]
     span: str
     charts: list[tuple[ui.echart, list[Line], str]]
     empty: ui.label
-    samples: list[LinkSampleOut] = field(default_factory=list)
+    steps: list[LinkStepOut] = field(default_factory=list)
 
     async def choose(self, span: str) -> None:
         """Show another span of time."""
         self.span = span
         self.visit.keep(range=span)
-        self.samples.clear()
+        self.steps.clear()
         await self.load()
 
     async def load(self) -> None:
         """Fetch what is not there yet, and draw it."""
         now, span_s = datetime.now(UTC), SPANS_S[self.span]
-        first = (now - timedelta(seconds=span_s)).isoformat()
-        since, span = self.samples[-1].at if self.samples else first, self.span
-        found = await self.visit.all(fleet.link_history(*self.ends, since=since))
+        first, span = (now - timedelta(seconds=span_s)).isoformat(), self.span
+        since = self.steps[-1].at if self.steps else first  # the last step may not have been over
+        found = await self.visit.ask(fleet.link_steps(*self.ends, since=since, step_s=step_s(span_s)))
         if span != self.span:  # another was chosen meanwhile, and is on its way
             return
-        known = {each.at for each in self.samples}
-        self.samples += [each for each in found if each.at not in known]
-        self.samples[:] = [each for each in self.samples if each.at >= first[:19]]
-        points = points_of(self.samples, span_s)
+        self.steps[:] = [each for each in self.steps if first[:19] <= each.at < since] + found.steps
+        points = points_of(self.steps)
         end_ms = int(now.timestamp() * 1000)
         for element, lines, unit in self.charts:
             element.options.clear()

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby, pairwise
+from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from seaway.web.parts.link_figures import NS_PER_MS, PPM_PER_PERCENT
 
 if TYPE_CHECKING:
-    from seaway.wire.fleet import LinkSampleOut
+    from seaway.wire.fleet import LinkStepOut
 
 MOST_POINTS = 360
 """Points of a line: more are not seen apart."""
 
-SAMPLE_MS = 60_000
+SAMPLE_S = 60
 """How far samples are apart that are written down every minute."""
 
 GAP = 3
@@ -42,7 +42,7 @@ class Point:
     latency_ms: float | None
     jitter_ms: float | None
     loss_percent: float
-    capacity_mbps: int | None
+    capacity_mbps: float | None
     used_mbps: int | None
 
 
@@ -56,34 +56,24 @@ class Line:
     filled: bool = False
 
 
-def points_of(samples: Sequence[LinkSampleOut], span_s: float) -> list[Point]:
-    """Return the points of lines over a span of time: as many as are seen apart, samples between them taken together.
-
-    Parameters
-    ----------
-    samples
-        Old to new.
-    """
-    width_ms = max(SAMPLE_MS, int(span_s * 1000 / MOST_POINTS))
-    together = groupby(samples, key=lambda each: _at_ms(each) // width_ms)
-    return [_point(list(group)) for _, group in together]
+def step_s(span_s: float) -> int:
+    """Return how long steps are over a span of time, seconds: so many as are seen apart, none shorter than a sample."""
+    return max(SAMPLE_S, int(span_s / MOST_POINTS))
 
 
-def _at_ms(sample: LinkSampleOut) -> int:
-    return int(datetime.fromisoformat(sample.at).timestamp() * 1000)
+def points_of(steps: Sequence[LinkStepOut]) -> list[Point]:
+    """Return the points of lines: mean latency, loss and bandwidth of each step, and the most jitter and use."""
+    return [_point(each) for each in steps]
 
 
-def _point(samples: Sequence[LinkSampleOut]) -> Point:
-    answered = [each for each in samples if each.latency_ns is not None]
-    known = [each for each in samples if each.bandwidth_mbps]
-    latencies = [each.latency_ns or 0 for each in answered]
+def _point(step: LinkStepOut) -> Point:
     return Point(
-        _at_ms(samples[0]),
-        sum(latencies) / len(latencies) / NS_PER_MS if latencies else None,
-        max(each.jitter_ns for each in answered) / NS_PER_MS if answered else None,
-        sum(each.loss_ppm for each in samples) / len(samples) / PPM_PER_PERCENT,
-        known[-1].bandwidth_mbps if known else None,
-        max(each.used_mbps for each in known) if known else None,
+        int(datetime.fromisoformat(step.at).timestamp() * 1000),
+        step.latency_ns.mean / NS_PER_MS if step.latency_ns else None,
+        step.jitter_ns.most / NS_PER_MS if step.jitter_ns else None,
+        step.loss_ppm.mean / PPM_PER_PERCENT,
+        step.bandwidth_mbps.mean if step.bandwidth_mbps else None,
+        step.used_mbps.most if step.used_mbps else None,
     )
 
 

@@ -1,0 +1,85 @@
+"""A link's history in steps: what was measured within each, and nothing where nothing was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from seaway.application.ports.store import MOST_ROWS, Store
+from seaway.application.records import LinkSample
+
+NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The least, the mean and the most of some figures."""
+
+    least: int
+    mean: float
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinkStep:
+    """What a link was like within a step.
+
+    Attributes
+    ----------
+    at_ns, until_ns
+        When the first and the last of its samples were.
+    samples
+        How many there are.
+    latency_ns, jitter_ns
+        Of those that had an answer; None where none had.
+    loss_ppm
+        Of all.
+    bandwidth_mbps, used_mbps
+        Of those of which the bandwidth was known; None where of none.
+    """
+
+    at_ns: int
+    until_ns: int
+    samples: int
+    latency_ns: Spread | None
+    jitter_ns: Spread | None
+    loss_ppm: Spread
+    bandwidth_mbps: Spread | None
+    used_mbps: Spread | None
+
+
+def steps_of(store: Store, source: str, target: str, from_ns: int, step_s: int) -> list[LinkStep]:
+    """Return a link's history from a moment on, in steps that begin at multiples of `step_s` since 1970."""
+    together = groupby(_samples(store, source, target, from_ns), key=lambda each: each.at_ns // (step_s * NS))
+    return [_step(list(samples)) for _, samples in together]
+
+
+def _samples(store: Store, source: str, target: str, from_ns: int) -> Iterator[LinkSample]:
+    """Return all samples of a link from a moment on, old to new."""
+    after = ("", "")
+    while rows := store.link_samples(source, target, from_ns, MOST_ROWS, after):
+        yield from rows
+        if len(rows) < MOST_ROWS:
+            return
+        from_ns, after = rows[-1].at_ns, (source, target)
+
+
+def _step(samples: Sequence[LinkSample]) -> LinkStep:
+    answered = [each for each in samples if each.latency_ns is not None]
+    known = [each for each in samples if each.bandwidth_mbps]
+    return LinkStep(
+        samples[0].at_ns,
+        samples[-1].at_ns,
+        len(samples),
+        _spread(each.latency_ns for each in answered if each.latency_ns is not None),
+        _spread(each.jitter_ns for each in answered),
+        _spread(each.loss_ppm for each in samples) or Spread(0, 0.0, 0),
+        _spread(each.bandwidth_mbps for each in known),
+        _spread(each.used_mbps for each in known),
+    )
+
+
+def _spread(figures: Iterable[int]) -> Spread | None:
+    listed = list(figures)
+    return Spread(min(listed), sum(listed) / len(listed), max(listed)) if listed else None
