@@ -10,6 +10,7 @@ from tempfile import mkdtemp
 import pytest
 from hypothesis import settings
 
+from tests.missing import need_programs
 from tests.turns import Turns, in_turn
 
 TESTS = Path(__file__).resolve().parent
@@ -55,7 +56,9 @@ def _quiet(item: pytest.Item) -> bool:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test with the marker ``shared`` where the folder is absent."""
+    """Skip a test with the marker ``shared`` where the folder is absent, with ``programs`` where one of them is."""
+    for marker in item.iter_markers("programs"):
+        need_programs(*marker.args)
     if item.get_closest_marker("shared") and not SHARED.is_dir():
         pytest.skip("needs ../shared (benchmark data), which is absent here")
 

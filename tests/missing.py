@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import NoReturn
 
 import pytest
+
+
+def need_programs(*names: str) -> None:
+    """Let a test run only where programs are that Debian's package of Prometheus brings."""
+    for name in names:
+        if shutil.which(name) is None:
+            skip_or_fail(FileNotFoundError(f"there is no {name}: apt-get install prometheus"))
 
 
 def skip_or_fail(missing: Exception) -> NoReturn:

@@ -199,7 +199,7 @@ def test_an_interface_that_is_made_anew_is_measured_again(gateway: Gateway) -> N
         assert await_that(tell, lambda _: True).out_used_mbps == 0
 
 
-@pytest.mark.skipif(not shutil.which("prometheus"), reason="there is no Prometheus here: apt-get install prometheus")
+@pytest.mark.programs("prometheus")
 def test_a_prometheus_that_scrapes_the_exporter_says_the_same(gateway: Gateway, tmp_path: Path) -> None:
     """Asked instead of the exporter it tells the same rates and speed, as old as its latest scrape."""
     (tmp_path / "prometheus.yml").write_text(

@@ -24,10 +24,7 @@ from tests.integration.test_prometheus import SHIPPED, prometheus
 from tests.integration.watched_demo import WatchedDemo, watched_demo
 from tests.unit.dashboards.asked import Asked, asked
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not shutil.which("prometheus"), reason="there is no Prometheus: apt-get install prometheus"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.programs("prometheus")]
 
 PATIENCE_S = 60
 SCRAPES_S = 1

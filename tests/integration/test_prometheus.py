@@ -22,13 +22,7 @@ from seaway.wire.link_metrics import LINK_METRICS
 from seaway.wire.metrics import METRICS
 from tests.integration.test_up import PATIENCE_S, Running, running
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not (shutil.which("prometheus") and shutil.which("promtool")),
-        reason="there is no Prometheus here: apt-get install prometheus",
-    ),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.programs("prometheus", "promtool")]
 
 SHIPPED = Path(__file__).parents[2] / "deploy" / "prometheus"
 GIB = 1 << 30

@@ -5,13 +5,12 @@ Debian has it: ``apt-get install prometheus``.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(not shutil.which("promtool"), reason="there is no promtool: apt-get install prometheus")
+pytestmark = pytest.mark.programs("promtool")
 
 RULES = Path(__file__).parents[2] / "deploy" / "prometheus" / "rules"
 

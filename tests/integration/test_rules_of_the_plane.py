@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import yaml
 
 from tests.integration.test_rules import RULES, try_out
 
-pytestmark = pytest.mark.skipif(not shutil.which("promtool"), reason="there is no promtool: apt-get install prometheus")
+pytestmark = pytest.mark.programs("promtool")
 
 PREFIX = "seaway_transaction_seconds_bucket"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seaway.testing.databases import MissingError
-from tests.missing import skip_or_fail
+from tests.missing import need_programs, skip_or_fail
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,6 +21,14 @@ def test_ci_leaves_no_test_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
     with pytest.raises(pytest.fail.Exception, match="CI has to run this test: apt-get install"):
         skip_or_fail(MissingError("apt-get install mariadb-server"))
+
+
+def test_a_program_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that needs a program says which, and what brings it; where all are there it runs."""
+    monkeypatch.setenv("CI", "true")
+    need_programs("bash", "env")
+    with pytest.raises(pytest.fail.Exception, match="there is no seaway-none: apt-get install prometheus"):
+        need_programs("bash", "seaway-none")
 
 
 def test_ci_ends_where_what_tests_need_cannot_be_installed(tmp_path: Path) -> None:
