@@ -14,18 +14,22 @@ from contextlib import contextmanager
 from pathlib import Path
 
 LONGEST = (
-    "property/test_control_histories.py",
     "integration/test_api_fuzz.py",
     "integration/test_published_openb.py",
-    "integration/test_faults.py",
+    "integration/test_cluster_faults.py",
     "integration/test_kill.py",
+    "integration/test_faults.py",
     "scenario/test_scenarios.py",
     "integration/test_leader.py",
     "integration/test_up.py",
-    "integration/test_cluster_faults.py",
+    "property/test_control_histories.py",
     "property/test_updates.py",
     "unit/scheduling/test_update.py",
     "property/test_paths_agree.py",
+    "unit/cli/test_sweep.py",
+    "browser/test_jobs.py",
+    "browser/test_fleet.py",
+    "unit/learning/runs/test_run.py",
     "integration/test_cli_server.py",
     "integration/test_walk.py",
 )
