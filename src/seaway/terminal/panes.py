@@ -15,6 +15,7 @@ from textual.widgets import Static
 from seaway.client.aio import AsyncClient
 from seaway.client.calls import fleet as fleet_calls
 from seaway.client.calls import jobs as job_calls
+from seaway.client.calls.jobs import JobFilter
 from seaway.terminal.due import PERIOD_S, Due
 from seaway.terminal.fleet_columns import FLEET_COLUMNS
 from seaway.terminal.job_tables import JOB_COLUMNS, WAITING_COLUMNS
@@ -108,8 +109,8 @@ class FleetPane(Pane):
             cluster, name = tree.asked(text)
             page = await client.body(fleet_calls.nodes(cluster=cluster, name=name, limit=FOUND).first)
             tree.text, tree.found = text, page["nodes"]
-            more = f"the first {FOUND}; type more of the name" if page["next"] else ""
-            self.say(f"{len(tree.found)} found with {name!r} in the name", more, "esc shows all")
+            told, more = of_all(len(tree.found), page["found"]["nodes"], "found"), "type more of the name"
+            self.say(f"{told} with {name!r} in the name", more if page["next"] else "", "esc shows all")
         else:
             tree.text = ""
             for cluster, after in tree.wanted(self.listing.seen):
@@ -189,13 +190,14 @@ class QueuePane(Pane):
 
     async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
         """Read what waits, and why the chosen job does."""
-        page = await client.body(job_calls.jobs(limit=MOST_JOBS, **wanted(self.text, QUEUED)).first)
+        asked = wanted(self.text, QUEUED)
+        page = await client.body(job_calls.jobs(limit=MOST_JOBS, **asked).first)
         rows = sorted(page["jobs"], key=lambda each: (-each["priority"], each["submitted_at"]))
         self.listing.show(rows)
+        total = await total_of(client, page, asked)
+        told = of_all(len(rows), total, "wait", "newest")
         self.say(
-            f"{len(rows)} wait" if not page["next"] else f"the newest {MOST_JOBS:,} of those that wait",
-            "priority first, then age",
-            f"with {self.text}" if self.text else "",
+            told, "priority first, then age", f"with {self.text}" if self.text else "", narrow_down(len(rows), total)
         )
         await self._explain(client)
 
@@ -238,16 +240,17 @@ class JobsPane(Pane):
 
     async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
         """Read the newest of those that are asked for."""
-        most = self._most if self._sort == SORTS[0] else MOST_JOBS
-        page = await client.body(job_calls.jobs(limit=most, **wanted(self.text)).first)
-        self._more = page["next"] is not None
+        most, asked = self._most if self._sort == SORTS[0] else MOST_JOBS, wanted(self.text)
+        page = await client.body(job_calls.jobs(limit=most, **asked).first)
+        total, count = await total_of(client, page, asked), len(page["jobs"])
+        self._more = count < total
         self.listing.show(self._sorted(page["jobs"]), anew=self._anew)
         self._anew = False
-        count = len(page["jobs"])
         self.say(
-            f"the newest {count:,}" if self._more else f"{count:,} jobs",
+            of_all(count, total, "jobs", "newest"),
             self.text or "not over",
             f"by {self._sort}, o sorts otherwise",
+            narrow_down(count, total) if count == MOST_JOBS else "",
         )
 
     def _sorted(self, jobs: list[Body]) -> list[Body]:
@@ -297,3 +300,22 @@ class LinksPane(Pane):
         shown = [each for each in rows if self.text in each["key"]]
         self.listing.show(shown)
         self.say(f"{len(shown):,} of {len(rows):,} links" if self.text else f"{len(rows):,} links")
+
+
+async def total_of(client: AsyncClient, page: Body, asked: JobFilter) -> int:
+    """Return how many jobs there are of which a page shows the newest; asked only where it does not show all."""
+    shown = len(page["jobs"])
+    if page["next"] is None:
+        return shown
+    counted: int = (await client.body(job_calls.count(**asked)))["total"]
+    return max(shown, counted)
+
+
+def of_all(shown: int, total: int, what: str, first: str = "first") -> str:
+    """Say how many are shown, and of how many where that is not all of them."""
+    return f"{total:,} {what}" if shown >= total else f"{first} {shown:,} of {total:,} {what}"
+
+
+def narrow_down(shown: int, total: int) -> str:
+    """Say how to come to those that are not shown; empty where all are."""
+    return "/ finds others" if shown < total else ""

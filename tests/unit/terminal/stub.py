@@ -116,17 +116,17 @@ class Server:
         if path == "/jobs":
             states = query.get_list("state")
             named = [each for each in self.jobs if each["state"] in states and query.get("name", "") in each["name"]]
-            return {"jobs": named[: int(query["limit"])], "next": None}
+            return {"jobs": named[: (most := int(query["limit"]))], "next": "more" if len(named) >= most else None}
         made: dict[str, Callable[[], Body]] = {
             "/fleet/clusters": lambda: {"clusters": self.clusters},
             "/fleet/links": lambda: {"links": []},
-            "/job-counts": lambda: {"total": len(self.jobs), "states": self._counts()},
+            "/job-counts": lambda: self._counted(query.get_list("state")),
         }
         return made[path]() if path in made else self._of_job(path)
 
-    def _counts(self) -> dict[str, int]:
-        states = [each["state"] for each in self.jobs]
-        return {state: states.count(state) for state in states}
+    def _counted(self, wanted: list[str]) -> Body:
+        states = [each["state"] for each in self.jobs if not wanted or each["state"] in wanted]
+        return {"total": len(states), "states": {state: states.count(state) for state in states}}
 
     def _nodes(self, query: httpx.QueryParams) -> Body:
         named = [
@@ -138,7 +138,8 @@ class Server:
         ]
         first, size = int(query.get("after", "0")), int(query["limit"])
         following = first + size if first + size < len(named) else None
-        return {"nodes": named[first : first + size], "next": None if following is None else str(following)}
+        page = {"nodes": named[first : first + size], "next": None if following is None else str(following)}
+        return {**page, "found": {"nodes": len(named)}}
 
     def _of_job(self, path: str) -> Body:
         _, _, job_id, *what = path.split("/")

@@ -188,6 +188,20 @@ async def test_jobs_are_found_by_name_and_state() -> None:
         assert "later" not in seen.text
 
 
+async def test_no_job_and_no_node_is_missing_in_silence() -> None:
+    """Where not all are shown that were found, it is said of how many, and how to come to the others."""
+    server = Server(jobs=[job(f"job-{at}", id=f"id-{at}", state="queued") for at in range(1234)])
+    async with watching(server, size=WIDE) as seen:
+        await seen.press("slash", "e", "enter")
+        await seen.sees("first 100 of 120 found with 'e' in the name · type more of the name")
+        await seen.press("escape", "2")
+        await seen.sees("newest 500 of 1,234 wait", "/ finds others")
+        await seen.press("3")
+        await seen.sees("newest 100 of 1,234 jobs")
+        await seen.press("o")
+        await seen.sees("newest 500 of 1,234 jobs", "/ finds others")
+
+
 async def test_a_waiting_job_says_why_it_waits() -> None:
     """The one under the cursor, below the list."""
     async with watching() as seen:
