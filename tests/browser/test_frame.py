@@ -59,14 +59,15 @@ def test_the_way_in_needs_no_script(browser: Browser, demo: Running, tokens: dic
 
 
 def test_a_draft_ends_with_the_log_in(look: Look) -> None:
-    """Who uses the browser next finds nothing of what was written."""
+    """Who uses the browser next finds nothing of what was written, and no other tab that still shows something."""
     with look("user") as looker:
-        page = looker.open("/submit")
+        other, page = looker.open("/settings"), looker.open("/submit")
         page.get_by_label("Name", exact=True).fill("secret-plan")
         page.wait_for_function("Object.values(sessionStorage).some(each => each.includes('secret-plan'))")
         page.get_by_role("button", name="Log out").click()
         expect(page.get_by_role("status")).to_have_text("You are logged out.")
         assert not page.evaluate("Object.values(sessionStorage).some(each => each.includes('secret-plan'))")
+        expect(other.get_by_role("status")).to_have_text("You are logged out.")
 
 
 def test_nobody_is_led_to_another_site(look: Look, tokens: dict[str, str]) -> None:

@@ -11,7 +11,7 @@ from nicegui import ui
 from seaway.domain.errors import ForbiddenError, SeawayError, UnknownError
 from seaway.web import addresses, cookies
 from seaway.web.brand import BRAND
-from seaway.web.drafts import FORGET
+from seaway.web.drafts import LEAVE, LEAVING
 from seaway.web.menu import Entry
 from seaway.web.visit import Visit
 from seaway.web.words import LANGUAGES, Words
@@ -116,13 +116,14 @@ def _who(visit: Visit) -> None:
             ui.label(whom).classes("who-name")
             ui.label(words(visit.who.role)).classes("who-role")
         if visit.asker.token:
+            ui.add_head_html(f"<script>{LEAVING}</script>")
             _log_out(words("Log out"))
 
 
 def _log_out(label: str) -> None:
     """Have a button that logs out, which no link of another page can press."""
     form = ui.element("form").props(f'method=post action="{addresses.LOGOUT}"')
-    form.on("submit", js_handler=FORGET)
+    form.on("submit", js_handler=LEAVE)
     with form, ui.element("button").classes("tool").props(f'type=submit aria-label="{label}" title="{label}"'):
         ui.icon("logout").props("aria-hidden=true")
 
