@@ -16,7 +16,8 @@ from rich.progress import track
 from benchmarks.api.server import Served, served
 from benchmarks.record import ROOT
 from seaway import Client
-from seaway.testing.browser import MissingError, chromium
+from seaway.testing.browser import chromium
+from seaway.testing.missing import MissingError
 from seaway.web.cookies import THEME, TOKEN
 
 FOLDER = ROOT / "docs" / "images"

@@ -12,7 +12,8 @@ from playwright.sync_api import Page
 
 from benchmarks.api.server import Served
 from benchmarks.record import SkippedError
-from seaway.testing.browser import MissingError, chromium
+from seaway.testing.browser import chromium
+from seaway.testing.missing import MissingError
 from seaway.web.cookies import TOKEN
 
 WARM = 2

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from seaway.testing.browser import MissingError, chromium
+from seaway.testing.browser import chromium
+from seaway.testing.missing import MissingError
 from tests.browser.looking import Looker, looking
 from tests.integration.test_up import Running, running
 from tests.missing import skip_or_fail

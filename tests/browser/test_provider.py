@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from seaway.testing.ports import free_port
 from tests.browser.looking import looking
 from tests.browser.provider import CLIENT, Provider
-from tests.integration.test_prometheus import free_port
 from tests.integration.test_up import running
 
 pytestmark = pytest.mark.slow

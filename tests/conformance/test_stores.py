@@ -12,8 +12,9 @@ import pytest
 from seaway.adapters.sqlalchemy import open_store
 from seaway.application.ports.store import Store
 from seaway.testing import memory_store
-from seaway.testing.databases import SERVERS, MissingError, Server, servers
+from seaway.testing.databases import SERVERS, Server, servers
 from seaway.testing.memory_store import MemoryDatabase, MemoryStore
+from seaway.testing.missing import MissingError
 from seaway.testing.store_steps import Case, Opening
 from seaway.testing.stores import CASES
 from tests.missing import skip_or_fail

@@ -22,7 +22,8 @@ from seaway.domain.errors import InvariantError, RejectedError
 from seaway.domain.lifecycle import AttemptState, JobState
 from seaway.learning.policies.file import pack
 from seaway.testing import records as make
-from seaway.testing.databases import SERVERS, MissingError, Server, servers
+from seaway.testing.databases import SERVERS, Server, servers
+from seaway.testing.missing import MissingError
 from seaway.testing.policies import cluster_policy
 from seaway.testing.records import NOW_NS
 from seaway.testing.store_steps import store_all

@@ -23,7 +23,8 @@ from seaway.application.ports.store import JobFilter, Retention, Store
 from seaway.application.records import JobRecord
 from seaway.domain.errors import UnavailableError
 from seaway.testing import records as make
-from seaway.testing.databases import SERVERS, MissingError, Server
+from seaway.testing.databases import SERVERS, Server
+from seaway.testing.missing import MissingError
 from seaway.testing.records import NOW_NS
 from seaway.testing.store_steps import store_all
 from tests.missing import skip_or_fail

@@ -26,7 +26,8 @@ from seaway.domain import ids
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec
-from seaway.testing.databases import SERVERS, MissingError, Server, servers
+from seaway.testing.databases import SERVERS, Server, servers
+from seaway.testing.missing import MissingError
 from tests.missing import skip_or_fail
 
 KINDS = ["sqlite", *(pytest.param(name, marks=pytest.mark.slow) for name in SERVERS)]

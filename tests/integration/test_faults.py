@@ -14,7 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from seaway.testing.databases import SERVERS, MissingError
+from seaway.testing.databases import SERVERS
+from seaway.testing.missing import MissingError
 from tests.integration.test_up import PATIENCE_S, Running, running
 from tests.missing import skip_or_fail
 

@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
-from seaway.testing.lab import MissingError, TestLab, lab
+from seaway.testing.lab import TestLab, lab
+from seaway.testing.missing import MissingError
 from tests.integration.test_up import Running, running
 from tests.missing import skip_or_fail
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,11 +19,13 @@ import httpx
 import pytest
 
 from seaway.adapters.kubernetes.leadership import LEADS
-from seaway.testing.databases import SERVERS, MissingError, Server
+from seaway.testing.databases import SERVERS, Server
 from seaway.testing.kubernetes import ApiServer
 from seaway.testing.kubernetes.exchange import Answer, Request
 from seaway.testing.kubernetes.kinds import JOBS, LEASES, PODS
 from seaway.testing.kubernetes.kubeconfig import Entry, write_kubeconfig
+from seaway.testing.missing import MissingError
+from seaway.testing.ports import free_port
 from tests.conformance.test_kubernetes_backends import gpu_node
 from tests.missing import skip_or_fail
 
@@ -110,7 +111,7 @@ class Pair:
         clusters = self.folder / name / "clusters"
         clusters.mkdir(parents=True)
         write_kubeconfig(clusters / "alpha", [Entry("alpha", self.cluster.url, token)])
-        port = _free_port()
+        port = free_port()
         settings = f"""
             [server]
             port = {port}
@@ -323,12 +324,6 @@ def test_a_leader_that_cannot_renew_ends_before_anybody_else_may_lead(pair: Pair
     assert time.monotonic() - cut_s < LEASE_S + START_S
     assert (pair.cluster.get(LEASES, "seaway", "seaway") or {})["spec"]["holderIdentity"] in before
     pair.cluster.faults.end(fault)
-
-
-def _free_port() -> int:
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return int(door.getsockname()[1])
 
 
 def _kill(process: subprocess.Popen[str]) -> None:

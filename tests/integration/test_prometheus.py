@@ -12,12 +12,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from socket import socket
 from typing import Any
 
 import httpx
 import pytest
 
+from seaway.testing.ports import free_port
 from seaway.wire.link_metrics import LINK_METRICS
 from seaway.wire.metrics import METRICS
 from tests.integration.test_up import PATIENCE_S, Running, running
@@ -26,14 +26,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.programs("prometheus", "promtool")]
 
 SHIPPED = Path(__file__).parents[2] / "deploy" / "prometheus"
 GIB = 1 << 30
-
-
-def free_port() -> int:
-    """Return a port of this machine that nobody listens at."""
-    with socket() as some:
-        some.bind(("127.0.0.1", 0))
-        port: int = some.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seaway.testing.databases import MissingError
+from seaway.testing.missing import MissingError
 from tests.missing import need_programs, skip_or_fail
 
 ROOT = Path(__file__).resolve().parents[2]

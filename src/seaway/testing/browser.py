@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from seaway.testing.missing import MissingError
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
@@ -25,10 +27,6 @@ FLAGS = (
     "--disable-sync",
 )
 """With these the browser asks nobody for anything by itself."""
-
-
-class MissingError(Exception):
-    """There is no browser on this machine."""
 
 
 @contextmanager

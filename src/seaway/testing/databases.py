@@ -10,7 +10,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -19,12 +18,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from seaway.testing.missing import MissingError
+from seaway.testing.ports import free_port
+
 START_S = 60
 """How long a server may take to start, seconds."""
-
-
-class MissingError(Exception):
-    """A server's programs are not installed; the message says how to mend that."""
 
 
 class Server(ABC):
@@ -42,7 +40,7 @@ class Server(ABC):
         self._owner = self._user()
         if self._owner:
             shutil.chown(self.data, self._owner)
-        self.port = _free_port()
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._count = 0
         self._prepare()
@@ -216,9 +214,3 @@ def servers() -> Iterator[Callable[[str], Server]]:
     finally:
         for server in running.values():
             server.remove()
-
-
-def _free_port() -> int:
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return int(door.getsockname()[1])

@@ -16,6 +16,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
+from seaway.testing.missing import MissingError
+
 NAMESPACES = Path("/run/netns")
 CLONE_NEWNET = 0x40000000
 LACKING = "error: a lab needs"
@@ -24,10 +26,6 @@ LACKING = "error: a lab needs"
 Result = TypeVar("Result")
 
 _numbers = count(1)
-
-
-class MissingError(Exception):
-    """Says what a machine lacks for a lab."""
 
 
 @dataclass(frozen=True, slots=True)
