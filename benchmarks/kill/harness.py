@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from random import Random
 
@@ -26,6 +26,7 @@ from seaway.adapters.sqlalchemy.opening import open_store
 from seaway.application.ports.store import MOST_ROWS, Store
 from seaway.domain.lifecycle import JobState
 from seaway.simulation.demo import demo_fleet
+from seaway.testing.ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 USERS = 4
@@ -34,6 +35,9 @@ PATIENCE_S = 120
 
 MOST_STEPS = 60
 """Kills come at one of this many first steps of a life."""
+
+MOST_MORE = 300
+"""Lives at the most that follow where something was nobody's last step yet; a few do, unless it never happens."""
 
 LONGEST_LIFE_S = 20
 
@@ -105,6 +109,7 @@ def kill_over_and_over(
     *,
     seed: int = 0,
     pause_s: float = 0.02,
+    wanted: Sequence[str] = (),
     progress: Callable[[int], None] = lambda _: None,
 ) -> Aftermath:
     """Kill a control plane under load at given steps, one life after the other, then let one finish.
@@ -115,12 +120,14 @@ def kill_over_and_over(
         At which step each life ends, from 1.
     pause_s
         How long each user thinks between two jobs.
+    wanted
+        Parts of the names of steps: more lives end at random steps until each of these was the last of one.
     progress
         Told how many were killed.
     """
     folder = Path(tempfile.mkdtemp(prefix="seaway-kill-"))
     database = f"sqlite:///{folder / 'seaway.db'}"
-    port = _free_port()
+    port = free_port()
     memory = Memory()
     with _clusters(folder / "clusters") as clusters:
         nursery = Nursery(folder, database, clusters, port)
@@ -128,7 +135,7 @@ def kill_over_and_over(
         for user in users:
             user.start()
         kills, broken = 0, []
-        for fatal in fatal_steps:
+        for fatal in chain(fatal_steps, _more_steps(folder, wanted, seed)):
             process = nursery.begin(fatal)
             late = threading.Timer(LONGEST_LIFE_S, _kill, [process])
             late.start()
@@ -160,6 +167,21 @@ def random_steps(count: int, seed: int) -> Iterator[int]:
         yield random.randint(1, MOST_STEPS)
 
 
+def _more_steps(folder: Path, wanted: Sequence[str], seed: int) -> Iterator[int]:
+    """Yield random steps to kill at, as long as one that is wanted was nobody's last."""
+    for step in random_steps(MOST_MORE, seed):
+        found = _last_steps(folder)
+        if all(any(part in each for each in found) for part in wanted):
+            return
+        yield step
+
+
+def _last_steps(folder: Path) -> list[str]:
+    """Return the step that was the last of each life so far."""
+    graves = folder / "graves"
+    return graves.read_text(encoding="utf-8").splitlines() if graves.exists() else []
+
+
 def _look(folder: Path, database: str, memory: Memory, kills: int, broken: list[str]) -> Aftermath:
     """Look at the database and at the clusters' own journals."""
     store = open_store(database)
@@ -181,14 +203,13 @@ def _look(folder: Path, database: str, memory: Memory, kills: int, broken: list[
         store.close()
     fleet = demo_fleet()
     doubled = violations(fleet, read_journals(fleet, folder / "clusters")) + check(database)
-    graves = (folder / "graves").read_text(encoding="utf-8").splitlines() if (folder / "graves").exists() else []
     return Aftermath(
         kills,
         len(memory.accepted),
         lost,
         doubled,
         broken + memory.refused,
-        dict(Counter(graves).most_common()),
+        dict(Counter(_last_steps(folder)).most_common()),
         dict(states),
     )
 
@@ -263,10 +284,3 @@ def _signal(process: int, what: signal.Signals) -> None:
     import os
 
     os.kill(process, what)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

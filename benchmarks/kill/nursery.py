@@ -22,11 +22,7 @@ from seaway.application.control.settings import ControlSettings
 from seaway.application.system_clock import SystemClock
 from seaway.bootstrap.plane import make_plane
 from seaway.bootstrap.settings import ServerSettings, Settings
-from seaway.scheduling.engine import decide
-from seaway.scheduling.policies import make_profile
-from seaway.scheduling.queue import JobQueue
-from seaway.scheduling.snapshot import Snapshot
-from seaway.simulation.demo import demo_fleet, demo_jobs
+from seaway.bootstrap.warming import warm_up
 
 CONTROL = ControlSettings(assume_s=20, stale_s=5, grace_s=30, poll_s=0.2, retry_s=0.2, keep_finished_s=2)
 
@@ -44,13 +40,6 @@ def main() -> None:
         print(f"began {child}", flush=True)
         _, status = os.waitpid(child, 0)
         print(f"ended {'killed' if os.WIFSIGNALED(status) else os.waitstatus_to_exitcode(status)}", flush=True)
-
-
-def warm_up() -> None:
-    """Have the engine compiled before anything is forked."""
-    snapshot = Snapshot(demo_fleet())
-    plan = decide(snapshot, JobQueue(snapshot, demo_jobs(50)), make_profile("bestfit"))
-    snapshot.release(plan.lines, plan.slices, plan.rows_of(0))
 
 
 def live(fate: Fate, database: str, clusters: str, port: int) -> None:

@@ -13,9 +13,10 @@ RANDOM_KILLS = 60
 
 def test_killed_at_every_persisted_step_nothing_is_lost_or_doubled() -> None:
     """Whichever commit or command was the last before SIGKILL, every accepted job ends once."""
-    after = kill_over_and_over(iter(range(1, MOST_STEPS + 1)), seed=1)
+    wanted = ("storing job pending", "storing attempt assumed", "sending deployment", "removal")
+    after = kill_over_and_over(iter(range(1, MOST_STEPS + 1)), seed=1, wanted=wanted)
     prove(after, MOST_STEPS)
-    for step in ("storing job pending", "storing attempt assumed", "sending deployment", "removal"):
+    for step in wanted:
         assert any(step in each for each in after.steps), f"never killed while {step}: {after.steps}"
 
 
@@ -26,8 +27,8 @@ def test_killed_at_random_under_more_load_nothing_is_lost_or_doubled() -> None:
 
 def prove(after: Aftermath, kills: int) -> None:
     """Check what was left."""
-    assert after.kills == kills
-    assert after.accepted > kills // 2, "too little was under way to prove anything"
+    assert after.kills >= kills
+    assert after.accepted > after.kills // 2, "too little was under way to prove anything"
     assert after.lost == []
     assert after.doubled == []
     assert after.broken == []
