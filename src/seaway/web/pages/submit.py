@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -107,15 +108,17 @@ class _Submit:
 
     async def _begin(self) -> None:
         """Take up what was being written in this tab before a reload, and ask about it."""
-        if not self._draft.text:
-            await self.visit.client.connected()
-            if draft := await self.visit.client.run_javascript(
-                f"sessionStorage.getItem({draft_of(self.visit.who)}) || ''"
-            ):
-                self._editor.show(str(draft))
-                await self._pasted(str(draft))
-                return
-        await self._ask(self._latest.begin())
+        draft = ""
+        with suppress(TimeoutError):  # a browser that does not say begins anew
+            if not self._draft.text:
+                await self.visit.client.connected()
+                kept = f"sessionStorage.getItem({draft_of(self.visit.who)}) || ''"
+                draft = str(await self.visit.client.run_javascript(kept))
+        if draft:
+            self._editor.show(draft)
+            await self._pasted(draft)
+        else:
+            await self._ask(self._latest.begin())
 
     def _keep_draft(self, text: str) -> None:
         self.visit.client.run_javascript(f"sessionStorage.setItem({draft_of(self.visit.who)}, {json.dumps(text)})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 
 from nicegui import ui
 from nicegui.events import ValueChangeEventArguments
@@ -73,9 +74,10 @@ def dress(visit: Visit, editor: ui.codemirror) -> None:
     """Have an editor light or dark, as its page is; where the browser knows which, it is asked."""
 
     async def ask() -> None:
-        await visit.client.connected()
-        if await ui.run_javascript(DARK):
-            editor.set_theme("vscodeDark")
+        with suppress(TimeoutError):  # it is light where the browser does not say
+            await visit.client.connected()
+            if await ui.run_javascript(DARK):
+                editor.set_theme("vscodeDark")
 
     if visit.theme == "dark":
         editor.set_theme("vscodeDark")
