@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -220,8 +221,8 @@ def test_a_gateway_that_dies_is_told_and_gets_nothing(world: World) -> None:
 def test_agents_are_nobody(world: World) -> None:
     """What runs on a gateway for good has no privilege."""
     for each in world.agents.values():
-        status = Path(f"/proc/{each.pid}/status").read_text(encoding="utf-8")
-        assert "CapEff:\t0000000000000000" in status
+        status = Path(f"/proc/{each.pid}/status")
+        until(partial(status.read_text, encoding="utf-8"), lambda text: "CapEff:\t0000000000000000" in text)
         assert Path(f"/proc/{each.pid}").stat().st_uid != os.geteuid()
 
 
