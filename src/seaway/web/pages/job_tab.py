@@ -20,6 +20,9 @@ T = TypeVar("T")
 BESIDE_S = 3.0
 """How often it is asked for what changes with the job: where the job has changed, that is asked for at once."""
 
+EVENTS_S = 10.0
+"""How often events are: there is hardly one without the job having changed."""
+
 
 class Tab(ABC):
     """A part of the page.
@@ -108,7 +111,7 @@ class WithEvents(Tab):
             page = await self.visit.ask(call)
         if turn.counts():
             self._before = before
-            await self.follow_beside(turn, call, self._heard_events)
+            await self.follow_beside(turn, call, self._heard_events, EVENTS_S)
 
     async def _heard_events(self, page: EventList) -> None:
         self.events = [*self._before, *page.events]
