@@ -51,12 +51,12 @@ class Login:
     renewal
         By which a provider gives another; empty for none.
     hint
-        By which a provider knows whom to log out; empty for who did not log in there.
+        By which a provider knows whom to log out; empty for who did not log in there, None for what is kept already.
     """
 
     token: str
     renewal: str = ""
-    hint: str = ""
+    hint: str | None = ""
 
 
 def token_of(cookies: Mapping[str, str]) -> str:
@@ -89,6 +89,8 @@ def keep_login(response: Response, login: Login, *, secure: bool) -> None:
         Whether it is sent over https only.
     """
     for name, text in ((TOKEN, login.token), (RENEWAL, login.renewal), (HINT, login.hint)):
+        if text is None:
+            continue
         for at, part in enumerate(_names(name)):
             if piece := text[at * PART : (at + 1) * PART]:
                 response.set_cookie(part, piece, httponly=True, samesite="lax", secure=secure, path=PATHS[name])

@@ -115,12 +115,12 @@ class Given:
     renewal
         By which it gives out others; empty where it does not.
     hint
-        By which it knows whom to log out; empty where it said nothing new.
+        By which it knows whom to log out; empty where it does not, None where it said nothing new.
     """
 
     tokens: tuple[str, ...]
     renewal: str = ""
-    hint: str = ""
+    hint: str | None = ""
 
 
 class Provider:
@@ -253,8 +253,10 @@ class Provider:
                 f"the provider's token has {len(ours[0])} letters, and a browser keeps {LONGEST}: have the provider put"
                 " less into it, like fewer groups"
             )
-        renewal, hint = str(answer.get("refresh_token") or ""), str(answer.get("id_token") or "")
-        return Given(tokens, renewal if len(renewal) <= LONGEST else "", hint if len(hint) <= PART else UNKNOWN)
+        renewal, hint = str(answer.get("refresh_token") or ""), answer.get("id_token")
+        if hint is not None and len(hint := str(hint)) > PART:
+            hint = UNKNOWN
+        return Given(tokens, renewal if len(renewal) <= LONGEST else "", hint)
 
     def _claims(self, token: str) -> Mapping[str, Any]:
         """Read an ID token that came straight from the provider: TLS stands for its signature.

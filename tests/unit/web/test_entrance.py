@@ -169,12 +169,13 @@ def test_who_logged_in_in_another_tab_is_led_on() -> None:
 
 
 def test_a_page_has_its_token_renewed() -> None:
-    """The browser keeps the next; where there is none to be had it keeps what it has."""
+    """The browser keeps the next, and by what it is logged out; where there is none to be had it keeps what it has."""
     browser = logged_in()
     assert browser.world is not None
-    browser.world.answer = answer(access_token=NEXT, refresh_token="renewal-2")
+    browser.world.answer = {"token_type": "Bearer", "access_token": NEXT, "refresh_token": "renewal-2"}
     browser.ask("POST", "/login/renew", {"page": "unknown"})
     assert (browser.said.status_code, browser.cookies["seaway_token"]) == (204, NEXT)
+    assert (browser.cookies["seaway_renewal"], browser.cookies["seaway_hint"]) == ("renewal-2", token())
     browser.world.answer = {"error": "invalid_grant"}
     browser.cookies["seaway_renewal"] = "renewal-3"
     browser.ask("POST", "/login/renew", {"page": "unknown"})

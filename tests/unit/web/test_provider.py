@@ -186,7 +186,7 @@ def test_what_renews_is_kept_where_the_provider_gives_no_other() -> None:
     answered = answer()
     del answered["id_token"]
     (made,) = renewed(World(answered), "one")
-    assert (made.renewal, made.hint) == ("one", "")
+    assert (made.renewal, made.hint) == ("one", None)
 
 
 def test_who_may_not_be_renewed_logs_in_again() -> None:
