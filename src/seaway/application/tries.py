@@ -55,6 +55,10 @@ ORDER_KEPT_NS = 2_000_000_000
 """How old the order of the queues may be that positions are read from."""
 
 
+_Answer = tuple[str, dict[str, str | int], str]
+"""What kind of answer it is, the names and figures in it, and in words."""
+
+
 class Tries:
     """Answers questions on copies of the live fleet.
 
@@ -113,7 +117,7 @@ class Tries:
         placements = attempt.placements if attempt and job.state.placed else ()
         because = attempt.why if attempt else ""
         if job.state.final or not (job.state.waits or job.state.placed):
-            return Reason(job, f"{job.state.value}: {job.reason}", 0, 0, placements, because, None)
+            return Reason(job, f"{job.state.value}: {job.reason}", 0, 0, placements, because, None, "over")
         explanation, short = None, ""
         if not (unready := self._controller.scheduler.unready(job.spec.queue)):
             with self._copying:
@@ -121,10 +125,15 @@ class Tries:
                 if job.state.waits and explanation and explanation.fits:
                     short = self._shortage(job)
         if job.state.placed:
-            return Reason(job, f"{job.state.value}: {job.reason}", 0, 0, placements, because, explanation)
+            return Reason(job, f"{job.state.value}: {job.reason}", 0, 0, placements, because, explanation, "placed")
         ahead = self._ahead(job)
-        said = f"waits: {unready}" if unready else self._why_waiting(job, explanation, short)
-        return Reason(job, said, ahead + 1, ahead, (), because, explanation)
+        if unready:
+            policy = self._controller.scheduler.policy_of(job.spec.queue)
+            return Reason(
+                job, f"waits: {unready}", ahead + 1, ahead, (), because, None, "policy_unready", {"policy": policy}
+            )
+        code, parameters, said = self._why_waiting(job, explanation, short)
+        return Reason(job, said, ahead + 1, ahead, (), because, explanation, code, parameters)
 
     def explained(self, job: JobRecord) -> Explanation | None:
         """Explain a job that waits on the fleet as it is; None while its gateway is not there.
@@ -149,7 +158,8 @@ class Tries:
         snapshot, profile, seen = self._stage(job.spec, job.id)
         return shortage(snapshot, seen, profile)
 
-    def _why_waiting(self, job: JobRecord, explanation: Explanation | None, short: str) -> str:
+    def _why_waiting(self, job: JobRecord, explanation: Explanation | None, short: str) -> _Answer:
+        """Say why a job waits: of which kind that is, the names and figures in it, and in words."""
         with self._controller.lock:
             adrift = self._controller.live.adrift(job)
             blocked = self._controller.live.blocked(job)
@@ -157,17 +167,22 @@ class Tries:
             refusals = self._controller.live.refusals.get(job.id, NEVER_REFUSED)
             now_ns = self._controller.live.clock.monotonic_ns()
         if adrift:
-            return f"waits: {adrift}"
+            return "adrift", {}, f"waits: {adrift}"
         said = sentence(explanation) if explanation else f"its gateway {job.spec.demand.gateway!r} is not there"
         said += f"; but {short}" if short else ""
         if blocked:
-            return f"waits: {job.reason}; {blocked}"
+            return "paused", {}, f"waits: {job.reason}; {blocked}"
         if kept:
             where = ", ".join(sorted({f"{each.cluster}/{each.node}" for each in kept.placements})[:3])
-            soon = f", free in {max(0, kept.starts_ns - now_ns) // 1_000_000_000} s" if kept.starts_ns else ""
-            return f"waits first in its queue, and {where} is kept for it{soon}: {said}"
+            soon_s = max(0, kept.starts_ns - now_ns) // 1_000_000_000 if kept.starts_ns else 0
+            soon = f", free in {soon_s} s" if kept.starts_ns else ""
+            told = f"waits first in its queue, and {where} is kept for it{soon}: {said}"
+            return "first", {"where": where, "soon_s": soon_s}, told
         said += f"; it {away}" if (away := refusals.told()) else ""
-        return f"waits: {said}{KEPT if explanation and explanation.fits and not short and not explanation.held else ''}"
+        if explanation is None:
+            return "gateway_gone", {"gateway": job.spec.demand.gateway}, f"waits: {said}"
+        code = "refused" if not explanation.fits else "short" if short else "held" if explanation.held else "kept"
+        return code, {}, f"waits: {said}{KEPT if code == 'kept' else ''}"
 
     def _explained(self, job: JobRecord) -> Explanation | None:
         """Explain a job on the fleet as it is, without what it holds itself."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -270,6 +270,8 @@ class Reason:
         What was noted when it was placed.
     explanation
         Node by node, on the fleet as it is now; None for a job that is over.
+    code, parameters
+        What kind of answer the sentence is, for programs, and the names and figures in it.
     """
 
     job: JobRecord
@@ -279,6 +281,8 @@ class Reason:
     placements: tuple[Placement, ...]
     chosen_because: str
     explanation: Explanation | None
+    code: str = ""
+    parameters: Mapping[str, str | int] = field(default_factory=dict)
 
 
 HEURISTIC, PACKAGE, PROFILE, TRAINED = "seaway", "package", "profile", "trained"

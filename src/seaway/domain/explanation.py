@@ -19,12 +19,16 @@ class Refusal:
         How many nodes it was the first to refuse.
     clusters
         How many of them are in which cluster, by the cluster's name.
+    code
+        Tells reasons apart for programs, like ``NodeResources.1``: the filter, and which of its reasons, from 1; empty
+        for one that no filter has.
     """
 
     plugin: str
     reason: str
     nodes: int
     clusters: tuple[tuple[str, int], ...] = ()
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)

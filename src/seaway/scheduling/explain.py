@@ -164,7 +164,7 @@ class _Trial:
             codes = plugin.filter(cycle)
             counts = np.bincount(codes[cycle.feasible])
             refusals += [
-                self._refusal(plugin.name, reason, cycle.feasible & (codes == code))
+                self._refusal(plugin.name, reason, cycle.feasible & (codes == code), f"{plugin.name}.{code}")
                 for code, (reason, count) in enumerate(zip(plugin.reasons, counts[1:], strict=False), 1)
                 if count
             ]
@@ -178,11 +178,11 @@ class _Trial:
                     return [*refusals, self._refuse_all(cycle, after.name, status.reason)]
         return refusals
 
-    def _refusal(self, plugin: str, reason: str, refused: NDArray[np.bool_]) -> Refusal:
+    def _refusal(self, plugin: str, reason: str, refused: NDArray[np.bool_], code: str = "") -> Refusal:
         """Count the nodes that are refused, shape (N,), cluster by cluster."""
         counts = np.bincount(self._snapshot.arrays.nodes[NODE_CLUSTER][refused])
         clusters = tuple((self._snapshot.clusters[c].name, int(counts[c])) for c in np.flatnonzero(counts))
-        return Refusal(plugin, reason, int(counts.sum()), clusters)
+        return Refusal(plugin, reason, int(counts.sum()), clusters, code)
 
     def _refuse_all(self, cycle: Cycle, plugin: str, reason: str) -> Refusal:
         """Refuse every node that is still feasible."""

@@ -12,6 +12,7 @@ from importlib.resources import files
 
 from babel.core import Locale, negotiate_locale
 from babel.messages.pofile import read_po
+from markupsafe import Markup
 from starlette.requests import Request
 
 from seaway.web import cookies
@@ -41,6 +42,13 @@ class Words:
         """Say something; names in braces are filled in."""
         said = self.known.get(english) or english
         return said.format(**parts) if parts else said
+
+    def told(self, english: str) -> str:
+        """Say what the API says: in the language where it is known, else in English that is marked as such."""
+        if self.language == FIRST or not english:
+            return english
+        known = self.known.get(english)
+        return known or Markup('<span lang="{}">{}</span>').format(FIRST, english)
 
     @property
     def locale(self) -> Locale:

@@ -21,6 +21,8 @@ class RefusalOut(Shown):
     nodes: int
     clusters: dict[str, int] = Field(default_factory=dict)
     """How many of them are in which cluster."""
+    code: str = ""
+    """Tells reasons apart for programs, like `NodeResources.1`: the filter, and which of its reasons."""
 
 
 class CandidateOut(Shown):
@@ -73,6 +75,12 @@ class ReasonOut(Shown):
     """What was noted when it was placed."""
     explanation: ExplanationOut | None
     """On the fleet as it is now; null for a job that is over."""
+    code: str = ""
+    """What kind of answer it is: `refused` (no node takes it), `short` (not all replicas have room together), `held`
+    (its policy holds it back), `kept` (what is free is kept for another), `first` (a place is kept for it), `paused`,
+    `policy_unready`, `gateway_gone`, `adrift` (its queue or pool is gone), `placed`, `over`."""
+    parameters: dict[str, str | int] = Field(default_factory=dict)
+    """The names and figures in it: `policy`, `gateway`, `where`, `soon_s`."""
 
     @classmethod
     def of(cls, reason: Reason) -> ReasonOut:
@@ -129,6 +137,7 @@ def explanation_fields(explanation: Explanation) -> dict[str, Any]:
                 "reason": each.reason,
                 "nodes": each.nodes,
                 "clusters": dict(each.clusters),
+                "code": each.code,
             }
             for each in explanation.refusals
         ],
@@ -163,6 +172,8 @@ def reason_fields(reason: Reason) -> dict[str, Any]:
         "placements": [placement_fields(each) for each in reason.placements],
         "chosen_because": reason.chosen_because,
         "explanation": None if reason.explanation is None else explanation_fields(reason.explanation),
+        "code": reason.code,
+        "parameters": dict(reason.parameters),
     }
 
 

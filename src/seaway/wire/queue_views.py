@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field
+
 from seaway.application.queue_views import Place, QueueUse
 from seaway.application.views import Reason
+from seaway.wire.explanations import RefusalOut, reason_fields
 from seaway.wire.job_out import JobOut, job_fields
 from seaway.wire.message import Shown
 
@@ -42,6 +45,12 @@ class WaitingOut(JobOut):
     """Its place in the line of its tenant in its queue, from 1."""
     sentence: str
     """Why it waits, on the fleet as it is now."""
+    code: str = ""
+    """What kind of reason that is, as in `GET /jobs/{job}/explain`."""
+    parameters: dict[str, str | int] = Field(default_factory=dict)
+    looked_at: int = 0
+    """How many nodes were looked at."""
+    refusals: list[RefusalOut] = Field(default_factory=list)
 
 
 class WaitingPage(Shown):
@@ -72,4 +81,13 @@ def use_fields(use: QueueUse) -> dict[str, Any]:
 
 def waiting_fields(place: Place, reason: Reason) -> dict[str, Any]:
     """Show a job that waits as the fields of `WaitingOut`."""
-    return {**job_fields(place.job), "position": place.position, "sentence": reason.sentence}
+    told = reason_fields(reason)
+    explained = told["explanation"] or {"nodes": 0, "refusals": []}
+    named = {name: told[name] for name in ("sentence", "code", "parameters")}
+    return {
+        **job_fields(place.job),
+        "position": place.position,
+        **named,
+        "looked_at": explained["nodes"],
+        "refusals": explained["refusals"],
+    }

@@ -47,6 +47,9 @@ async def test_what_waits_stands_in_the_order_in_which_it_is_tried(rig: Rig) -> 
         first = (await client.get(path, params={"limit": 2})).json()
         assert [(each["name"], each["position"]) for each in first["jobs"]] == [("urgent", 1), ("late", 2)]
         assert (first["total"], "0 of 4 nodes fit" in first["jobs"][1]["sentence"]) == (3, True)
+        waits = first["jobs"][1]
+        assert (waits["code"], waits["looked_at"], waits["parameters"]) == ("refused", 4, {})
+        assert [(each["code"], each["nodes"]) for each in waits["refusals"]] == [("DeviceFit.8", 4)]
         rest = (await client.get(path, params={"limit": 2, "after": first["next"]})).json()
         assert ([each["name"] for each in rest["jobs"]], rest["next"]) == (["later"], None)
         assert (await client.get("/api/v1/queues/theirs/waiting")).status_code == 404

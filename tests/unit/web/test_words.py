@@ -14,6 +14,8 @@ from babel.messages.pofile import read_po
 from jinja2 import nodes
 
 from seaway.domain.lifecycle import JobState
+from seaway.scheduling.plugins import rules_of_fit
+from seaway.scheduling.policies import BUILT_IN
 from seaway.web.fragment import environment
 from seaway.web.words import language_of, words_of
 
@@ -39,6 +41,12 @@ NAMED = {
     "admin",
 } - {"deleted"}
 """What the API says in one word, and pages say as a word of theirs."""
+
+CLAUSES = {
+    *(offer.says for offer in BUILT_IN.values()),
+    *(reason for plugin in rules_of_fit() for reason in getattr(plugin, "reasons", ())),
+}
+"""What the API says in a clause that is always the same: what policies do, and why rules refuse."""
 
 
 def said_in_code() -> Iterator[str]:
@@ -68,14 +76,14 @@ def names_in(text: str) -> set[str]:
 
 def test_all_that_is_said_is_said_in_chinese_and_fills_in_the_same() -> None:
     """No English shows through in Chinese, and no name in braces is lost or new."""
-    said, known = {*said_in_code(), *said_in_templates(), *NAMED}, words_of("zh").known
+    said, known = {*said_in_code(), *said_in_templates(), *NAMED, *CLAUSES}, words_of("zh").known
     assert sorted(said - set(known)) == []
     assert [each for each in said if names_in(each) != names_in(known[each])] == []
 
 
 def test_catalogues_hold_nothing_else_and_nothing_twice() -> None:
     """What nobody says any more is not in the catalogues, and no two of them differ on a word."""
-    said = {*said_in_code(), *said_in_templates(), *NAMED}
+    said = {*said_in_code(), *said_in_templates(), *NAMED, *CLAUSES}
     found: Counter[str] = Counter()
     for file in (WEB / "locale" / "zh").glob("*.po"):
         with file.open("rb") as opened:
