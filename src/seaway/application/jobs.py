@@ -11,7 +11,7 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, AuditEntry, IdempotencyKey, JobRecord
-from seaway.application.transitions import accepted, moved, respecified, stepped, stopped
+from seaway.application.transitions import ACCEPTED, accepted, moved, respecified, stepped, stopped
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
 from seaway.domain.ids import JobIds
@@ -83,7 +83,7 @@ class Jobs:
                 submitted_ns=now_ns,
                 changed_ns=now_ns,
                 submitted_by=actor,
-                reason="accepted",
+                reason=ACCEPTED,
             )
             change = accepted(job)
             if key:

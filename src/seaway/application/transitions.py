@@ -17,6 +17,9 @@ from seaway.domain.lifecycle import AttemptState, JobState, require_may_follow
 ELSEWHERE = "it is placed elsewhere"
 """How a reason ends that says what a place was like that a job was taken from: it holds until the job is tried."""
 
+ACCEPTED, TAKEN_IN = "accepted", "taken in"
+"""What is told of a job when it is stored, and when the loop has it."""
+
 
 def told(job: JobRecord, actor: str, kind: str = "state", reason: str = "") -> Event:
     """Tell what happened to a job, as it is after that."""
@@ -67,7 +70,7 @@ def placed(queued: JobRecord, scheduled: JobRecord, attempt: Attempt, actor: str
     change = stepped(scheduled, actor)
     if queued.state is not JobState.QUEUED:
         change.insert.insert(
-            0, replace(told(queued, actor, reason="taken in"), at_ns=scheduled.changed_ns, state=JobState.QUEUED.value)
+            0, replace(told(queued, actor, reason=TAKEN_IN), at_ns=scheduled.changed_ns, state=JobState.QUEUED.value)
         )
     change.insert.append(attempt)
     for cluster in attempt.clusters:

@@ -15,7 +15,7 @@ from seaway.adapters.sqlalchemy.opening import open_store
 from seaway.application.changes import Outcome
 from seaway.application.control.dispatch import InPlace
 from seaway.application.records import JobRecord
-from seaway.application.transitions import accepted
+from seaway.application.transitions import ACCEPTED, accepted
 from seaway.application.views import Reason
 from seaway.bootstrap.plane import Plane, make_plane
 from seaway.bootstrap.settings import Settings
@@ -152,9 +152,7 @@ def _at_the_door(plane: Plane, specs: Iterator[JobSpec]) -> tuple[list[JobSpec],
 def _submit(plane: Plane, specs: Sequence[JobSpec], seed: int) -> list[JobRecord]:
     ids = JobIds(Random(seed))  # nothing here is a secret
     now_ns = plane.clock.now_ns()
-    records = [
-        JobRecord(ids.draw(now_ns), spec, JobState.PENDING, now_ns, now_ns, "demo", "accepted") for spec in specs
-    ]
+    records = [JobRecord(ids.draw(now_ns), spec, JobState.PENDING, now_ns, now_ns, "demo", ACCEPTED) for spec in specs]
     outcomes = plane.writer.commit([accepted(record) for record in records]) if records else []
     return [record for record, outcome in zip(records, outcomes, strict=True) if outcome is Outcome.STORED]
 

@@ -26,7 +26,7 @@ from seaway.application.policies import Policies
 from seaway.application.ports.backend import Backends
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, JobRecord
-from seaway.application.transitions import accepted
+from seaway.application.transitions import ACCEPTED, accepted
 from seaway.application.writer import Writer
 from seaway.domain.errors import InvariantError
 from seaway.domain.ids import JobIds
@@ -124,7 +124,7 @@ class SmallPlane:
         now_ns = self.clock.now_ns()
         records = [
             JobRecord(
-                self._ids.draw(now_ns), self.door.settled(spec), JobState.PENDING, now_ns, now_ns, actor, "accepted"
+                self._ids.draw(now_ns), self.door.settled(spec), JobState.PENDING, now_ns, now_ns, actor, ACCEPTED
             )
             for spec in specs
         ]

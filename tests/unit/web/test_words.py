@@ -13,6 +13,8 @@ import pytest
 from babel.messages.pofile import read_po
 from jinja2 import nodes
 
+from seaway.application.control.schedule import NO_PLACE
+from seaway.application.transitions import ACCEPTED, TAKEN_IN
 from seaway.domain.lifecycle import JobState
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies import BUILT_IN
@@ -45,8 +47,11 @@ NAMED = {
 CLAUSES = {
     *(offer.says for offer in BUILT_IN.values()),
     *(reason for plugin in rules_of_fit() for reason in getattr(plugin, "reasons", ())),
+    ACCEPTED,
+    TAKEN_IN,
+    NO_PLACE,
 }
-"""What the API says in a clause that is always the same: what policies do, and why rules refuse."""
+"""What the API says in a clause that is always the same: what policies do, why rules refuse, how jobs begin."""
 
 
 def said_in_code() -> Iterator[str]:

@@ -47,6 +47,9 @@ ProfileFactory = Callable[[str, Sequence[Job]], Profile]
 StandInFactory = Callable[[str, str, Sequence[Job]], Profile]
 """Makes what decides in place of a policy, by its name and why it cannot be used, for a mix of jobs of the past."""
 
+NO_PLACE = "no place is free for it now"
+"""Why most jobs wait, as they are told of."""
+
 STAND_IN = "bestfit"
 """Policy of a queue that has none."""
 
@@ -280,10 +283,7 @@ class Scheduler:
         changes = []
         for each in self._live.waiting.fresh(2 * self._live.settings.batch):
             reason = (
-                self._live.adrift(each.record)
-                or self.unready(each.queue)
-                or self.held_back.why(each.kind)
-                or "no place is free for it now"
+                self._live.adrift(each.record) or self.unready(each.queue) or self.held_back.why(each.kind) or NO_PLACE
             )
             if each.record.state is JobState.QUEUED:
                 changes.append(hindered(each.record, reason, ACTOR, now_ns))
