@@ -16,7 +16,7 @@ from playwright.sync_api import Browser
 from seaway.testing.browser import chromium
 from seaway.testing.missing import MissingError
 from tests.browser.looking import Looker, looking
-from tests.integration.test_up import Running, running
+from tests.integration.running import Running, running
 from tests.missing import skip_or_fail
 
 Look = Callable[..., AbstractContextManager[Looker]]

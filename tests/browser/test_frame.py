@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import Look
 from tests.browser.looking import NARROW, WIDE, hindrances, keep_screen, looking, overflow
-from tests.integration.test_up import Running
+from tests.integration.running import Running
 
 pytestmark = pytest.mark.slow
 

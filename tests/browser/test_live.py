@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Look
-from tests.integration.test_up import Running
+from tests.integration.running import Running
 
 pytestmark = pytest.mark.slow
 

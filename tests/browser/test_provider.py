@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 from seaway.testing.ports import free_port
 from tests.browser.looking import looking
 from tests.browser.provider import CLIENT, Provider
-from tests.integration.test_up import running
+from tests.integration.running import running
 
 pytestmark = pytest.mark.slow
 

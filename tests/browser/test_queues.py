@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import Look
 from tests.browser.looking import NARROW, hindrances, keep_screen, overflow
-from tests.integration.test_up import Running
+from tests.integration.running import Running
 
 pytestmark = pytest.mark.slow
 

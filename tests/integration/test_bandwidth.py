@@ -28,8 +28,8 @@ from seaway.application.ports.traffic import Traffic
 from seaway.application.system_clock import SystemClock
 from seaway.bootstrap.bandwidth import BandwidthSettings, NetworkSettings, PrometheusSettings, make_bandwidths
 from seaway.domain.gateways import GatewayConfig
+from tests.integration.running import Running, running
 from tests.integration.test_prometheus import prometheus
-from tests.integration.test_up import Running, running
 from tests.missing import skip_or_fail
 
 PATIENCE_S = 60.0

@@ -16,7 +16,7 @@ import pytest
 
 from seaway.testing.databases import SERVERS
 from seaway.testing.missing import MissingError
-from tests.integration.test_up import PATIENCE_S, Running, running
+from tests.integration.running import PATIENCE_S, Running, running
 from tests.missing import skip_or_fail
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ from seaway.adapters.namespaces import netns
 from seaway.bootstrap import lab as labs
 from seaway.cli.main import main
 from seaway.domain.errors import RejectedError
-from tests.integration.test_up import Running, running
+from tests.integration.running import Running, running
 from tests.missing import skip_or_fail
 
 pytestmark = [pytest.mark.slow, pytest.mark.quiet]

@@ -19,7 +19,7 @@ import yaml
 
 from seaway.testing.lab import TestLab, lab
 from seaway.testing.missing import MissingError
-from tests.integration.test_up import Running, running
+from tests.integration.running import Running, running
 from tests.missing import skip_or_fail
 
 pytestmark = [pytest.mark.slow, pytest.mark.quiet]

@@ -20,7 +20,7 @@ import pytest
 from seaway.testing.ports import free_port
 from seaway.wire.link_metrics import LINK_METRICS
 from seaway.wire.metrics import METRICS
-from tests.integration.test_up import PATIENCE_S, Running, running
+from tests.integration.running import PATIENCE_S, Running, running
 
 pytestmark = [pytest.mark.slow, pytest.mark.programs("prometheus", "promtool")]
 

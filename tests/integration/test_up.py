@@ -2,97 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 
 from seaway.adapters.sqlalchemy.opening import open_store
 from seaway.bootstrap.joining import join, leave
 from seaway.testing.kubernetes import ApiServer
+from tests.integration.running import PATIENCE_S, Running, running
 
 pytestmark = pytest.mark.slow
-
-PATIENCE_S = 60
-
-
-class Running:
-    """A server in a process of its own.
-
-    Parameters
-    ----------
-    data
-        Its data folder.
-    arguments
-        More for `seaway up`.
-    """
-
-    def __init__(self, data: Path, *arguments: str) -> None:
-        self._data, self._arguments = data, arguments
-        self._start(0)
-        token = (data / "admin-token").read_text(encoding="utf-8").strip()
-        url = json.loads((data / "server.json").read_text(encoding="utf-8"))["url"]
-        self.client = httpx.Client(base_url=url, headers={"authorization": f"Bearer {token}"}, timeout=30)
-
-    def _start(self, port: int) -> None:
-        """Start the process, at a port or at any that is free, and wait until it listens."""
-        data = self._data
-        command = [sys.executable, "-m", "seaway", "up", "--data", str(data), "--port", str(port), *self._arguments]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("SEAWAY_S")}
-        (data / "server.json").unlink(missing_ok=True)
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-        )
-        until = time.monotonic() + PATIENCE_S
-        while not (data / "server.json").exists() or not (data / "admin-token").exists():
-            assert self.process.poll() is None, self.process.communicate()[0]
-            assert time.monotonic() < until
-            time.sleep(0.02)
-
-    def restart(self) -> None:
-        """Kill it, and start it again at the same address."""
-        self.process.kill()
-        self.process.communicate(timeout=PATIENCE_S)
-        self._start(self.client.base_url.port or 80)
-
-    def submit(self, **fields: object) -> str:
-        """Submit a job; return its id."""
-        body = {"name": "job", "resources": {"gpus": 1, "gpu_memory": "8GB"}, **fields}
-        answer = self.client.post("/api/v1/jobs", json=body)
-        assert answer.status_code == 201, answer.text
-        return str(answer.json()["id"])
-
-    def await_state(self, job: str, state: str) -> None:
-        """Wait until a job is in a state."""
-        until = time.monotonic() + PATIENCE_S
-        while (now := self.client.get(f"/api/v1/jobs/{job}").json())["state"] != state:
-            assert time.monotonic() < until, now
-            time.sleep(0.02)
-
-    def end(self, how: signal.Signals = signal.SIGTERM) -> str:
-        """End it; return what it said."""
-        self.client.close()
-        self.process.send_signal(how)
-        return self.process.communicate(timeout=PATIENCE_S)[0]
-
-
-@contextmanager
-def running(data: Path, *arguments: str) -> Iterator[Running]:
-    """Have a server run."""
-    server = Running(data, *arguments)
-    try:
-        yield server
-    finally:
-        if server.process.poll() is None:
-            server.end(signal.SIGKILL)
 
 
 def test_what_was_running_runs_on_after_a_restart(tmp_path: Path) -> None:
@@ -123,7 +46,6 @@ def test_a_stream_does_not_hold_up_the_end(tmp_path: Path, how: signal.Signals) 
         assert server.process.wait(PATIENCE_S) == 0
         assert time.monotonic() - begin < 10
         stream.close()
-        server.process.communicate()
 
 
 def names(server: Running) -> list[str]:
@@ -214,8 +136,8 @@ def test_whoever_is_replaced_ends_by_itself(tmp_path: Path) -> None:
         store.close()
         answer = server.client.post("/api/v1/cordons", json={"cluster": "cluster-1"})
         assert answer.status_code == 503
-        said = server.process.communicate(timeout=PATIENCE_S)[0]
-        assert server.process.returncode == 4
+        assert server.process.wait(PATIENCE_S) == 4
+        said = server.said()
         assert "Traceback" not in said
         assert said.splitlines()[-1] == "error: another process writes to the database now; this one has to stop"
         server.client.close()

@@ -80,7 +80,7 @@ def test_without_scores_only_waiting_is_learned() -> None:
 
     first, taught = first_weights(16, 2, 0), teacher(200, seed=1)
     learned, again = (imitate(first, taught, scores=False, seed=4) for _ in range(2))
-    moved = {name for name, *pair in zip(first._fields, first, learned, strict=True) if not np.array_equal(*pair)}
+    moved = {name for name in first._fields if not np.array_equal(getattr(first, name), getattr(learned, name))}
     assert moved == {"wait_job", "wait_pooled", "bias_wait", "wait_last", "wait_skip"}
     assert all(np.array_equal(*pair) for pair in zip(learned, again, strict=True))
 
