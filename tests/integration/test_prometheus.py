@@ -20,6 +20,7 @@ import pytest
 from seaway.testing.ports import free_port
 from seaway.wire.link_metrics import LINK_METRICS
 from seaway.wire.metrics import METRICS
+from tests.documented import scraper_role
 from tests.integration.running import PATIENCE_S, Running, running
 
 pytestmark = [pytest.mark.slow, pytest.mark.programs("prometheus", "promtool")]
@@ -64,7 +65,7 @@ def await_series(client: httpx.Client, query: str) -> list[dict[str, Any]]:
 def set_up(server: Running, folder: Path) -> None:
     """Do what the shipped configuration says: write a token, and say where the server answers."""
     shutil.copytree(SHIPPED, folder)
-    made = server.client.post("/api/v1/tokens", json={"name": "scraper", "role": "viewer", "tenant": "default"})
+    made = server.client.post("/api/v1/tokens", json={"name": "scraper", "role": scraper_role().value})
     assert made.status_code == 201, made.text
     (folder / "token").write_text(made.json()["secret"], encoding="utf-8")
     place = server.client.base_url.netloc.decode()

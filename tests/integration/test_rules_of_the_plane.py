@@ -155,6 +155,37 @@ def test_a_seaway_that_places_nothing_is_told_of(tmp_path: Path) -> None:
     )
 
 
+def test_figures_that_prometheus_may_not_see_are_told_of(tmp_path: Path) -> None:
+    """Where Seaway answers and says nothing of itself; while it does not answer at all, that is another alert."""
+    fires(
+        tmp_path,
+        "SeawayHalfSeen",
+        {
+            'up{job="seaway", instance="one"}': "0x15 1x30",
+            'up{job="seaway", instance="two"}': "0x15 1x30",
+            'seaway_cluster_silent_seconds{cluster="a"}': "0x45",
+        },
+        not_at="15m",
+        at="27m",
+        it=("Seaway has answered Prometheus for 10 minutes and not said whether it is ready", {}),
+    )
+
+
+def test_figures_that_one_of_several_tells_are_enough(tmp_path: Path) -> None:
+    """One that is told everything sees what the alerts need, ready or not."""
+    fires(
+        tmp_path,
+        "SeawayHalfSeen",
+        {
+            'up{job="seaway", instance="one"}': "1x30",
+            'up{job="seaway", instance="two"}': "1x30",
+            'seaway_ready{instance="one"}': "0x30",
+        },
+        not_at="5m",
+        at="25m",
+    )
+
+
 def test_a_database_that_fails_is_told_of(tmp_path: Path) -> None:
     """Whether it is a change that could not be stored or a round that could not read; an old failure is none."""
     fires(

@@ -35,6 +35,7 @@ from seaway.bootstrap.warming import warm_up
 from seaway.learning.policies.file import pack
 from seaway.simulation.demo import demo_fleet
 from seaway.testing.policies import cluster_policy, node_policy
+from tests.documented import scraper_role
 
 PATIENCE_S = 30
 PERIOD_S = 0.5
@@ -120,7 +121,7 @@ class WatchedDemo:
             for name in ("gw-1", "gw-2", "gw-3", "gw-4")
         }
         self._agents = {name: {"authorization": f"Bearer {secret}"} for name, secret in secrets.items()}
-        self.token = self.plane.access.create("prometheus", Role.OPERATOR, "", None, "demo")[1]
+        self.token = self.plane.access.create("prometheus", scraper_role(), "", None, "demo")[1]
         admin = self.plane.access.create("admin", Role.ADMIN, "", None, "demo")[1]
         self.client = httpx.Client(
             base_url=f"http://{self.place}", headers={"authorization": f"Bearer {admin}"}, timeout=PATIENCE_S
