@@ -1,4 +1,4 @@
-"""Make the pictures of the README: `script/pictures`, from a demo that runs for them."""
+"""Make pictures of pages: `script/pictures`, from a demo that runs for them; the README shows some."""
 
 from __future__ import annotations
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 WAITING = ("pending", "queued", "preempted")
 STARTING = ("scheduled", "deploying")
-OVER = ("completed", "failed", "cancelled")
 SELDOM_S = 3.0
 """How often agents and alerts are looked at: they report every few seconds."""
 
