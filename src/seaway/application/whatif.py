@@ -19,6 +19,7 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.node import Node
 from seaway.domain.placement import Placement
 from seaway.scheduling.booking import Booking
+from seaway.scheduling.columns import CLUSTER_GPU_CORE, CLUSTER_GPU_CORE_FREE
 from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain, sentence
 from seaway.scheduling.profile import Profile
@@ -88,7 +89,7 @@ class Sums:
     placed, waiting
         Jobs.
     allocation_percent
-        GPU cores in use, mean over clusters; None without GPUs.
+        GPU cores allocated, of all that nodes which take new work have together; None without GPUs.
     fragmentation
         See `seaway.simulation.measures.Use`.
     """
@@ -371,5 +372,7 @@ def _where(placements: Iterable[Placement]) -> tuple[str, ...]:
 
 
 def _sums(snapshot: Snapshot, placed: int, waiting: int) -> Sums:
-    figures = use(used_shares(snapshot.arrays.clusters))
-    return Sums(placed, waiting, figures.gpu_core_pct, figures.fragmentation)
+    sums = snapshot.arrays.clusters
+    cores, free = int(sums[CLUSTER_GPU_CORE].sum()), int(sums[CLUSTER_GPU_CORE_FREE].sum())
+    allocated = 100 * (cores - free) / cores if cores else None
+    return Sums(placed, waiting, allocated, use(used_shares(sums)).fragmentation)

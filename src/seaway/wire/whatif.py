@@ -70,7 +70,7 @@ class SumsOut(Shown):
     placed: int
     waiting: int
     allocation_percent: float | None
-    """GPU cores in use, mean over clusters."""
+    """GPU cores allocated, of all that nodes which take new work have together."""
     fragmentation: float | None
     """Mean over clusters of the free shares of CPU, memory, GPU memory and GPU cores, added up."""
 

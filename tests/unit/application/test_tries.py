@@ -73,6 +73,20 @@ def test_nobody_promises_a_job_a_place_without_queue_or_pool() -> None:
         assert made.plane.overview.clusters_of(made.job(job_id)) == NOWHERE
 
 
+@pytest.mark.parametrize("lost", [(), ("small",)])
+def test_what_would_be_allocated_is_the_sum_that_clusters_tell_of_too(lost: tuple[str, ...]) -> None:
+    """Cores that are allocated of all cores, whatever the size of the cluster that they are in: as `/fleet/clusters`."""
+    made = scene(fleet(cluster(node(*[gpu()] * 8), name="large"), cluster(node(gpu()), name="small")))
+    made.submit(gpu_milli=500)
+    made.plane.run(3)
+    told = made.plane.overview.clusters()
+    used, total = (sum(getattr(each.gpu_milli, name) for each in told) for name in ("used", "total"))
+    answer = what_if(made).ask(Question(drain=lost, anew=True))
+    assert answer.before.allocation_percent == pytest.approx(100 * used / total)
+    left = sum(each.gpu_milli.total for each in told if each.name not in lost)
+    assert answer.after.allocation_percent == pytest.approx(100 * used / left)
+
+
 def test_before_queues_are_known_nothing_is_promised_nor_denied() -> None:
     """A control plane that has not read its queues yet says so, and not that they are gone."""
     made = scene()

@@ -222,7 +222,7 @@ def _tiles(answer: ConsequencesOut, words: Words) -> Iterator[dict[str, str]]:
         "–" if each.allocation_percent is None else figures.percent(each.allocation_percent, locale)
         for each in (before, after)
     ]
-    yield _tile(words("GPU cores in use"), *percents)
+    yield _tile(words("GPU cores allocated"), *percents)
     shares = ["–" if each.fragmentation is None else f"{each.fragmentation:.2f}" for each in (before, after)]
     yield _tile(words("Fragmentation"), *shares)
 

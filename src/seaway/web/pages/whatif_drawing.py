@@ -36,7 +36,7 @@ class Box:
     kind
         ``lost`` where it takes no more work, ``grown`` where nodes came, ``less`` where some went, else ``same``.
     before, after
-        GPU cores in use, 0 to 100, of all that there are.
+        GPU cores allocated, 0 to 100, of all that there are.
     """
 
     change: ClusterChangeOut
