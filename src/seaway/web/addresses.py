@@ -29,14 +29,26 @@ def is_api(path: str) -> bool:
 
 
 def own(address: str) -> str:
-    """Return an address of this server as path and query; `HOME` where it leads elsewhere."""
+    """Return an address of this server as path and query; `HOME` where it leads elsewhere, or might for a browser.
+
+    Browsers leave out control characters and spaces at the ends, and take a backslash for a slash.
+    """
+    if not address.isprintable() or address != address.strip() or "\\" in address:
+        return HOME
     try:
         parts = urlsplit(address)
     except ValueError:
         return HOME
-    if parts.scheme or parts.netloc or not parts.path.startswith("/") or "\\" in address or address.startswith("//"):
+    if parts.scheme or parts.netloc or not parts.path.startswith("/") or parts.path.startswith("//"):
         return HOME
     return f"{parts.path}?{parts.query}" if parts.query else parts.path
+
+
+def number_of(text: str, below: int) -> int:
+    """Return a number that an address has; 0 where it is none, or not below another."""
+    if not (text.isascii() and text.isdigit()) or len(text) > len(str(below)):
+        return 0
+    return int(text) if int(text) < below else 0
 
 
 def here(request: Request) -> str:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 import pytest
@@ -195,6 +195,37 @@ def test_logging_out_takes_a_form_and_leads_to_the_provider() -> None:
     assert other.cookies == {}
     other.ask("GET", "/login?state=left")
     assert "You are logged out." in other.said.text
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("//evil.example", " ////evil.example", "////evil.example", "/\n///evil.example", "/\t//evil.example"),
+        *("/\\evil.example", "\\\\evil.example", "\x00//evil.example", "https://evil.example", "https:/evil.example"),
+        *("/jobs ", "\x85/jobs", "\u2028//evil.example", "jobs", "", "//[x"),
+    ],
+)
+def test_nobody_is_led_elsewhere_by_an_address_that_a_browser_reads_otherwise(address: str) -> None:
+    """Without a log-in, and with one: what may be another server's to a browser counts as none."""
+    assert addresses.own(address) == "/"
+    browser = Browser()
+    assert browser.ask("GET", f"/preferences?{urlencode({'theme': 'dark', 'next': address})}") == "/"
+    assert browser.ask("POST", "/login", {"token": "sw_mine", "next": address}) == "/"
+
+
+@pytest.mark.parametrize("address", ["/", "/jobs?state=running&name=a%20b", "/fleet/c-1/n-1?tab=x#y", "/fleet/c%2F1/n"])
+def test_who_looked_at_something_is_led_back_to_it(address: str) -> None:
+    """With what is looked at; a fragment the browser keeps to itself."""
+    assert addresses.own(address) == address.partition("#")[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("3", 3), ("10", 0), ("9" * 5_000, 0), ("-1", 0), ("\u0663", 0), ("\u00b2", 0), ("", 0), ("003", 0)],
+)
+def test_a_number_in_an_address_is_one_that_there_is_or_none(text: str, number: int) -> None:
+    """Whatever somebody writes there, however long."""
+    assert addresses.number_of(text, 10) == number
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from seaway.client.calls import jobs
 from seaway.domain.errors import SeawayError
-from seaway.web import figures
+from seaway.web import addresses, figures
 from seaway.web.latest import Latest, Turn
 from seaway.web.log_lines import MOST_LINES, news
 from seaway.web.pages.job_tab import Tab
@@ -34,8 +34,7 @@ class Log(Tab):
 
     def __init__(self, visit: Visit, job: JobOut) -> None:
         super().__init__(visit, job)
-        replica = visit.query.get("replica", "")
-        self._replica = int(replica) if replica.isdecimal() and int(replica) < job.replicas else 0
+        self._replica = addresses.number_of(visit.query.get("replica", ""), job.replicas)
         self._container = visit.query.get("container", "")
         self._reading = Latest(visit)
         self._tail = TAIL

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from seaway.client.calls import jobs
+from seaway.web import addresses
 from seaway.web.fragment import Fragment
 from seaway.web.job_document import written
 from seaway.web.latest import Turn
@@ -38,8 +39,7 @@ class Overview(WithEvents):
 
     def __init__(self, visit: Visit, job: JobOut) -> None:
         super().__init__(visit, job)
-        first = visit.query.get("first", "")
-        self._first = int(first) if first.isdecimal() and int(first) < job.replicas else 0
+        self._first = addresses.number_of(visit.query.get("first", ""), job.replicas)
         self.kept = {"first": str(self._first) if self._first else None}
         self._written: dict[str, Any] | None = None
 
@@ -69,8 +69,8 @@ class Overview(WithEvents):
 
     async def _turned(self, _: str, first: str) -> None:
         """Show other replicas."""
-        self._first = int(first)
-        self.kept = {"first": first if self._first else None}
+        self._first = addresses.number_of(first, self.job.replicas)
+        self.kept = {"first": str(self._first) if self._first else None}
         self.keep()
         await self.open()
 
