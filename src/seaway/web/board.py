@@ -56,6 +56,8 @@ class Follower(Generic[T]):
     """Whether he is being told something; he hears the newest once he has taken it in."""
     left: bool = False
     """Whether he looks no longer."""
+    looks: Callable[[], bool] = lambda: True
+    """Whether he is there to see something new. For who is not nothing is asked again."""
 
 
 @dataclass(eq=False, slots=True)
@@ -75,6 +77,10 @@ class _Line(Generic[T]):
     """Set where it is to be asked at once."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     task: asyncio.Task[None] | None = None
+
+    def is_looked_at(self) -> bool:
+        """Tell whether anybody is there to see something new."""
+        return any(each.looks() for each in self.followers)
 
 
 class Board:
@@ -117,9 +123,15 @@ class Board:
         except BaseException:  # a page that took too long is cancelled here
             stop()
             raise
-        if line.task is None and line.followers:
-            line.task = asyncio.create_task(self._keep_asking(line), name=f"follow {call.path}")
+        self._go_on(line)
         return stop
+
+    def come(self, follower: Follower[Any]) -> None:
+        """Tell a follower who has just come what is new, and ask again from now on."""
+        for line in self._lines.values():
+            if follower in line.followers:
+                self._tell(line, follower)
+                self._go_on(line)
 
     def ask_again(self, scope: object, call: Call[Any]) -> None:
         """Have a call that is followed be asked at once, for its answer is known to have changed."""
@@ -142,9 +154,14 @@ class Board:
             line.value = line.call.answer.read(content)
             line.content, line.number = content, line.number + 1
 
+    def _go_on(self, line: _Line[T]) -> None:
+        """Ask again and again, for as long as anybody looks."""
+        if line.task is None and line.is_looked_at():
+            line.task = asyncio.create_task(self._keep_asking(line), name=f"follow {line.call.path}")
+
     async def _keep_asking(self, line: _Line[T]) -> None:
         pause_s = line.every_s
-        while line.followers:
+        while line.is_looked_at():
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await line.again.wait()
@@ -155,10 +172,11 @@ class Board:
             for follower in list(line.followers):
                 self._tell(line, follower)
                 await asyncio.sleep(0)  # others have their turn: what is shown to many is written for each
+        line.task = None
 
     def _tell(self, line: _Line[T], follower: Follower[T]) -> None:
         """Tell a follower what is new, at his own pace: who is slow holds up nobody, and skips what is old by then."""
-        if not follower.listens and follower.knows != line.number:
+        if not follower.listens and follower.looks() and follower.knows != line.number:
             telling = asyncio.create_task(_tell(line, follower), name=f"tell {line.call.path}")
             self._tellings.add(telling)
             telling.add_done_callback(self._tellings.discard)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+ROLES = ("viewer", "user", "operator", "admin")
+"""Who looks at pages; each may do what those before may."""
+
 ME_EVERY_S = 5.0
 """How often it is seen whether a visitor's token still holds."""
 
@@ -59,8 +62,8 @@ class Visit:
     troubles: list[Callable[[SeawayError | None], None]] = field(default_factory=list)
     """Told when following fails, and with None when it is well again."""
 
-    _stops: dict[object, Callable[[], None]] = field(default_factory=dict)
-    _wrong: dict[object, SeawayError] = field(default_factory=dict)
+    _stops: dict[Follower[Any], Callable[[], None]] = field(default_factory=dict)
+    _wrong: dict[Follower[Any], SeawayError] = field(default_factory=dict)
     _kept: dict[str, str | None] | None = None
     _ended: bool = False
     _held: Callable[[], None] = lambda: None  # until it is looked at
@@ -81,8 +84,7 @@ class Visit:
 
     def may(self, role: str) -> bool:
         """Tell whether he has at least a role."""
-        order = ("viewer", "user", "operator", "admin")
-        return self.who.role in order and order.index(self.who.role) >= order.index(role)
+        return may(self.who, role)
 
     async def ask(self, call: Call[T]) -> T:
         """Make a call in his name; raises what `seaway.client.errors` has."""
@@ -96,6 +98,8 @@ class Visit:
         self, call: Call[T], heard: Callable[[T], Awaitable[None] | None], every_s: float = EVERY_S
     ) -> Callable[[], None]:
         """Have `heard` take the answer of a call now, and whenever it has changed; return what ends that.
+
+        It is asked again only while his browser is connected.
 
         Elements that `heard` makes belong to where this is called. It ends by itself with the page.
 
@@ -123,6 +127,7 @@ class Visit:
 
     async def stay(self) -> None:
         """See again and again whether he may still look, tell him what goes wrong, and end all when he leaves."""
+        self.client.on_connect(self._come)
         self.client.on_delete(self._end)
         self.client.on_exception(self._failed)
         await self._see_whether_it_holds()
@@ -146,33 +151,38 @@ class Visit:
     async def _follow(self, scope: object, call: Call[T], heard: Heard[T], every_s: float) -> Callable[[], None]:
         if self._over():
             raise UnauthenticatedError("your token does not hold any more")
-        mark = object()
 
         def failed(error: SeawayError | None) -> None:
             if isinstance(error, UnauthenticatedError):
                 self.leave()
             else:
-                self._say(mark, error)
+                self._say(follower, error)
 
-        stop = await self.board.follow(scope, call, Follower(self.asker, heard, failed), every_s)
+        follower = Follower(self.asker, heard, failed, looks=lambda: self.client.has_socket_connection)
+        stop = await self.board.follow(scope, call, follower, every_s)
 
         def end() -> None:
-            self._stops.pop(mark, None)
+            self._stops.pop(follower, None)
             stop()
-            if mark in self._wrong:
-                self._say(mark, None)
+            if follower in self._wrong:
+                self._say(follower, None)
 
         if self._over():
             stop()
         else:
-            self._stops[mark] = end
+            self._stops[follower] = end
         return end
 
-    def _say(self, mark: object, error: SeawayError | None) -> None:
+    def _come(self) -> None:
+        """Have what he follows be asked again and again: his browser is there."""
+        for follower in list(self._stops):
+            self.board.come(follower)
+
+    def _say(self, follower: Follower[Any], error: SeawayError | None) -> None:
         """Say what is wrong with what is followed, as long as anything is."""
-        self._wrong.pop(mark, None)
+        self._wrong.pop(follower, None)
         if error is not None:
-            self._wrong[mark] = error
+            self._wrong[follower] = error
         for told in self.troubles:
             told(next(reversed(self._wrong.values()), None))
 
@@ -214,3 +224,8 @@ class Visit:
         text = urlencode({name: value for name, value in self._kept.items() if value})
         path = self.request.url.path
         return f"{path}?{text}" if text else path
+
+
+def may(who: WhoOut, role: str) -> bool:
+    """Tell whether somebody has at least a role."""
+    return who.role in ROLES and ROLES.index(who.role) >= ROLES.index(role)

@@ -48,9 +48,12 @@ class Somebody:
             raise self.world.wrong
         return call.answer.read(self.world.answer)
 
+    here: bool = True
+    """Whether he is there to see something."""
+
     def follower(self) -> Follower[str]:
         """Return him as a follower."""
-        return Follower(cast(Asker, self), self.heard.append, self.failed.append)
+        return Follower(cast(Asker, self), self.heard.append, self.failed.append, looks=lambda: self.here)
 
 
 def run(test: Callable[[World, Board], Coroutine[Any, Any, None]]) -> None:
@@ -131,6 +134,52 @@ def test_nothing_is_asked_when_nobody_looks() -> None:
         world.answer = b"2"
         await soon(lambda: later.heard == ["1", "2"])
         stop_later()
+
+    run(test)
+
+
+def test_who_is_not_there_yet_hears_the_first_answer_and_costs_no_more() -> None:
+    """A page is whole when it comes; it is asked again once its browser is there, and no longer than that."""
+
+    async def test(world: World, board: Board) -> None:
+        somebody = Somebody(world, "first", here=False)
+        follower = somebody.follower()
+        stop = await board.follow("all", CALL, follower, EVERY_S)
+        world.answer = b"2"
+        await asyncio.sleep(5 * EVERY_S)
+        assert (somebody.heard, world.asked) == (["1"], ["first"])
+        somebody.here = True
+        board.come(follower)
+        await soon(lambda: somebody.heard == ["1", "2"])
+        somebody.here = False
+        await asyncio.sleep(5 * EVERY_S)
+        asked = len(world.asked)
+        await asyncio.sleep(5 * EVERY_S)
+        assert len(world.asked) == asked
+        world.answer, somebody.here = b"3", True
+        board.come(follower)
+        await soon(lambda: somebody.heard == ["1", "2", "3"])
+        stop()
+
+    run(test)
+
+
+def test_who_comes_to_what_others_look_at_hears_what_he_has_missed() -> None:
+    """Nothing is written for who is not there; the newest is, as soon as he is."""
+
+    async def test(world: World, board: Board) -> None:
+        early, late = Somebody(world, "early"), Somebody(world, "late", here=False)
+        waits = late.follower()
+        stops = [await board.follow("all", CALL, each, EVERY_S) for each in (early.follower(), waits)]
+        for answer in ("2", "3"):
+            world.answer = answer.encode()
+            await soon(lambda answer=answer: early.heard[-1] == answer)  # type: ignore[misc]  # it is text
+        assert late.heard == ["1"]
+        late.here = True
+        board.come(waits)
+        await soon(lambda: late.heard == ["1", "3"])
+        for stop in stops:
+            stop()
 
     run(test)
 
