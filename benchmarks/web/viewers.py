@@ -34,7 +34,8 @@ async def main() -> None:
         came += 1
 
     turns = asyncio.Semaphore(AT_ONCE)
-    async with httpx.AsyncClient(cookies={TOKEN: os.environ["SEAWAY_TOKEN"]}, timeout=60) as http:
+    cookie = {"cookie": f"{TOKEN}={os.environ['SEAWAY_TOKEN']}"}
+    async with httpx.AsyncClient(headers=cookie, timeout=60) as http:
         sockets = await asyncio.gather(*(_look(http, turns, url, path, take) for _ in range(count)))
     print("ready", flush=True)
     await asyncio.to_thread(sys.stdin.read)
@@ -56,7 +57,11 @@ async def _look(
         socket.on("*", take)
         asked["tab_id"] = found[1]
         await socket.connect(
-            f"{url}?{urlencode(asked)}", socketio_path=SOCKET, transports=["websocket"], wait_timeout=PATIENCE_S
+            f"{url}?{urlencode(asked)}",
+            headers={"cookie": http.headers["cookie"]},
+            socketio_path=SOCKET,
+            transports=["websocket"],
+            wait_timeout=PATIENCE_S,
         )
         return socket
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self, TypeVar
 
 import httpx
-from starlette.requests import Request
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp
 
 from seaway.client.aio import AsyncClient
@@ -50,7 +50,7 @@ class Asker:
         self.token = token
 
     @classmethod
-    def of(cls, request: Request, api: ASGIApp, token: str) -> Self:
+    def of(cls, request: HTTPConnection, api: ASGIApp, token: str) -> Self:
         """Ask by a token that came with a visitor's request; raises as the class."""
         return cls(api, token, request.client.host if request.client else "")
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from nicegui import ui
 
-from seaway.domain.errors import ForbiddenError, SeawayError, UnknownError
+from seaway.domain.errors import SeawayError
 from seaway.web import addresses, cookies
 from seaway.web.brand import BRAND
 from seaway.web.drafts import LEAVE, LEAVING
@@ -65,22 +65,6 @@ def dress(theme: str, words: Words, title: str, style: str = "") -> None:
     ui.add_head_html('<meta name="referrer" content="same-origin">')  # forms say from where they come, to us alone
     ui.dark_mode(DARK[theme])
     ui.add_head_html(f"<script>document.documentElement.lang = '{words.language}'</script>")
-
-
-def problem(words: Words, error: SeawayError) -> None:
-    """Say why something cannot be shown."""
-    match error:
-        case UnknownError():
-            icon, head = "search_off", words("There is nothing here")
-        case ForbiddenError():
-            icon, head = "lock", words("You may not see this")
-        case _:
-            icon, head = "error_outline", words("This cannot be shown now")
-    with ui.element("section").classes("problem").props("role=alert"):
-        ui.icon(icon).props("aria-hidden=true")
-        ui.label(head).classes("problem-head")
-        ui.label(str(error)).classes("problem-text")
-        ui.link(words("Overview"), addresses.HOME)
 
 
 def _menu(words: Words, path: str, menu: Sequence[Entry]) -> None:

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import nicegui.ui_run_with as run_with_module
 from fastapi import FastAPI
+from nicegui import __version__, core, ui
 from nicegui import app as nicegui_app
-from nicegui import core, ui
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from seaway.domain.errors import ForbiddenError, UnknownError
-from seaway.web import addresses
+from seaway.domain.errors import ForbiddenError, InvariantError, UnknownError
+from seaway.web import addresses, tabs
 from seaway.web.board import Board
 from seaway.web.brand import ICON
 from seaway.web.page import Page, Platform, TurnedAwayError, add_page
@@ -34,10 +34,11 @@ from seaway.web.pages import (
     submit,
     whatif,
 )
-from seaway.web.plain import wrong
+from seaway.web.plain import broken, wrong
 from seaway.web.provider import Provider, ProviderSettings
 from seaway.web.renewals import Renewals
 from seaway.web.routes import Entrance
+from seaway.web.sockets import Sockets
 from seaway.web.words import words_for
 
 PAGES = (
@@ -55,6 +56,10 @@ PAGES = (
     Page("/settings", "Settings", settings.build, "settings", "settings"),
 )
 """All pages, as they stand in the menu."""
+
+LIBRARY = "3.18"
+"""The version of NiceGUI whose inside is known here: what it looks for at start, what it serves last, which messages
+its script sends and how it finds the page that they are of. Look at each of these before another is let in."""
 
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
@@ -83,7 +88,13 @@ def mount(app: FastAPI, api: ASGIApp, provider: ProviderSettings | None = None, 
         Where people may log in besides with a token of Seaway's own; None for nowhere.
     public_url
         Where people reach it, where that is not where it listens; else empty.
+
+    Raises
+    ------
+    InvariantError
+        When the library is not the one that is known here.
     """
+    _check_library()
     public, renewals = addresses.origin_of(public_url), Renewals()
     platform = Platform(api, Board(), renewals, PAGES)
     nicegui_app.add_static_files(addresses.STATIC, Path(str(files("seaway.web") / "static")))
@@ -102,9 +113,20 @@ def mount(app: FastAPI, api: ASGIApp, provider: ProviderSettings | None = None, 
         show_welcome_message=False,
     )
     run_with_module.gc = _Objects  # type: ignore[assignment,attr-defined]  # see there
-    app.router.routes[-1] = _Pages(core.app, public)  # in place of a mount that takes the API's paths, too
+    if getattr(app.router.routes[-1], "app", None) is not core.app:
+        raise InvariantError("NiceGUI is not mounted where it was: look at `mount` of seaway.web")
+    app.router.routes[-1] = _Pages(core.app, api, public)  # in place of a mount that takes the API's paths, too
+    Sockets(api).guard(core.sio)
     core.app.add_exception_handler(TurnedAwayError, _turned_away)
     core.app.add_exception_handler(404, _unknown)  # the library's own keeps something for each who asks for nothing
+    core.app.add_exception_handler(Exception, _broken)  # the library's own shows what was raised
+
+
+def _check_library() -> None:
+    if not __version__.startswith(f"{LIBRARY}."):
+        raise InvariantError(
+            f"pages are made for NiceGUI {LIBRARY}, and this is {__version__}: install nicegui~={LIBRARY}.0"
+        )
 
 
 async def _turned_away(_: Request, error: Exception) -> Response:
@@ -115,6 +137,10 @@ async def _turned_away(_: Request, error: Exception) -> Response:
 async def _unknown(request: Request, _: Exception) -> Response:
     words = words_for(request)
     return wrong(request, UnknownError(words("No page has this address.")))
+
+
+async def _broken(request: Request, _: Exception) -> Response:
+    return broken(request)  # the server logs what it was
 
 
 class _Objects:
@@ -131,11 +157,11 @@ class _Objects:
 
 
 class _Pages(Mount):
-    """Takes all paths but the API's, and only what comes from this server's own pages."""
+    """Takes all paths but the API's, and only what comes from this server's own pages, each from its own visitor."""
 
-    def __init__(self, app: ASGIApp, public: str) -> None:
+    def __init__(self, app: ASGIApp, api: ASGIApp, public: str) -> None:
         super().__init__("/", app)
-        self._public = public
+        self._api, self._public = api, public
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Tell whether a path is a page's."""
@@ -152,6 +178,10 @@ class _Pages(Mount):
             else:
                 refused = ForbiddenError("this comes from another site's page")
                 await wrong(Request(scope), refused)(scope, receive, send)
+            return
+        if scope["path"].startswith(tabs.OF_TABS) and not await tabs.is_of(scope, self._api):
+            refused = ForbiddenError("this is sent to a page that somebody else looks at, or nobody any more")
+            await wrong(Request(scope), refused)(scope, receive, send)
             return
 
         async def sending(message: Message) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from fastapi import Depends, Request
@@ -13,24 +13,25 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp
 
 from seaway.client.calls import access
-from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError, UnauthenticatedError
-from seaway.web import addresses, cookies
+from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError, UnauthenticatedError, UnavailableError
+from seaway.web import addresses, cookies, tabs
 from seaway.web.asking import Asker
 from seaway.web.board import Board
-from seaway.web.frame import frame, problem
-from seaway.web.plain import wrong
+from seaway.web.frame import frame
+from seaway.web.plain import too_many, wrong
 from seaway.web.renewals import Renewals
+from seaway.web.tabs import Visitor
 from seaway.web.visit import Visit
 from seaway.web.words import words_for
-
-if TYPE_CHECKING:
-    from seaway.wire.tokens import WhoOut
 
 Build = Callable[[Visit], Awaitable[None]]
 """Puts a page together for a visitor."""
 
 SLOWEST_S = 10.0
 """How long a page may take before its visitor is told that it failed."""
+
+LIBRARY_S = 2 * SLOWEST_S
+"""How long the library would wait; what it says then is no page of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,23 +118,42 @@ def add_page(page: Page, platform: Platform) -> None:
             raise TurnedAwayError(_to_login(request)) from None
         except SeawayError as error:
             raise TurnedAwayError(wrong(request, error)) from None
-        request.state.visitor = asker, who
+        if tabs.count(asker.token) >= tabs.MOST:
+            raise TurnedAwayError(too_many(request, tabs.MOST))
+        request.state.visitor = Visitor(asker, who)
 
     async def handler(request: Request) -> None:
-        visitor: tuple[Asker, WhoOut] = request.state.visitor
-        asker, who = visitor
+        visitor: Visitor = request.state.visitor
         words, theme = words_for(request), cookies.theme_of(request.cookies)
-        visit = Visit(who, asker, platform.board, words, theme, request, context.client)
+        visit = Visit(visitor.who, visitor.asker, platform.board, words, theme, request, context.client)
         lines = [each for each in platform.menu if each.icon and visit.may(each.role)]
-        with frame(visit, words(page.title), lines, page.style):
-            await visit.stay()
-            platform.renewals.watch(visit)
-            try:
-                await page.build(visit)
-            except SeawayError as error:
-                problem(words, error)
+        try:
+            with frame(visit, words(page.title), lines, page.style):
+                async with asyncio.timeout(SLOWEST_S):
+                    await visit.stay()
+                    platform.renewals.watch(visit)
+                    await page.build(visit)
+        except Exception as error:
+            visit.client.delete()
+            if (response := _instead(request, error)) is None:
+                raise
+            raise TurnedAwayError(response) from None
+        tabs.drop_unless_it_comes(visit.client)
 
-    ui.page(page.path, response_timeout=SLOWEST_S, dependencies=[Depends(let_in)])(handler)
+    ui.page(page.path, response_timeout=LIBRARY_S, dependencies=[Depends(let_in)])(handler)
+
+
+def _instead(request: Request, error: Exception) -> Response | None:
+    """Return what is shown in place of a page that could not be made; None where that is a mistake of ours."""
+    words = words_for(request)
+    match error:
+        case UnauthenticatedError():
+            return _to_login(request)
+        case SeawayError():
+            return wrong(request, error)
+        case TimeoutError():
+            return wrong(request, UnavailableError(words("The server is busy. Try again in a while.")))
+    return None
 
 
 def _to_login(request: Request) -> Response:

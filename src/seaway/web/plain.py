@@ -8,7 +8,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from seaway.domain.errors import ForbiddenError, SeawayError, UnknownError
+from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError, UnknownError
 from seaway.web import addresses, cookies
 from seaway.web.brand import BRAND, ICON
 from seaway.web.fragment import written
@@ -53,6 +53,20 @@ def plain(request: Request, template: str, status: int = 200, here: str = "", **
     return HTMLResponse(html, status, HEADERS)
 
 
+def broken(request: Request) -> HTMLResponse:
+    """Return a page that says that something is wrong with the server; its log says what."""
+    words = words_for(request)
+    why = words("Something is broken here. Reload the page; if that does not help, the server's log says why.")
+    return plain(request, "wrong", 500, title=words("This cannot be shown now"), why=why)
+
+
+def too_many(request: Request, most: int) -> HTMLResponse:
+    """Return a page that says that somebody has as many open as are kept."""
+    words = words_for(request)
+    why = words("{most} are open by this token. Close some, wait for half a minute, and reload this one.", most=most)
+    return plain(request, "wrong", 429, title=words("Too many pages are open"), why=why)
+
+
 def wrong(request: Request, error: SeawayError) -> HTMLResponse:
     """Return a page that says why something cannot be shown."""
     words = words_for(request)
@@ -61,6 +75,8 @@ def wrong(request: Request, error: SeawayError) -> HTMLResponse:
             status, head = 404, words("There is nothing here")
         case ForbiddenError():
             status, head = 403, words("You may not see this")
+        case RejectedError():
+            status, head = 400, words("This cannot be shown")
         case _:
             status, head = 503, words("This cannot be shown now")
     return plain(request, "wrong", status, title=head, why=str(error))

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import httpx
 import pytest
 from nicegui import Client
 
-from seaway.api.app import make_app
-from seaway.web.mount import mount
-from tests.unit.api.rig import Rig, make_rig
+from seaway.domain.errors import InvariantError
+from seaway.web import mount as mount_module
+from tests.unit.api.rig import Rig
+from tests.unit.web.conftest import PUBLIC, inside
 
 pytestmark = pytest.mark.anyio
-
-PUBLIC = "https://seaway.example"
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """Run asynchronous tests on asyncio."""
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-def rig() -> Iterator[Rig]:
-    """Have a control plane with pages, as people know it behind a proxy; once, as the library has it."""
-    made = make_rig()
-    app = make_app(made.plane, home=False)
-    mount(app, app.inside, public_url=PUBLIC)
-    made.app = app
-    yield made
-    made.plane.stop()
 
 
 async def ask(rig: Rig, method: str, path: str, **headers: str) -> httpx.Response:
@@ -90,3 +70,10 @@ async def test_pages_and_what_they_ask_are_counted_apart_from_requests_to_the_ap
     assert 'seaway_page_asks_total{operation="who_am_i",status="401"}' in counted
     api = {each for each in counted if each.startswith("seaway_http_requests_total")}
     assert api == {'seaway_http_requests_total{operation="other",status="200"}'}
+
+
+async def test_another_version_of_the_library_is_refused_at_start(monkeypatch: pytest.MonkeyPatch, rig: Rig) -> None:
+    """Its inside is known in one version; what to install is said before anything is changed."""
+    monkeypatch.setattr(mount_module, "__version__", "3.19.0")
+    with pytest.raises(InvariantError, match=r"NiceGUI 3\.18, and this is 3\.19\.0"):
+        mount_module.mount(rig.app, inside(rig))

@@ -1,0 +1,213 @@
+"""Pages are kept for their visitors, and act for nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httpx
+import pytest
+from nicegui import Client, core
+from socketio import AsyncServer
+from socketio.exceptions import ConnectionRefusedError as RefusedError
+
+from seaway.web import page as page_module
+from seaway.web import tabs
+from seaway.web.sockets import Sockets
+from seaway.web.visit import Visit
+from tests.unit.api.rig import Rig
+from tests.unit.web.conftest import inside
+from tests.unit.web.test_mount import ask
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+async def library(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Have the library make pages on the test's loop, and none left at the end."""
+    monkeypatch.setattr(core, "loop", asyncio.get_running_loop())
+    yield
+    for client in list(Client.instances.values()):
+        client.delete()
+
+
+def cookie(rig: Rig, role: str) -> str:
+    """Return what the browser of somebody sends along."""
+    return f"seaway_token={rig.tokens[role]}"
+
+
+async def page_of(rig: Rig, role: str, path: str = "/jobs") -> Client:
+    """Ask for a page; return the tab that is kept for it."""
+    answer = await ask(rig, "GET", path, cookie=cookie(rig, role))
+    found = re.search(r"'client_id': '([0-9a-f-]+)'", answer.text)
+    assert found is not None, answer.text
+    return Client.instances[found[1]]
+
+
+def socket(client: Client, cookie: str) -> dict[str, Any]:
+    """Return what the library is told of a web socket that is to be opened."""
+    headers = [(b"cookie", cookie.encode())] if cookie else []
+    query = f"client_id={client.id}&implicit_handshake=true".encode()
+    scope = {"type": "websocket", "path": "/_nicegui_ws/socket.io/", "query_string": query, "headers": headers}
+    return {"asgi.scope": {**scope, "client": ("10.0.0.2", 1)}}
+
+
+class Server:
+    """A socket server with handlers of the library that say what they were given."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.came: list[tuple[str, object]] = []
+        self.environ: dict[str, Any] = {}
+        server = AsyncServer(async_mode="asgi")
+        server.get_environ = lambda sid: self.environ[sid]
+
+        async def connect(sid: str, environ: dict[str, Any]) -> None:
+            int(environ.get("next_message_id", 0))
+            self.came.append(("connect", sid))
+
+        server.on("connect", connect)
+        for name in ("handshake", "event", "javascript_response", "ack", "log"):
+            server.on(name, self._taking(name))
+        Sockets(inside(rig)).guard(server)
+        self.call = server.handlers["/"]
+
+    def _taking(self, name: str) -> Callable[..., None]:
+        def take(_: str, message: dict[str, Any]) -> None:
+            message["args"][0].strip()
+            self.came.append((name, message["client_id"]))
+
+        return take
+
+
+@pytest.mark.parametrize(("role", "lets_in"), [("viewer", True), ("admin", False), ("", False)])
+async def test_a_web_socket_opens_for_who_asked_for_the_page(rig: Rig, role: str, lets_in: bool) -> None:
+    """Who has a page's identifier and another token, or none, is refused as if there were no such page."""
+    client, server = await page_of(rig, "viewer"), Server(rig)
+    environ = socket(client, cookie(rig, role) if role else "")
+    if lets_in:
+        await server.call["connect"]("1", environ)
+        assert server.came == [("connect", "1")]
+    else:
+        with pytest.raises(RefusedError, match="handshake failed"):
+            await server.call["connect"]("1", environ)
+        assert server.came == []
+
+
+async def test_a_token_in_the_place_of_another_is_the_same_visitor_s(rig: Rig) -> None:
+    """A log-in that was renewed in another tab opens this one's socket, too; another person's does not."""
+    client = await page_of(rig, "viewer")
+    visitor = tabs.visitor_of(client)
+    assert visitor is not None
+    visitor.asker.take("sw_before_before")
+    assert await tabs.is_of(socket(client, cookie(rig, "viewer"))["asgi.scope"], inside(rig))
+    assert not await tabs.is_of(socket(client, cookie(rig, "user"))["asgi.scope"], inside(rig))
+
+
+async def test_a_socket_speaks_for_its_own_page_alone(rig: Rig) -> None:
+    """A viewer's socket that names the page of an administrator presses nothing there."""
+    own, other, server = await page_of(rig, "viewer"), await page_of(rig, "admin"), Server(rig)
+    server.environ["1"] = socket(own, cookie(rig, "viewer"))
+    for name in ("handshake", "event", "javascript_response", "ack"):
+        await server.call[name]("1", {"client_id": other.id, "args": ["{}"]})
+        assert server.came == []
+        await server.call[name]("1", {"client_id": own.id, "args": ["{}"]})
+        assert server.came.pop() == (name, own.id)
+
+
+async def test_what_makes_no_sense_is_a_line_in_the_log_now_and_then(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However much of it comes: one short line, without what Python says of where it was."""
+    client, server = await page_of(rig, "viewer"), Server(rig)
+    server.environ["1"] = socket(client, cookie(rig, "viewer"))
+    caplog.set_level(logging.INFO)
+    messages: tuple[Any, ...] = ({"client_id": client.id, "args": [{}]}, [], {"client_id": client.id}, "x\n" * 10_000)
+    for message in messages:
+        await server.call["event"]("1", message)
+        server.call["log"]("1", message)
+    with pytest.raises(RefusedError):
+        await server.call["connect"]("2", socket(client, cookie(rig, "viewer")) | {"next_message_id": "x"})
+    lines = [each for each in caplog.records if each.name == "seaway.web.sockets"]
+    assert len(lines) == 1
+    assert (lines[0].exc_info, len(lines[0].getMessage()) < 300) == (None, True)
+
+
+async def test_files_are_taken_from_the_page_s_visitor(rig: Rig) -> None:
+    """Who has the address where a page sends files, and another's token or none, is refused."""
+    client = await page_of(rig, "admin")
+    path = f"/_nicegui/client/{client.id}/upload/1"
+    for given, status in ((cookie(rig, "admin"), 404), (cookie(rig, "viewer"), 403), ("", 403)):
+        assert (await ask(rig, "POST", path, cookie=given)).status_code == status
+    assert (await ask(rig, "POST", "/_nicegui/client/none/upload/1", cookie=cookie(rig, "admin"))).status_code == 403
+
+
+async def test_a_page_whose_browser_never_connects_is_let_go(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever fetches pages as a program does leaves nothing behind; one that has connected stays."""
+    monkeypatch.setattr(tabs, "UNSEEN_S", 0.05)
+    gone, stays = await page_of(rig, "viewer"), await page_of(rig, "viewer")
+    await stays.handle_handshake("1", "tab", None, "document", None)
+    await asyncio.sleep(0.2)
+    assert (gone.is_deleted, stays.is_deleted) == (True, False)
+
+
+async def test_pages_that_are_kept_for_a_token_have_an_end(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has as many open as are kept reads so on a plain page; others are not concerned."""
+    monkeypatch.setattr(tabs, "MOST", 2)
+    for _ in range(2):
+        await page_of(rig, "viewer")
+    before = len(Client.instances)
+    answer = await ask(rig, "GET", "/fleet?name=q", cookie=cookie(rig, "viewer"))
+    assert (answer.status_code, "Too many pages" in answer.text, len(Client.instances)) == (429, True, before)
+    await page_of(rig, "admin")
+
+
+@pytest.mark.parametrize(
+    ("path", "role", "status"),
+    [
+        ("/jobs/nope", "viewer", 404),
+        ("/fleet/a/b", "viewer", 404),
+        ("/network/x/y", "viewer", 404),
+        ("/submit", "viewer", 403),
+        ("/whatif", "viewer", 403),
+    ],
+)
+async def test_what_is_not_there_or_not_his_is_a_plain_page(rig: Rig, path: str, role: str, status: int) -> None:
+    """A program sees by the status that there is nothing, and nothing is kept."""
+    answer = await ask(rig, "GET", path, cookie=cookie(rig, role))
+    assert (answer.status_code, "<script" in answer.text, len(Client.instances)) == (status, False, 0)
+
+
+@pytest.fixture
+def slow_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have pages take longer than they may."""
+
+    async def stay(_: Visit) -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(page_module, "SLOWEST_S", 0.05)
+    monkeypatch.setattr(Visit, "stay", stay)
+
+
+@pytest.mark.usefixtures("slow_build")
+async def test_a_page_that_takes_too_long_says_so(rig: Rig) -> None:
+    """In the visitor's language, on a plain page, and nothing is kept."""
+    answer = await ask(rig, "GET", "/jobs", cookie=cookie(rig, "viewer"), **{"accept-language": "zh"})
+    assert (answer.status_code, "服务器繁忙" in answer.text, len(Client.instances)) == (503, True, 0)
+
+
+async def test_a_mistake_of_ours_is_told_without_its_text(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Python raised is for the log; people read what to do, in their language."""
+
+    async def stay(_: Visit) -> None:
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr(Visit, "stay", stay)
+    transport = httpx.ASGITransport(rig.app, raise_app_exceptions=False)
+    headers = {"cookie": cookie(rig, "viewer"), "accept-language": "zh"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://10.0.0.1:8080", headers=headers) as client:
+        answer = await client.get("/jobs")
+    assert (answer.status_code, "此处出现故障" in answer.text, "secret" in answer.text) == (500, True, False)
+    assert len(Client.instances) == 0
