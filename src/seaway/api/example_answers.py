@@ -101,6 +101,8 @@ _FOUND = {
     "devices": 1,
     "memory_mib": _amount(81_920, 22_888),
     "core_milli": _amount(1_000, 300),
+    "open_memory_mib": 59_032,
+    "unknown": 0,
     "fullness": [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0],
 }
 _PLACED = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from weakref import ref
 
@@ -10,7 +11,7 @@ import numpy as np
 from seaway.application.control.held import own
 from seaway.application.control.loop import Controller
 from seaway.application.fleet_columns import Columns, Flags, Numbers, columns_of, picked
-from seaway.application.views import Amount, ModelView
+from seaway.application.views import Amount, ClusterState, ModelView
 from seaway.scheduling.columns import (
     CLUSTERS_GATE,
     DEVICE_CORE_FREE,
@@ -74,7 +75,11 @@ class Found:
     shared
         Of these devices, those of which somebody holds a slice.
     memory_mib, core_milli
-        Of these devices together.
+        Of these devices together, but for those of clusters that do not answer.
+    open_memory_mib
+        What is free of those of them that take new work.
+    unknown
+        How many of these devices are in clusters that do not answer.
     fullness
         How many of them have no memory taken, up to a tenth, up to two, and so on up to all of it; 11 numbers.
     """
@@ -85,18 +90,21 @@ class Found:
     shared: Numbers
     memory_mib: Amount
     core_milli: Amount
+    open_memory_mib: int
+    unknown: int
     fullness: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """How it is now: what is free of each device, whether somebody holds a slice, and what takes new work."""
+    """How it is now: what is free of each device, who shares it, what takes new work, and whose cluster answers."""
 
     free_memory_mib: Numbers
     free_core_milli: Numbers
     shared: Flags
     node_ready: Flags
     device_ready: Flags
+    answers: Flags
 
 
 class FleetSearch:
@@ -128,15 +136,17 @@ class FleetSearch:
             nodes = np.zeros(len(columns.nodes), np.bool_)
             nodes[columns.node_of[devices]] = True
         at = np.flatnonzero(devices)
-        memory_mib, free_mib = columns.memory_mib[at], state.free_memory_mib[at]
+        known, ready = np.flatnonzero(devices & state.answers), np.flatnonzero(devices & state.device_ready)
         return Found(
             columns,
             np.flatnonzero(nodes),
             at,
             np.flatnonzero(devices & state.shared),
-            _amount(memory_mib, free_mib),
-            _amount(columns.core_milli[at], state.free_core_milli[at]),
-            _fullness(memory_mib, free_mib),
+            _amount(columns.memory_mib[known], state.free_memory_mib[known]),
+            _amount(columns.core_milli[known], state.free_core_milli[known]),
+            int(state.free_memory_mib[ready].sum()),
+            len(at) - len(known),
+            _fullness(columns.memory_mib[known], state.free_memory_mib[known]),
         )
 
     def models(self, cluster: str = "") -> list[ModelView]:
@@ -161,7 +171,8 @@ class FleetSearch:
                 told = {name: own(self._controller.live, each).nodes for name, each in fleet.clusters.items()}
                 self._columns = columns_of(told, snapshot.node_index, snapshot.device_index)
                 self._made, self._of = fleet.make, ref(snapshot)
-            return self._columns, _state(self._columns, self._real(snapshot))
+            up = {name for name, each in fleet.clusters.items() if each.state is ClusterState.UP}
+            return self._columns, _state(self._columns, self._real(snapshot), up)
 
     def _real(self, snapshot: Snapshot) -> Snapshot:
         """Return what really runs: what is kept for the first of a queue is not taken."""
@@ -173,7 +184,7 @@ class FleetSearch:
         return copy
 
 
-def _state(columns: Columns, snapshot: Snapshot) -> _State:
+def _state(columns: Columns, snapshot: Snapshot, up: Container[str]) -> _State:
     arrays = snapshot.arrays
     gates = arrays.clusters_open[CLUSTERS_GATE]
     node_ready = picked(arrays.nodes[NODE_OPEN], columns.node_at, 0) > 0
@@ -186,6 +197,7 @@ def _state(columns: Columns, snapshot: Snapshot) -> _State:
         picked(arrays.devices[DEVICE_SLOTS] - arrays.devices[DEVICE_SLOTS_FREE], columns.device_at, 0) > 0,
         node_ready,
         device_ready & node_ready[columns.node_of],
+        np.array([each in up for each in columns.clusters], np.bool_)[columns.cluster_of[columns.node_of]],
     )
 
 

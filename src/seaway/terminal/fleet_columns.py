@@ -8,7 +8,7 @@ from rich.text import Text
 
 from seaway.terminal.columns import Column
 from seaway.terminal.tree import CLUSTER, DEVICE, MORE, NODE, SLICE
-from seaway.terminal.words import Body, bar, cordoned, cores, gib, models, small_bars, state
+from seaway.terminal.words import Body, bar, cordoned, cores, gib, models, seconds, small_bars, state
 
 BLOCKS = 8
 """Blocks of a bar."""
@@ -46,6 +46,11 @@ def condition(line: Body) -> Text:
     if line["kind"] == DEVICE:
         return Text("", "green") if line["healthy"] else Text("unhealthy", "red")
     return Text()
+
+
+def heard(line: Body) -> str:
+    """Say how old is what is known of a cluster."""
+    return seconds(line["silent_s"]) if line["kind"] == CLUSTER else ""
 
 
 def gpus(line: Body) -> str:
@@ -114,6 +119,7 @@ def note(line: Body) -> str:
 FLEET_COLUMNS = (
     Column("NAME", name),
     Column("STATE", condition, drop=1),
+    Column("HEARD", heard, right=True, drop=7),
     Column("GPU CORES", milli),
     Column("GPU MEMORY", memory, drop=2),
     Column("IN USE", real, right=True, drop=4),

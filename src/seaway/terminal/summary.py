@@ -36,9 +36,11 @@ class Summary:
     Attributes
     ----------
     clusters
-        How many there are in each state.
+        How many there are in each state. What follows is of those that are up: of others it is not known.
     milli, memory_mib
         Cores, in thousandths, and memory of GPUs.
+    free_milli, free_memory_mib
+        What is free of these where new work is taken.
     jobs
         How many there are in each state.
     """
@@ -48,18 +50,24 @@ class Summary:
     gpus: int = 0
     milli: Amount = Amount()
     memory_mib: Amount = Amount()
+    free_milli: int = 0
+    free_memory_mib: int = 0
     jobs: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, clusters: Sequence[Body], jobs: dict[str, int]) -> Summary:
         """Sum clusters up."""
         states = [each["state"] for each in clusters]
+        up = [each for each in clusters if each["state"] == "up"]
+        taking = [each for each in up if not each["cordon"]]
         return cls(
             {state: states.count(state) for state in STATES if state in states},
-            sum(each["nodes"] for each in clusters),
-            sum(each["gpus"] for each in clusters),
-            _sum(clusters, "gpu_milli"),
-            _sum(clusters, "gpu_memory_mib"),
+            sum(each["nodes"] for each in up),
+            sum(each["gpus"] for each in up),
+            _sum(up, "gpu_milli"),
+            _sum(up, "gpu_memory_mib"),
+            sum(max(each["gpu_milli"]["free"], 0) for each in taking),
+            sum(max(each["gpu_memory_mib"]["free"], 0) for each in taking),
             jobs,
         )
 
@@ -78,7 +86,9 @@ class Summary:
         line = Text.assemble(("clusters ", "bold"))
         for state, count in self.clusters.items():
             line.append(f"{count:,} {state} ", STYLES.get(state, "red"))
-        return line.append(f"  {self.nodes:,} nodes  {self.gpus:,} GPUs")
+        line.append(f"  {self.nodes:,} nodes  {self.gpus:,} GPUs")
+        unknown = sum(self.clusters.values()) - self.clusters.get("up", 0)
+        return line.append(f"  unknown clusters: {unknown:,}", "yellow") if unknown else line
 
     def room_line(self, width: int) -> Text:
         """Draw how much is taken of GPU cores and of GPU memory, with bars as long as the width lets them be."""
@@ -87,8 +97,9 @@ class Summary:
         return self._room(max(LONG_BAR - (over + 1) // 2, SHORT_BAR)) if over else line
 
     def _room(self, blocks: int) -> Text:
-        cores = _level("GPU cores", self.milli, 1000, "", blocks)
-        return Text("  ").join((cores, _level("memory", self.memory_mib, *_unit(self.memory_mib.total), blocks)))
+        cores = _level("GPU cores", self.milli, self.free_milli, (1000, ""), blocks)
+        unit = _unit(self.memory_mib.total)
+        return Text("  ").join((cores, _level("memory", self.memory_mib, self.free_memory_mib, unit, blocks)))
 
     def jobs_line(self) -> Text:
         """Count jobs by what they are about: those that wait first, then what runs, then what is over."""
@@ -112,9 +123,10 @@ def _sum(clusters: Sequence[Body], name: str) -> Amount:
     return Amount(sum(each[name]["used"] for each in clusters), sum(each[name]["total"] for each in clusters))
 
 
-def _level(name: str, amount: Amount, one: int, unit: str, blocks: int) -> Text:
-    """Draw an amount in a unit that is so much of it."""
-    used, total, free = (_short(each / one) for each in (amount.used, amount.total, amount.total - amount.used))
+def _level(name: str, amount: Amount, there: int, unit_of: tuple[int, str], blocks: int) -> Text:
+    """Draw an amount and what is free of it, in a unit that is so much of it."""
+    one, unit = unit_of
+    used, total, free = (_short(each / one) for each in (amount.used, amount.total, there))
     return Text.assemble(
         (f"{name} ", "bold"),
         bar(amount.used, amount.total, blocks),

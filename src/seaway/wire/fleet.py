@@ -158,8 +158,12 @@ class FoundOut(Shown):
     devices: int
     """Those on these nodes that are meant."""
     memory_mib: AmountOut
-    """Of these devices together."""
+    """Of these devices together, but for those of clusters that do not answer."""
     core_milli: AmountOut
+    open_memory_mib: int
+    """Free memory of those of these devices that take new work."""
+    unknown: int
+    """How many of these devices are in clusters that do not answer."""
     fullness: list[int]
     """How many of them have no memory taken, up to a tenth, up to two tenths, and so on up to all of it."""
 
@@ -445,6 +449,8 @@ def found_fields(found: Found) -> dict[str, Any]:
         "devices": len(found.devices),
         "memory_mib": amount_fields(found.memory_mib),
         "core_milli": amount_fields(found.core_milli),
+        "open_memory_mib": found.open_memory_mib,
+        "unknown": found.unknown,
         "fullness": list(found.fullness),
     }
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from seaway.application.fleet_search import FleetFilter
-from seaway.application.views import DeviceView, NodeView
+from seaway.application.views import ClusterState, DeviceView, NodeView
 from seaway.domain.deployment import Occupant
 from seaway.domain.placement import DeviceSlice
 from seaway.testing.builders import cluster, fleet, gpu, node
@@ -36,6 +36,18 @@ def made() -> Scene:
     occupant = Occupant("kube-system/agent", "rack-1", (DeviceSlice(last.uuid, 4096, 100),))
     made.plane.controller.live.fleet.occupy("beta", [occupant], complete=True)
     return made
+
+
+def test_what_is_not_known_is_not_summed_up(made: Scene) -> None:
+    """Cards of a cluster that does not answer are listed and counted as unknown; what takes no work is not free."""
+    found = made.plane.overview.find_nodes(FleetFilter())
+    assert (found.unknown, found.open_memory_mib) == (0, found.memory_mib.free)
+    live = made.plane.controller.live
+    live.fleet.clusters["beta"].state = ClusterState.LOST
+    lost = made.plane.overview.find_nodes(FleetFilter())
+    alpha = made.plane.overview.find_nodes(FleetFilter(cluster="alpha"))
+    assert (len(lost.devices), lost.unknown) == (len(found.devices), 1)
+    assert (lost.memory_mib, sum(lost.fullness)) == (alpha.memory_mib, len(alpha.devices))
 
 
 def meant(wanted: FleetFilter, node: NodeView, device: DeviceView) -> bool:

@@ -75,7 +75,7 @@ def test_nobody_promises_a_job_a_place_without_queue_or_pool() -> None:
 
 @pytest.mark.parametrize("lost", [(), ("small",)])
 def test_what_would_be_allocated_is_the_sum_that_clusters_tell_of_too(lost: tuple[str, ...]) -> None:
-    """Cores that are allocated of all cores, whatever the size of the cluster that they are in: as `/fleet/clusters`."""
+    """Cores that are allocated of all cores, whatever the size of clusters, as `/fleet/clusters` has them."""
     made = scene(fleet(cluster(node(*[gpu()] * 8), name="large"), cluster(node(gpu()), name="small")))
     made.submit(gpu_milli=500)
     made.plane.run(3)

@@ -10,11 +10,24 @@ COUNTS = {"pending": 1, "queued": 2, "preempted": 1, "scheduled": 1, "deploying"
 
 def test_clusters_and_what_is_free_are_summed_up() -> None:
     """By state, with what is wrong among them."""
-    summary = Summary.of([cluster("a"), cluster("b", 4), cluster("c", state="stale")], COUNTS)
-    assert summary.fleet_line().plain.split() == ["clusters", "2", "up", "1", "stale", "8", "nodes", "16", "GPUs"]
+    summary = Summary.of([cluster("a"), cluster("b", 4), cluster("c")], COUNTS)
+    assert summary.fleet_line().plain.split() == ["clusters", "3", "up", "8", "nodes", "16", "GPUs"]
     line = summary.room_line(160).plain
     assert "4/16 12 free" in line
     assert "240/1,280Gi 1,040Gi free" in line
+
+
+def test_what_is_not_known_or_takes_no_work_is_not_free() -> None:
+    """A cluster that does not answer is unknown and adds to no sum; one that is cordoned has nothing free."""
+    cordon = {"cluster": "b", "node": "", "drain": False, "reason": "", "actor": "ada", "at": ""}
+    clusters = [cluster("a", 4), {**cluster("b", 4), "cordon": cordon}, cluster("c", 4, state="lost")]
+    summary = Summary.of(clusters, COUNTS)
+    assert summary.fleet_line().plain.endswith("8 nodes  16 GPUs  unknown clusters: 1")
+    alone = Summary.of(clusters[:1], COUNTS)
+    assert (summary.free_milli, summary.free_memory_mib) == (alone.free_milli, alone.free_memory_mib)
+    assert summary.milli.total == 2 * alone.milli.total
+    lost = Summary.of([clusters[2]], COUNTS)
+    assert (lost.nodes, lost.milli.total, lost.free_milli) == (0, 0, 0)
 
 
 def test_the_lines_fit_80_columns() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from seaway.application.alerts import RULES, Alert
 from seaway.web.fragment import written
-from seaway.web.pages.overview import Seen, alerts
+from seaway.web.pages.overview import FRESH_S, Seen, alerts, tiles_of
 from seaway.web.words import Words, words_of
 from seaway.wire.alerts import AlertList, AlertOut, alert_fields
 from seaway.wire.fleet import AmountOut, ClusterOut
@@ -53,8 +53,22 @@ def test_what_nobody_knows_of_a_cluster_is_no_zero() -> None:
     """One that was never heard is unknown; one that went silent keeps its last figures; one without GPUs has none."""
     none = AmountOut(total=0, used=0, free=0)
     never = cluster(state="stale", nodes=0, cpu_milli=none, memory_mib=none, gpu_milli=none, gpu_memory_mib=none)
-    shown = written("clusters", Words(), clusters=[never])
+    shown = written("clusters", Words(), clusters=[never], fresh_s=FRESH_S)
     assert (shown.count("unknown"), " free" in shown) == (4, False)
-    shown = written("clusters", Words(), clusters=[cluster(state="stale")])
-    assert ("unknown" in shown, shown.count("0.5 free")) == (False, 2)
-    assert "0 free" in written("clusters", Words(), clusters=[cluster(gpu_milli=none)])
+    shown = written("clusters", Words(), clusters=[cluster(state="stale", silent_s=80)], fresh_s=FRESH_S)
+    assert ("unknown" in shown, " free<" in shown, "heard 1 min 20 s ago" in shown) == (False, False, True)
+    assert "0 free" in written("clusters", Words(), clusters=[cluster(gpu_milli=none)], fresh_s=FRESH_S)
+
+
+def test_what_is_not_up_is_in_no_sum_and_what_is_cordoned_not_free() -> None:
+    """Sums are of clusters that answer; how many do not stands beside them; where no work is taken nothing is free."""
+    cordon = {"cluster": "oslo", "node": "", "drain": False, "reason": "", "actor": "ada", "at": ""}
+    listed = [cluster(), cluster(name="oslo", cordon=cordon), cluster(name="rome", state="lost", jobs=3)]
+    told = {str(each["label"]): each for each in tiles_of(Seen(listed, {"running": 5}), Words())}
+    cores = told["GPU cores allocated"]
+    assert (cores["figure"], cores["note"]) == ("50 %", "0.5 free · unknown clusters: 1")
+    assert (told["Nodes"]["figure"], told["Clusters up"]["figure"]) == ("2", "2")
+    assert "3 where nobody answers" in str(told["Running jobs"]["note"])
+    lost = {str(each["label"]): each for each in tiles_of(Seen(listed[2:], {"running": 3}), Words())}
+    assert (lost["GPU cores allocated"]["figure"], lost["Nodes"]["figure"]) == ("–", "0")
+    assert "free" not in str(lost["GPU memory allocated"]["note"])

@@ -27,6 +27,9 @@ STARTING = ("scheduled", "deploying")
 SELDOM_S = 3.0
 """How often agents and alerts are looked at: they report every few seconds."""
 
+FRESH_S = 5
+"""A cluster that answered within so many seconds was heard just now."""
+
 LEVELS = {"critical": "bad", "warning": "warn", "info": "note"}
 """How what is wrong is shown, by its severity."""
 
@@ -51,12 +54,12 @@ async def build(visit: Visit) -> None:
         panel, states = Fragment("alerts", words), Fragment("job_states", words)
 
     def draw() -> None:
-        tiles.show_of([seen.clusters, seen.states], lambda: {"tiles": list(_tiles(seen, words))})
+        tiles.show_of([seen.clusters, seen.states], lambda: {"tiles": list(tiles_of(seen, words))})
         panel.show_of([seen.clusters, seen.agents, seen.wrong], lambda: {"alerts": list(alerts(seen, words))})
 
     def heard_clusters(value: ClusterList) -> None:
         seen.clusters = value.clusters
-        clusters.show_of([value], lambda: {"clusters": value.clusters})
+        clusters.show_of([value], lambda: {"clusters": value.clusters, "fresh_s": FRESH_S})
         draw()
 
     def heard_jobs(value: JobCount) -> None:
@@ -84,26 +87,32 @@ def _states(count: JobCount) -> dict[str, object]:
     return {"states": listed, "most": max(count.states.values(), default=0)}
 
 
-def _tiles(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
+def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
     """List the figures at the top."""
-    locale, clusters = words.locale, seen.clusters
-    up = sum(each.state == "up" for each in clusters)
-    yield _tile("/fleet", words("Clusters up"), figures.count(up, locale), of=str(len(clusters)))
-    nodes, gpus = sum(each.nodes for each in clusters), sum(each.gpus for each in clusters)
+    locale, up = words.locale, [each for each in seen.clusters if each.state == "up"]
+    lost = len(seen.clusters) - len(up)
+    unknown = words("unknown clusters: {n}", n=figures.count(lost, locale)) if lost else ""
+    taking = [each for each in up if not each.cordon]
+    number = figures.count(len(up), locale)
+    yield _tile("/fleet", words("Clusters up"), number, of=str(len(seen.clusters)), note=unknown)
+    nodes, gpus = sum(each.nodes for each in up), sum(each.gpus for each in up)
     said = words("{gpus} GPUs", gpus=figures.count(gpus, locale))
-    yield _tile("/fleet", words("Nodes"), figures.count(nodes, locale), note=said)
-    cores = _sum(each.gpu_milli for each in clusters)
-    free = words("{free} free", free=figures.whole(cores[1] - cores[0], locale))
-    share = figures.share(*cores)
-    yield _tile("/fleet", words("GPU cores"), figures.percent(share, locale), note=free, share=share)
-    memory = _sum(each.gpu_memory_mib for each in clusters)
-    free = words("{free} free", free=figures.gib(memory[1] - memory[0], locale))
-    share = figures.share(*memory)
-    yield _tile("/fleet", words("GPU memory"), figures.percent(share, locale), note=free, share=share)
+    yield _tile("/fleet", words("Nodes"), figures.count(nodes, locale), note=_noted(said, unknown))
+    for label, name, write in (
+        (words("GPU cores allocated"), "gpu_milli", figures.whole),
+        (words("GPU memory allocated"), "gpu_memory_mib", figures.gib),
+    ):
+        used, total = _sum(getattr(each, name) for each in up)
+        free = words("{free} free", free=write(sum(max(getattr(each, name).free, 0) for each in taking), locale))
+        share = figures.share(used, total) if up else None
+        figure = "–" if share is None else figures.percent(share, locale)
+        yield _tile("/fleet", label, figure, note=_noted(free if up else "", unknown), share=share)
     waiting, starting = (sum(seen.states.get(each, 0) for each in which) for which in (WAITING, STARTING))
     said = words("{starting} starting", starting=figures.count(starting, locale))
     running = figures.count(seen.states.get("running", 0), locale)
-    yield _tile("/jobs?state=running", words("Running jobs"), running, note=said)
+    out_of_sight = sum(each.jobs for each in seen.clusters if each.state != "up")
+    hidden = words("{n} where nobody answers", n=figures.count(out_of_sight, locale)) if out_of_sight else ""
+    yield _tile("/jobs?state=running", words("Running jobs"), running, note=_noted(said, hidden))
     yield _tile("/queues", words("Waiting jobs"), figures.count(waiting, locale))
 
 
@@ -111,6 +120,10 @@ def _tile(
     href: str, label: str, figure: str, *, of: str = "", note: str = "", share: float | None = None
 ) -> dict[str, object]:
     return {"href": href, "label": label, "figure": figure, "of": of, "note": note, "share": share}
+
+
+def _noted(*said: str) -> str:
+    return " · ".join(each for each in said if each)
 
 
 def _sum(amounts: Iterator[AmountOut]) -> tuple[int, int]:
