@@ -16,6 +16,10 @@ STRANDED = (
     f" * (GPUDeviceCoreAllocated{HERE} >= bool GPUDeviceCoreLimit{HERE}))"
 )
 FULL = f"(100 * GPUDeviceCoreAllocated{HERE} / GPUDeviceCoreLimit{HERE})"
+IDLE_COUNT = f"sum(GPUDeviceSharedNum{HERE} == bool 0)"
+"""Devices of which nobody holds anything, be it cores or memory."""
+
+HELD = f"(GPUDeviceSharedNum{HERE} > bool 0)"
 
 
 def fleet(language: Language) -> Frame:
@@ -100,7 +104,7 @@ def _now(language: Language) -> list[Panel]:
                 width=4,
                 height=5,
             ),
-            f"sum(GPUDeviceSharedNum{HERE} == bool 0)",
+            IDLE_COUNT,
         ),
         number(
             Show(
@@ -164,8 +168,8 @@ def _clusters(language: Language) -> list[Panel]:
                 height=9,
             ),
             {
-                say("idle", "空闲"): f"sum({FULL} == bool 0)",
-                say("less than half", "不足一半"): f"sum(({FULL} > bool 0) * ({FULL} < bool 50))",
+                say("idle", "空闲"): IDLE_COUNT,
+                say("less than half", "不足一半"): f"sum({HELD} * ({FULL} < bool 50))",
                 say("half and more", "一半以上"): f"sum(({FULL} >= bool 50) * ({FULL} < bool 100))",
                 say("full", "占满"): f"sum({FULL} >= bool 100)",
             },

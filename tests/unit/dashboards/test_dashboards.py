@@ -181,3 +181,18 @@ def test_what_is_provisioned_is_what_is_written() -> None:
     assert provider["options"]["path"] in (SHIPPED / "README.md").read_text(encoding="utf-8")
     (source,) = yaml.safe_load((SHIPPED / "provisioning/datasources/seaway.yml").read_text())["datasources"]
     assert source["type"] == "prometheus"
+
+
+def test_idle_means_one_thing() -> None:
+    """A device is idle where nobody holds anything of it, be it memory alone: in sums, tables and spreads alike."""
+    idle = [
+        each
+        for each in asked("fleet", DASHBOARDS["fleet"](Language.ENGLISH))
+        if "idle" in (each.legend.lower(), each.title.lower().removesuffix(" gpus"))
+    ]
+    assert len(idle) == 3
+    for each in idle:
+        assert "GPUDeviceSharedNum" in each.query
+        assert "Core" not in each.query
+    alone = {each.query for each in idle if "by (cluster)" not in each.query}
+    assert len(alone) == 1
