@@ -10,7 +10,7 @@ from nicegui import ui
 
 from seaway import __version__
 from seaway.client.calls import fleet, jobs, service
-from seaway.domain.errors import UnavailableError
+from seaway.domain.errors import SeawayError
 from seaway.web.fragment import Fragment
 from seaway.web.pages.settings_audit import show_audit
 from seaway.web.pages.settings_clusters import show_clusters, show_gateways
@@ -64,7 +64,7 @@ def _sections(words: Words) -> list[Section]:
 async def _show_server(visit: Visit) -> None:
     """Say which server it is and how it does."""
     fragment = Fragment("server", visit.words)
-    seen = {"unready": "", "clusters": 0, "nodes": 0, "jobs": 0}
+    seen: dict[str, str | int] = {"unready": "", "clusters": 0, "nodes": 0, "jobs": 0}
 
     def draw() -> None:
         fragment.show(version=__version__, who=visit.who, **seen)
@@ -77,9 +77,22 @@ async def _show_server(visit: Visit) -> None:
         seen.update(jobs=value.total)
         draw()
 
-    try:
-        await visit.ask(service.ready())
-    except UnavailableError as error:
-        seen.update(unready=str(error))
+    async def look() -> None:
+        said = await unready(visit)
+        if said != seen["unready"]:
+            seen.update(unready=said)
+            draw()
+
+    seen.update(unready=await unready(visit))
+    ui.timer(SELDOM_S, look)
     await visit.follow(fleet.clusters(), heard_clusters, SELDOM_S)
     await visit.follow(jobs.count(), heard_jobs, SELDOM_S)
+
+
+async def unready(visit: Visit) -> str:
+    """Say why the server places no jobs now; empty while it does."""
+    try:
+        await visit.ask(service.ready())
+    except SeawayError as error:
+        return str(error)
+    return ""

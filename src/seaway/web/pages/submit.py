@@ -276,9 +276,9 @@ class _Submit:
     async def _submit(self) -> None:
         """Submit the job, and go to its page."""
         self._button.disable()
-        while not await self._settle(self._latest.begin()):
-            pass  # something was typed meanwhile
         try:
+            while not await self._settle(self._latest.begin()):
+                pass  # something was typed meanwhile
             job = await self.visit.ask(jobs.submit(self._draft.text or NOTHING, key=self._key))
         except SeawayError as error:
             self._told(error)
@@ -288,7 +288,8 @@ class _Submit:
                 self._lead(error.where)
             else:
                 self._list([error, *error.also])
+        else:
+            self._keep_draft("")
+            ui.navigate.to(f"/jobs/{job.id}")
+        finally:
             self._button.enable()
-            return
-        self._keep_draft("")
-        ui.navigate.to(f"/jobs/{job.id}")

@@ -78,13 +78,14 @@ class FileForm:
         try:
             await self._send(str(self._name.value).strip() if self._name else "", *self._file)
         except SeawayError as error:
-            self._button.props(remove="loading").enable()
             if self._name is not None and isinstance(error, RejectedError) and error.where == "name":
                 self._name.error = error.message
             else:
                 self._told(str(error))
-            return
-        self._dialog.close()
+        else:
+            self._dialog.close()
+        finally:
+            self._button.props(remove="loading").enable()
 
     def _told(self, text: str, upload: ui.upload | None = None) -> None:
         self._wrong.set_text(text)

@@ -84,9 +84,10 @@ class Form:
             )
         except SeawayError as error:
             self._told(error)
+        else:
+            self._dialog.close()
+        finally:
             self._button.props(remove="loading").enable()
-            return
-        self._dialog.close()
 
     def _told(self, error: SeawayError) -> None:
         """Say what is wrong, at the field where it is known which."""

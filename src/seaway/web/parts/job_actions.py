@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from seaway.wire.job_out import JobOut
 
 WHOLE = "has to be a whole number, like 10"
+WRITTEN = re.compile(r"[+-]?[0-9]{1,18}")
+"""A whole number; what is longer than that no priority is."""
 
 
 class Actions:
@@ -87,10 +90,8 @@ class Actions:
         words, job = self._visit.words, self._job
 
         async def send(given: dict[str, Any]) -> None:
-            text = str(given["priority"])
-            if not text.lstrip("-").isdecimal():
-                raise RejectedError(WHOLE, where="priority")
-            await self._visit.ask(jobs.change(job.id, {"priority": int(text)}, seen=self._job))
+            wanted = priority_of(str(given["priority"]))
+            await self._visit.ask(jobs.change(job.id, {"priority": wanted}, seen=self._job))
 
         field = Field("priority", words("Priority"), value=str(job.priority), hint=words("Higher goes first."))
         Form(words, words("Change the priority of {job}", job=job.name), [field], words("Change"), send)
@@ -107,3 +108,16 @@ class Actions:
 
     def _again(self) -> None:
         ui.navigate.to(f"/submit?from={quote(self._job.id)}")
+
+
+def priority_of(text: str) -> int:
+    """Read a priority.
+
+    Raises
+    ------
+    RejectedError
+        At its field, when it is no whole number.
+    """
+    if not WRITTEN.fullmatch(text):
+        raise RejectedError(WHOLE, where="priority")
+    return int(text)

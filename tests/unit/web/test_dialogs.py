@@ -1,0 +1,69 @@
+"""Dialogs, and what they are filled in with."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import MagicMock
+
+import pytest
+
+from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.web.pages.settings import unready
+from seaway.web.parts.form import Form
+from seaway.web.parts.job_actions import priority_of
+from seaway.web.visit import Visit
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Run asynchronous tests on asyncio."""
+    return "asyncio"
+
+
+@pytest.mark.parametrize("text", ["--5", "-", "", "1.5", "five", "1" * 5000])
+def test_a_priority_that_is_no_number_is_refused_at_its_field(text: str) -> None:
+    """Whatever stands there, what is wrong is said beside it."""
+    with pytest.raises(RejectedError) as refused:
+        priority_of(text)
+    assert refused.value.where == "priority"
+
+
+def test_priorities_are_read_with_their_sign() -> None:
+    """One may be less than nothing."""
+    assert [priority_of(text) for text in ("-5", "+7", "0")] == [-5, 7, 0]
+
+
+@pytest.mark.parametrize("error", [RejectedError("no", where="reason"), ValueError("a mistake of ours"), None])
+async def test_the_button_of_a_dialog_can_be_pressed_again_whatever_goes_wrong(error: Exception | None) -> None:
+    """What is refused leaves it open to be mended; a mistake of ours leaves nobody before a button that is dead."""
+    form, button = cast("Any", object.__new__(Form)), MagicMock()
+    button.props.return_value = button
+
+    async def send(_: dict[str, Any]) -> None:
+        if error is not None:
+            raise error
+
+    form._send, form._inputs, form._button = send, {}, button  # noqa: SLF001
+    form._wrong, form._dialog = MagicMock(), MagicMock()  # noqa: SLF001
+    if isinstance(error, ValueError):
+        with pytest.raises(ValueError, match="mistake"):
+            await form._submit()  # noqa: SLF001
+    else:
+        await form._submit()  # noqa: SLF001
+    button.enable.assert_called_once()
+    assert form._dialog.close.called is (error is None)  # noqa: SLF001
+
+
+async def test_how_the_server_does_is_asked_again() -> None:
+    """It is ready and not ready by turns, and each time that is said: nothing of before is kept."""
+    answers: list[Exception | None] = [None, UnavailableError("no leader"), None]
+
+    async def ask(_: object) -> None:
+        if (answer := answers.pop(0)) is not None:
+            raise answer
+
+    visit = cast("Visit", SimpleNamespace(ask=ask))
+    assert [await unready(visit) for _ in range(3)] == ["", "no leader", ""]
