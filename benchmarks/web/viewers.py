@@ -1,15 +1,18 @@
-"""Look at pages as so many browsers would: ``python -m benchmarks.web.viewers URL PATH COUNT``.
+"""Look at pages as so many browsers would: ``python -m benchmarks.web.viewers URL COUNT PATH ...``.
 
-Each loads the page and holds its web socket, and takes what is sent. Says ``ready`` once all are there; ends when its
-input does, and says then how many messages came. The environment's SEAWAY_TOKEN lets it in.
+Each loads one of the pages, in turn, and holds its web socket, and takes what is sent. Says ``ready`` once all are
+there; ends when its input does, and says then, as JSON, how many messages each got, by path, and None for one that was
+cut off. The environment's VIEWER_TOKENS, comma-separated, let them in, in turn: every page is looked at with each.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import sys
+from itertools import cycle, islice, product
 from urllib.parse import urlencode
 
 import httpx
@@ -24,46 +27,61 @@ AT_ONCE = 10
 """So many load their page at a time."""
 
 
+class Viewer:
+    """Somebody who looks at a page.
+
+    Attributes
+    ----------
+    path
+        What he looks at.
+    came
+        How many messages came to him.
+    """
+
+    def __init__(self, path: str, token: str) -> None:
+        self.path = path
+        self.came = 0
+        self._cookie = {"cookie": f"{TOKEN}={token}"}
+        self._socket = socketio.AsyncClient(reconnection=False)
+        self._socket.on("*", self._take)
+
+    async def look(self, url: str, turns: asyncio.Semaphore) -> None:
+        """Load the page and connect its web socket, as the page's script does."""
+        async with turns, httpx.AsyncClient(headers=self._cookie, timeout=2 * PATIENCE_S) as http:
+            text = (await http.get(url + self.path)).raise_for_status().text
+            found = CLIENT.search(text)
+            if found is None:
+                raise RuntimeError(f"{self.path} is no page that lives")
+            ours = {"client_id": found[1], "document_id": found[1], "tab_id": found[1]}
+            asked = urlencode({**ours, "next_message_id": 0, "implicit_handshake": "true"})
+            await self._socket.connect(
+                f"{url}?{asked}",
+                headers=self._cookie,
+                socketio_path=SOCKET,
+                transports=["websocket"],
+                wait_timeout=PATIENCE_S,
+            )
+
+    async def leave(self) -> tuple[str, int | None]:
+        """Leave; return what was looked at, and how much came, None where it was cut off before."""
+        there = self._socket.connected
+        await self._socket.disconnect()
+        return self.path, self.came if there else None
+
+    async def _take(self, *_: object) -> None:
+        self.came += 1
+
+
 async def main() -> None:
     """Look until told to end."""
-    url, path, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    came = 0
-
-    async def take(*_: object) -> None:
-        nonlocal came
-        came += 1
-
+    url, many, paths = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+    each_way = cycle(product(os.environ["VIEWER_TOKENS"].split(","), paths))
+    viewers = [Viewer(path, token) for token, path in islice(each_way, many)]
     turns = asyncio.Semaphore(AT_ONCE)
-    cookie = {"cookie": f"{TOKEN}={os.environ['SEAWAY_TOKEN']}"}
-    async with httpx.AsyncClient(headers=cookie, timeout=60) as http:
-        sockets = await asyncio.gather(*(_look(http, turns, url, path, take) for _ in range(count)))
+    await asyncio.gather(*(each.look(url, turns) for each in viewers))
     print("ready", flush=True)
     await asyncio.to_thread(sys.stdin.read)
-    print(came, flush=True)
-    await asyncio.gather(*(each.disconnect() for each in sockets))
-
-
-async def _look(
-    http: httpx.AsyncClient, turns: asyncio.Semaphore, url: str, path: str, take: object
-) -> socketio.AsyncClient:
-    """Load a page and connect its web socket, as the page's script does."""
-    async with turns:
-        text = (await http.get(url + path)).raise_for_status().text
-        found = CLIENT.search(text)
-        if found is None:
-            raise RuntimeError(f"{path} is no page that lives")
-        asked = {"client_id": found[1], "next_message_id": 0, "implicit_handshake": "true", "document_id": found[1]}
-        socket = socketio.AsyncClient(reconnection=False)
-        socket.on("*", take)
-        asked["tab_id"] = found[1]
-        await socket.connect(
-            f"{url}?{urlencode(asked)}",
-            headers={"cookie": http.headers["cookie"]},
-            socketio_path=SOCKET,
-            transports=["websocket"],
-            wait_timeout=PATIENCE_S,
-        )
-        return socket
+    print(json.dumps([await each.leave() for each in viewers]), flush=True)
 
 
 if __name__ == "__main__":
