@@ -11,9 +11,10 @@ from itertools import accumulate
 
 from seaway.application.control.stages import Deployed
 from seaway.application.figures import Figures
+from seaway.application.network_alerts import Losses, NetworkFigures, dead
 from seaway.application.ports.clock import Clock
 from seaway.application.timing import BOUNDS_S, Timed
-from seaway.application.views import ClusterView
+from seaway.application.views import ClusterState, ClusterView
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +59,11 @@ class Rule:
     for_s: float
 
 
+NOT_READY = Rule("SeawayNotReady", "critical", 0, 2 * MINUTE_S)
+GATEWAY_DEAD = Rule("SeawayGatewayDead", "critical", 1, 2 * MINUTE_S)
+GATEWAY_FULL = Rule("SeawayGatewayFull", "warning", 0.9, 10 * MINUTE_S)
+GATEWAY_UNREAD = Rule("SeawayGatewayUnread", "warning", 1, 10 * MINUTE_S)
+LINK_LOSSY = Rule("SeawayLinkLossy", "warning", 0.02, 5 * MINUTE_S)
 LOW_UTILISATION = Rule("SeawayLowUtilisation", "info", 50, HOUR_S)
 QUEUE_LONG = Rule("SeawayQueueLong", "warning", HOUR_S, 5 * MINUTE_S)
 DEPLOYMENTS_FAIL = Rule("SeawayDeploymentsFail", "warning", FEW_DEPLOYMENTS, 5 * MINUTE_S)
@@ -66,7 +72,19 @@ DATABASE_SLOW = Rule("SeawayDatabaseSlow", "warning", 1, 5 * MINUTE_S)
 DATABASE_BEHIND = Rule("SeawayDatabaseBehind", "warning", 2000, 2 * MINUTE_S)
 
 DATABASE = (DATABASE_FAILS, DATABASE_SLOW, DATABASE_BEHIND)
-RULES = (*DATABASE, DEPLOYMENTS_FAIL, QUEUE_LONG, LOW_UTILISATION)
+RULES = (
+    NOT_READY,
+    DATABASE_FAILS,
+    GATEWAY_DEAD,
+    DATABASE_SLOW,
+    DATABASE_BEHIND,
+    DEPLOYMENTS_FAIL,
+    GATEWAY_FULL,
+    GATEWAY_UNREAD,
+    LINK_LOSSY,
+    QUEUE_LONG,
+    LOW_UTILISATION,
+)
 """All of them, the worst first."""
 
 
@@ -77,9 +95,9 @@ class Alert:
     Attributes
     ----------
     of
-        The queue or cluster; empty for the database.
+        The queue, cluster or gateway, or a link as ``from/to``; empty for Seaway itself and its database.
     value
-        The figure that is past the rule's bound: percent, seconds, or how many.
+        The figure that is past the rule's bound: percent, seconds, a share, or how many.
     since_ns
         Since when it has been.
     """
@@ -108,14 +126,19 @@ class Alerts:
 
     Parameters
     ----------
-    figures, clusters
+    figures, clusters, network
         Count what is looked at.
     """
 
     def __init__(
-        self, figures: Callable[[], Figures], clusters: Callable[[], Sequence[ClusterView]], clock: Clock
+        self,
+        figures: Callable[[], Figures],
+        clusters: Callable[[], Sequence[ClusterView]],
+        network: Callable[[], NetworkFigures],
+        clock: Clock,
     ) -> None:
-        self._figures, self._clusters, self._clock = figures, clusters, clock
+        self._figures, self._clusters, self._network, self._clock = figures, clusters, network, clock
+        self._losses = Losses()
         self._seen: deque[_Seen] = deque(maxlen=int(DEPLOYING_WITHIN_S / EVERY_S) + 1)
         self._since: dict[tuple[Rule, str], tuple[int, int]] = {}  # by the monotonic clock and the wall's, ns
         self._wrong: list[Alert] = []
@@ -151,6 +174,8 @@ class Alerts:
     def _past(self, figures: Figures) -> Iterator[tuple[Rule, str, float]]:
         """Return which figures are past the bounds of which rules now, and of what they are."""
         before, now = self._before(FAILING_WITHIN_S), self._seen[-1]
+        if not figures.ready:
+            yield NOT_READY, "", NOT_READY.bound
         if (failures := now.failures - before.failures) > DATABASE_FAILS.bound:
             yield DATABASE_FAILS, "", failures
         if (slow_s := quantile_s(before.took, now.took, SLOW_SHARE)) > DATABASE_SLOW.bound:
@@ -160,13 +185,24 @@ class Alerts:
         for cluster, failed, ended in self._deployments():
             if failed > max(DEPLOYMENTS_FAIL.bound, FAILING_SHARE * ended):
                 yield DEPLOYMENTS_FAIL, cluster, failed
-        for queue, waited_s in figures.jobs.longest_waits_s.items():
-            if waited_s > QUEUE_LONG.bound:
-                yield QUEUE_LONG, queue, waited_s
-        for each in self._clusters():
-            taken = each.gpu_milli
-            if taken.total and (percent := 100 * taken.used / taken.total) < LOW_UTILISATION.bound:
-                yield LOW_UTILISATION, each.name, percent
+        yield from self._past_of_the_network()
+        yield from _past_of_queues(figures)
+        yield from _past_of_clusters(self._clusters())
+
+    def _past_of_the_network(self) -> Iterator[tuple[Rule, str, float]]:
+        seen = self._network()
+        self._losses.note(self._seen[-1].at_ns, seen.losses)
+        silent = dead(seen.losses)
+        for gateway in silent:
+            yield GATEWAY_DEAD, gateway, GATEWAY_DEAD.bound
+        for gateway, share in seen.full.items():
+            if share > GATEWAY_FULL.bound:
+                yield GATEWAY_FULL, gateway, share
+        for gateway in seen.unread:
+            yield GATEWAY_UNREAD, gateway, GATEWAY_UNREAD.bound
+        for (source, target), loss in self._losses.means().items():
+            if loss > LINK_LOSSY.bound and target not in silent:
+                yield LINK_LOSSY, f"{source}/{target}", loss
 
     def _deployments(self) -> Iterator[tuple[str, int, int]]:
         """Count for each cluster the deployments of late that came to nothing, and all."""
@@ -189,6 +225,22 @@ class Alerts:
                 if not self._failed:
                     log.exception("looking for what is wrong failed")
                 self._failed = True
+
+
+def _past_of_queues(figures: Figures) -> Iterator[tuple[Rule, str, float]]:
+    for queue, waited_s in figures.jobs.longest_waits_s.items():
+        if waited_s > QUEUE_LONG.bound:
+            yield QUEUE_LONG, queue, waited_s
+
+
+def _past_of_clusters(clusters: Sequence[ClusterView]) -> Iterator[tuple[Rule, str, float]]:
+    """Look at clusters that answer: of others it is not known."""
+    for each in clusters:
+        taken = each.gpu_milli
+        if each.state is not ClusterState.UP or not taken.total:
+            continue
+        if (percent := 100 * taken.used / taken.total) < LOW_UTILISATION.bound:
+            yield LOW_UTILISATION, each.name, percent
 
 
 def quantile_s(before: Timed, now: Timed, share: float) -> float:

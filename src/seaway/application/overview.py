@@ -14,6 +14,7 @@ from seaway.application.fleet_views import FleetViews
 from seaway.application.gpu_metrics import GpuMetrics
 from seaway.application.network.bandwidth import Interface
 from seaway.application.network.views import Asked, LinkState, LinkView, Side, told
+from seaway.application.network_alerts import NetworkFigures, network_figures
 from seaway.application.policies import Policies
 from seaway.application.ports.backend import Backend, Backends
 from seaway.application.ports.store import Store
@@ -184,6 +185,10 @@ class Overview:
         """Return for each gateway what it stands before."""
         with self._controller.lock:
             return self._live.fleet.sides()
+
+    def network_figures(self) -> NetworkFigures:
+        """Return what is looked at to tell whether something is wrong with the network."""
+        return network_figures(self.links(), self.sides(), self.interfaces())
 
     # Queues.
 

@@ -153,7 +153,7 @@ def make_plane(  # noqa: PLR0913  # the whole wiring
         network=make_network(store, writer, clock, book, controller.steering),
         policies=policies,
         traffic=TrafficWatch(bandwidths, book.gateways, settings.network.bandwidth.every_s, clock, random),
-        alerts=Alerts(overview.figures, overview.clusters, clock),
+        alerts=Alerts(overview.figures, overview.clusters, overview.network_figures, clock),
         evaluations=Evaluations(store, writer, clock),
     )
 

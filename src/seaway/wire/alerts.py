@@ -16,9 +16,9 @@ class AlertOut(Shown):
     """As Prometheus' alert of the same bound is called, like `SeawayQueueLong`."""
     severity: Literal["critical", "warning", "info"]
     of: str
-    """The queue or cluster; empty for the database."""
+    """The queue, cluster or gateway, or a link as `from/to`; empty for Seaway itself and its database."""
     value: float
-    """The figure that is past its bound: seconds, percent, or how many."""
+    """The figure that is past its bound: seconds, percent, a share from 0 to 1, or how many."""
     bound: float
     since: str
 

@@ -6,12 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from seaway.application.network.views import LinkState, LinkView, Side
+from seaway.application.network.views import FRESH, LinkView, Side
 from seaway.domain.network import PPM
 from seaway.wire.metrics import JSON, METRICS, PROMETHEUS, Metric, Style, require_among
-
-FRESH = frozenset({LinkState.TOLD, LinkState.MEASURED})
-"""What has series: figures that nobody confirms any more look the same as fresh ones to who reads them."""
 
 
 class Between(Enum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from seaway.application.alerts import (
     EVERY_S,
     FAILING_SHARE,
     FAILING_WITHIN_S,
+    LINK_LOSSY,
     QUEUE_LONG,
     RULES,
     SLOW_SHARE,
@@ -25,6 +26,7 @@ from seaway.application.alerts import (
 )
 from seaway.application.control.stages import Deployed
 from seaway.application.figures import Figures, JobFigures, StoreFigures
+from seaway.application.network_alerts import LOSSY_WITHIN_S, NetworkFigures
 from seaway.application.timing import BOUNDS_S, Timed, Timing
 from seaway.application.views import Amount, ClusterState, ClusterView
 from seaway.testing.clocks import VirtualClock
@@ -45,23 +47,27 @@ class World:
     waits: dict[str, float] = field(default_factory=dict)
     deployed: dict[tuple[str, Deployed], int] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
+    lost: set[str] = field(default_factory=set)
+    network: NetworkFigures = field(default_factory=NetworkFigures)
+    ready: bool = True
 
     def __post_init__(self) -> None:
         """Have it looked at."""
-        self.alerts = Alerts(self.figures, self.clusters, self.clock)
+        self.alerts = Alerts(self.figures, self.clusters, lambda: self.network, self.clock)
 
     def figures(self) -> Figures:
         """Count."""
         jobs = JobFigures({}, {}, self.waits, {}, {})
         store = StoreFigures(0, 0, self.took.timed(), self.failures, self.behind)
         return Figures(
-            ready=True, jobs=jobs, store=store, decided=0, placed={}, conflicts=0, failures=0, breaches=0, moves=0,
-            stages={}, deployed=self.deployed, outgoing={}, silent_s={}, clusters={},
+            ready=self.ready, jobs=jobs, store=store, decided=0, placed={}, conflicts=0, failures=0, breaches=0,
+            moves=0, stages={}, deployed=self.deployed, outgoing={}, silent_s={}, clusters={},
         )  # fmt: skip
 
     def clusters(self) -> list[ClusterView]:
         """Return clusters of one device, and one that has none."""
-        return [view(name, Amount(1000, used)) for name, used in self.used.items()] + [view("cpus", Amount(0, 0))]
+        told = [view(name, Amount(1000, used)) for name, used in self.used.items()] + [view("cpus", Amount(0, 0))]
+        return [replace(each, state=ClusterState.LOST) if each.name in self.lost else each for each in told]
 
     def go(self, seconds: float) -> list[tuple[str, str, float]]:
         """Let time pass, and return what is wrong then."""
@@ -88,7 +94,7 @@ def test_rules_have_the_bounds_that_are_shipped_for_prometheus(rule: Rule) -> No
     """Whoever has both is told the same of both: name, severity, bound, and how long it has to last."""
     files = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in SHIPPED.glob("*.yml")]
     shipped = {each["alert"]: each for file in files for group in file["groups"] for each in group["rules"]}[rule.name]
-    bound = re.search(r"[<>] ([\d.]+)(?: and|$)", " ".join(shipped["expr"].split()))
+    bound = re.search(r"(?:[<>]|==) ([\d.]+)(?: and| unless|$)", " ".join(shipped["expr"].split()))
     assert bound
     assert (shipped["labels"]["severity"], float(bound[1]), seconds(shipped["for"])) == (
         rule.severity,
@@ -98,6 +104,8 @@ def test_rules_have_the_bounds_that_are_shipped_for_prometheus(rule: Rule) -> No
     windows = {seconds(each) for each in re.findall(r"\[(\w+)\]", shipped["expr"])}
     if rule in (DATABASE_FAILS, DATABASE_SLOW):
         assert windows == {FAILING_WITHIN_S}
+    elif rule is LINK_LOSSY:
+        assert windows == {LOSSY_WITHIN_S}
     elif windows:
         assert windows == {DEPLOYING_WITHIN_S}
         assert f"> {FAILING_SHARE} * sum" in shipped["expr"]
@@ -113,6 +121,32 @@ def test_a_cluster_that_is_half_empty_is_told_of_after_an_hour() -> None:
     assert world.go(EVERY_S) == []
     world.used["idle"] = 0
     assert world.go(EVERY_S) == []
+    world.lost = {"idle"}
+    assert world.go(2 * 3600) == []
+
+
+def test_a_control_plane_that_places_nothing_is_told_of_after_two_minutes() -> None:
+    """Who looks at its pages is told so by them too."""
+    world = World(ready=False)
+    assert world.go(120 - EVERY_S) == []
+    assert world.go(EVERY_S) == [("SeawayNotReady", "", 0)]
+
+
+def test_gateways_that_are_dead_full_or_unread_and_links_that_lose_are_told_of() -> None:
+    """A dead gateway once, not each of its links; what a link loses is a mean: a single bad round is nothing."""
+    losses = {("user", "dead"): 1.0, ("user", "fine"): 0.0, ("user", "bad"): 0.03, ("fine", "dead"): 1.0}
+    world = World(network=NetworkFigures(losses, {"fine": 0.95, "bad": 0.9}, ["bad"]))
+    assert world.go(120) == [("SeawayGatewayDead", "dead", 1)]
+    assert world.go(480) == [
+        ("SeawayGatewayDead", "dead", 1),
+        ("SeawayGatewayFull", "fine", 0.95),
+        ("SeawayGatewayUnread", "bad", 1),
+        ("SeawayLinkLossy", "user/bad", pytest.approx(0.03)),
+    ]
+    world.network = NetworkFigures({("user", "fine"): 0.5})
+    world.go(EVERY_S)
+    world.network = NetworkFigures({("user", "fine"): 0.0})
+    assert world.go(1200) == []
 
 
 def test_a_queue_in_which_a_job_waits_for_more_than_an_hour_is_told_of() -> None:

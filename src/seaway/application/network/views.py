@@ -26,6 +26,10 @@ class LinkState(Enum):
     """Nothing ever came, or not for so long that it counts no more."""
 
 
+FRESH = frozenset({LinkState.TOLD, LinkState.MEASURED})
+"""What has metrics: figures that nobody confirms any more look the same as fresh ones to who reads them."""
+
+
 @dataclass(frozen=True, slots=True)
 class LinkView:
     """A link and all that is known of it.

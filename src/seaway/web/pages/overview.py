@@ -164,6 +164,8 @@ def _past(alert: AlertOut, words: Words) -> dict[str, str]:
     locale, of = words.locale, alert.of
     number, href, why = figures.count(alert.value, locale), "/settings", ""
     match alert.name:
+        case "SeawayNotReady":
+            what, href = words("No job has been placed for 2 minutes"), "/settings?section=server"
         case "SeawayDatabaseFails":
             what = words("The database has failed {n} times within 5 minutes", n=number)
         case "SeawayDatabaseSlow":
@@ -180,11 +182,30 @@ def _past(alert: AlertOut, words: Words) -> dict[str, str]:
             href = f"/queues?queue={quote(of)}"
         case "SeawayLowUtilisation":
             percent = figures.percent(alert.value, locale)
-            what = words("Only {percent} of the GPU cores of {cluster} are in use", percent=percent, cluster=of)
+            what = words("Only {percent} of the GPU cores of {cluster} are allocated", percent=percent, cluster=of)
             href, why = _fleet_of(of), words("for more than an hour")
         case _:
-            what = f"{alert.name} {of}"
+            what, href = _past_of_the_network(alert, words)
     return _alert(LEVELS[alert.severity], what, href, why)
+
+
+def _past_of_the_network(alert: AlertOut, words: Words) -> tuple[str, str]:
+    """Say which figure of a gateway or link is past its bound, and where that is seen."""
+    percent, of, href = figures.percent(100 * alert.value, words.locale), alert.of, "/network"
+    match alert.name:
+        case "SeawayGatewayDead":
+            return words("Gateway {gateway} answers nobody", gateway=of), href
+        case "SeawayGatewayFull":
+            return words("The interface of gateway {gateway} is {percent} full", gateway=of, percent=percent), href
+        case "SeawayGatewayUnread":
+            return words("It is not known what the interface of gateway {gateway} carries", gateway=of), href
+        case "SeawayLinkLossy":
+            source, _, target = of.partition("/")
+            ends = {"source": source, "target": target}
+            said = words("The link from {source} to {target} loses {percent}", percent=percent, **ends)
+            return said, f"{href}/{quote(source)}/{quote(target)}"
+        case _:
+            return f"{alert.name} {of}", "/settings"
 
 
 def _alert(level: str, what: str, href: str, why: str = "") -> dict[str, str]:
