@@ -48,6 +48,9 @@ from seaway.scheduling.state import Int32, Int64
 
 KEPT = "; but what is free there is kept for a job that was first"
 
+MOST_ROOM = 10_000
+"""More replicas are not counted."""
+
 AVOIDED = "avoid_uuids"
 """The field of a demand that names devices to keep away from."""
 
@@ -278,7 +281,7 @@ def free_slices(snapshot: Snapshot, job: Job, n: int) -> int:
     """Return how many replicas like a job's node `n` could take, by amounts alone."""
     request = job.demand.request.filled()
     node = snapshot.arrays.nodes[:, n]
-    bounds = [10_000]
+    bounds = [MOST_ROOM]
     if request.cpu_milli:
         bounds.append(int(node[NODE_CPU_FREE]) // request.cpu_milli)
     if request.memory_mib:

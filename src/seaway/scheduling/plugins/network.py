@@ -30,7 +30,7 @@ class Network:
 
     name = "Network"
     reasons = (
-        "cluster closed to this decision",
+        "in a cluster closed to this decision",
         "cluster has no gateway",
         "link to the cluster not measured",
         "nothing answers on the link to the cluster",

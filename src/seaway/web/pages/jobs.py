@@ -42,6 +42,12 @@ async def build(visit: Visit) -> None:
     await _Jobs(visit).make()
 
 
+def states_of(text: str) -> tuple[list[str], list[str]]:
+    """Read states as an address has them; return those that there are, and what else stands there."""
+    given = [each for each in text.split(",") if each]
+    return [each for each in given if each in ORDER], [each for each in given if each not in ORDER]
+
+
 class _Jobs:
     """The page."""
 
@@ -49,7 +55,7 @@ class _Jobs:
         self.visit, self.words = visit, visit.words
         query = visit.query
         self._wanted = {name: query[name] for name in FILTERS if query.get(name)}
-        self._states = [each for each in query.get("state", "").split(",") if each in ORDER]
+        self._states, self._strange = states_of(query.get("state", ""))
         self._after = query.get("after", "")
         self._typing, self._looking = Latest(visit), Latest(visit)
         self._page: JobPage | None = None
@@ -114,7 +120,7 @@ class _Jobs:
 
     async def _anew(self) -> None:
         """Look at the first page of something else."""
-        self._after = ""
+        self._after, self._strange = "", []
         self.visit.keep(**self._query(), after=None)
         await self._look()
 
@@ -131,10 +137,22 @@ class _Jobs:
         try:
             await turn.follow(listed.first, self._heard)
             if await turn.follow(jobs.count(**wanted), self._counted):
-                self._wrong.set_visibility(False)
+                self._say(self._not_there())
         except SeawayError as error:
-            self._wrong.set_text(str(error))
-            self._wrong.set_visibility(True)
+            self._say(str(error))
+
+    def _not_there(self) -> str:
+        """Say what the address asks for that no job can be in; empty for nothing."""
+        if not self._strange:
+            return ""
+        strange = ", ".join(self._strange)
+        if self._states:
+            return self.words("There is no state {state}: it is left out.", state=strange)
+        return self.words("There is no state {state}: these are jobs in all states.", state=strange)
+
+    def _say(self, wrong: str) -> None:
+        self._wrong.set_text(wrong)
+        self._wrong.set_visibility(bool(wrong))
 
     def _heard(self, page: JobPage) -> None:
         self._page = page

@@ -14,7 +14,7 @@ from seaway.web.pages.policy_evaluations import EvaluationPanel
 from seaway.web.pages.policy_rows import APART, duels, figure_rows, placed_share, policy_rows
 from seaway.web.parts.acting import on_act
 from seaway.web.parts.file_form import FileForm
-from seaway.web.parts.form import Field, Form, confirm, tell
+from seaway.web.parts.form import Field, Form, confirm, tell, wrong_line
 from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
@@ -35,7 +35,10 @@ async def build(visit: Visit) -> None:
     page = _Policies(visit)
     await visit.follow(policies.policies(), page.heard_policies, SELDOM_S)
     await visit.follow(tenancy.queues(), page.heard_queues, SELDOM_S)
-    await page.look(visit.query.get("policy", ""))
+    wanted = visit.query.get("policy", "")
+    await page.look(wanted)
+    if wanted and wanted not in [each.name for each in page.policies]:
+        page.say_missing(visit.words("There is no policy {policy}.", policy=wanted))
     await page.evaluations.begin()
     if visit.may("operator"):
         await visit.follow(tenancy.shadows(limit=MOST_SHADOWS).first, page.heard_shadows, SELDOM_S)
@@ -51,6 +54,7 @@ class _Policies:
         self.queues: list[QueueOut] = []
         self._chosen: PolicyDetail | None = None
         words = visit.words
+        self._missing = wrong_line()
         with ui.element("section").classes("panel"):
             self._list = Fragment("policies", words)
         with ui.element("section").classes("panel") as self._panel:
@@ -63,6 +67,11 @@ class _Policies:
             with ui.element("section").classes("panel"):
                 self._shadows = Fragment("shadows", words)
             self.comparison = Comparison(visit)
+
+    def say_missing(self, text: str) -> None:
+        """Say that what is asked for is not there; empty once something else is looked at."""
+        self._missing.set_text(text)
+        self._missing.set_visibility(bool(text))
 
     def heard_policies(self, value: PolicyList) -> None:
         """Take in which policies there are."""
@@ -108,6 +117,7 @@ class _Policies:
     async def _act(self, act: str, name: str) -> None:
         if act == "look":
             self._visit.keep(policy=name)
+            self.say_missing("")
             await self.look(name)
         elif act == "activate":
             self._ask_to_activate(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nicegui import ui
@@ -12,6 +13,7 @@ from seaway.web.pages.queue_forms import ask_pool, ask_queue, ask_tenant, ask_to
 from seaway.web.pages.queue_line import Line
 from seaway.web.pages.queue_rows import Seen, pool_rows, queue_rows, tenant_rows
 from seaway.web.parts.acting import on_act
+from seaway.web.parts.form import wrong_line
 from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
@@ -34,8 +36,17 @@ async def build(visit: Visit) -> None:
     page.begin()
     names = [each.name for each in page.seen.queues]
     wanted = visit.query.get("queue", "")
-    await page.line.show(wanted if wanted in names else next(iter(names), ""))
+    if wanted and wanted not in names:
+        page.say_missing(visit.words("There is no queue {queue}, or you may not see it.", queue=wanted))
+    await page.line.show(queue_shown(wanted, names))
     page.draw()
+
+
+def queue_shown(wanted: str, names: Sequence[str]) -> str:
+    """Return the queue to look at: the one that is asked for, and the first only where none is; empty for none."""
+    if wanted:
+        return wanted if wanted in names else ""
+    return next(iter(names), "")
 
 
 class _Queues:
@@ -46,6 +57,7 @@ class _Queues:
         self.seen = Seen()
         self._begun = False
         words = visit.words
+        self._missing = wrong_line()
         with ui.element("section").classes("panel"):
             self._queues = Fragment("queues", words)
         self.line = Line(visit)
@@ -57,6 +69,11 @@ class _Queues:
         on_act(self._queues, self._act_on_queue)
         on_act(self._tenants, self._act_on_tenant)
         on_act(self._pools, self._act_on_pool)
+
+    def say_missing(self, text: str) -> None:
+        """Say that what is asked for is not there; empty once something else is looked at."""
+        self._missing.set_text(text)
+        self._missing.set_visibility(bool(text))
 
     def begin(self) -> None:
         """Draw from now on what is heard: all that is shown has been heard once."""
@@ -111,6 +128,7 @@ class _Queues:
             ask_to_remove(self.visit, title, text, tenancy.delete_queue(name), name)
         elif act == "look":
             self.visit.keep(queue=name)
+            self.say_missing("")
             await self.line.show(name)
             self.draw()
 

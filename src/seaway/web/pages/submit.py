@@ -39,6 +39,9 @@ UNNAMED = "job"
 NOTHING = "{}"
 """A job of which nothing is written yet."""
 
+MOST_ROOM = 10_000
+"""The API counts no more replicas than these that a node has room for."""
+
 FORM, YAML = "form", "yaml"
 """Ways to write a job, as they stand in the address."""
 
@@ -242,6 +245,8 @@ class _Submit:
         explained = trial.explanation if trial else None
         self._shown.show(
             trial=trial,
+            asks=bool((self._draft.document or {}).get("resources")),
+            most_room=MOST_ROOM,
             wrong=wrong,
             elsewhere=elsewhere if self._way.value == FORM else [],
             trouble=trouble,

@@ -88,6 +88,7 @@ def chart(points: Sequence[Point], lines: Sequence[Line], unit: str, ends_ms: tu
     few = len(points) < 40
     return {
         "animation": False,
+        "useUTC": True,
         "grid": {"left": 56, "right": 14, "top": 30 if len(lines) > 1 else 14, "bottom": 26},
         "legend": {"show": len(lines) > 1, "top": 0, "right": 10, "textStyle": {"color": "var(--ink)"}},
         "tooltip": {

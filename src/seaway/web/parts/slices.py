@@ -23,6 +23,8 @@ HIDDEN, NOBODY = "theirs", "nobody"
 
 BYTES_PER_MIB = 1 << 20
 
+MINUTE_S = 60
+
 
 @dataclass(frozen=True, slots=True)
 class Holder:
@@ -110,7 +112,10 @@ class Painter:
 
 
 def still(devices: Sequence[DeviceOut]) -> list[DeviceOut]:
-    """Return devices as they are drawn, without how long ago they were measured: that is never twice the same."""
+    """Return devices as they are drawn: how long ago they were measured only where that is long, and in minutes.
+
+    Else that is never twice the same.
+    """
     return [
         each.model_copy(update={"used": _still(each.used), "slices": still_slices(each.slices)}) for each in devices
     ]
@@ -122,7 +127,10 @@ def still_slices(slices: Sequence[Held]) -> list[Held]:
 
 
 def _still(used: UsedOut | None) -> UsedOut | None:
-    return used and used.model_copy(update={"age_s": 0.0})
+    if used is None:
+        return None
+    age_s = used.age_s // MINUTE_S * MINUTE_S
+    return used.model_copy(update={"age_s": age_s})
 
 
 def painter(words: Words, by: str, slices: Iterable[SliceHeld]) -> Painter:
@@ -138,4 +146,11 @@ def used_text(used: UsedOut, device: DeviceOut, words: Words) -> str:
         said.append(words("{cores} of the cores", cores=cores))
     if used.memory_bytes is not None:
         said.append(figures.gib(used.memory_bytes / BYTES_PER_MIB, words.locale))
-    return ", ".join(said)
+    return ", ".join([*said, *([old] if (old := age_text(used, words)) else [])])
+
+
+def age_text(used: UsedOut, words: Words) -> str:
+    """Say how old a figure is, once that is a minute or more; else nothing."""
+    if used.age_s < MINUTE_S:
+        return ""
+    return words("measured {age} ago", age=figures.span(used.age_s, words.locale))

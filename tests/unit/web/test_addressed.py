@@ -1,0 +1,20 @@
+"""What an address asks for that is not there."""
+
+from __future__ import annotations
+
+import pytest
+
+from seaway.web.pages.jobs import states_of
+from seaway.web.pages.queues import queue_shown
+
+
+@pytest.mark.parametrize(("wanted", "shown"), [("", "default"), ("batch", "batch"), ("zz", "")])
+def test_a_queue_that_is_not_there_is_not_another(wanted: str, shown: str) -> None:
+    """Only who asks for none sees the first; who asks for one that is not there sees none, and is told."""
+    assert queue_shown(wanted, ["default", "batch"]) == shown
+
+
+def test_states_that_there_are_not_are_told_apart() -> None:
+    """They neither narrow the list nor go unsaid."""
+    assert states_of("running,bogus,,failed") == (["running", "failed"], ["bogus"])
+    assert states_of("") == ([], [])

@@ -1,0 +1,56 @@
+"""What is said of cards: how old figures are, which model it is, and why it takes no work."""
+
+from __future__ import annotations
+
+import pytest
+
+from seaway.application.tries import MOST_ROOM as COUNTED
+from seaway.web.fragment import written
+from seaway.web.pages.submit import MOST_ROOM
+from seaway.web.parts.slices import JOB, painter, still, used_text
+from seaway.web.words import Words
+from seaway.wire.fleet import AmountOut, DeviceOut, NodeOut, UsedOut
+
+
+def card(model: str = "NVIDIA A100", age_s: float = 0, reason: str = "") -> DeviceOut:
+    """Make a card of which half is really used."""
+    amount = AmountOut(total=1000, used=0, free=1000)
+    used = UsedOut(memory_bytes=500 << 20, core_milli=500, age_s=age_s)
+    names = {"cluster": "a", "node": "n", "uuid": "u", "model": model, "vendor": "NVIDIA", "mode": "hami-core"}
+    more = {"index": 0, "healthy": True, "reason": reason, "share_limit": 10, "slices": [], "used": used}
+    return DeviceOut.model_validate({**names, **more, "memory_mib": amount, "core_milli": amount})
+
+
+@pytest.mark.parametrize(("age_s", "said"), [(2, ""), (59, ""), (61, "1 min"), (179, "2 min"), (7300, "2 h 1 min")])
+def test_what_was_measured_long_ago_says_so(age_s: float, said: str) -> None:
+    """From a minute on, in whole minutes, so that what stays the same is not sent anew each second."""
+    (shown,) = still([card(age_s=age_s)])
+    assert shown.used is not None
+    text = used_text(shown.used, shown, Words())
+    assert (f"measured {said} ago" in text) if said else ("ago" not in text)
+
+
+def drawn(device: DeviceOut, reason: str = "") -> str:
+    """Draw a node of one card."""
+    amount = AmountOut(total=1, used=0, free=1)
+    node = NodeOut(
+        cluster="a", name="n", ready=not reason, reason=reason, cordon=None, cpu_milli=amount, memory_mib=amount,
+        pods=None, devices=[device],
+    )  # fmt: skip
+    return written("fleet_node", Words(), node=node, paint=painter(Words(), JOB, ()), meant=lambda _: True)
+
+
+def test_models_that_begin_alike_are_told_apart() -> None:
+    """The whole name is there to be read, also where it is cut by somebody's own fonts."""
+    assert 'title="NVIDIA A16">A16<' in drawn(card("NVIDIA A16"))
+
+
+def test_why_a_cluster_takes_no_work_is_not_said_at_each_of_its_nodes() -> None:
+    """It stands once, at the cluster; what is a node's own stands there."""
+    assert "node-reason" not in drawn(card(), "its cluster does not answer: timed out")
+    assert "node-reason" in drawn(card(), "its cluster says that it is not ready")
+
+
+def test_room_is_a_bound_where_the_api_counts_no_further() -> None:
+    """What pages take for the bound is what the API stops at."""
+    assert MOST_ROOM == COUNTED
