@@ -69,9 +69,10 @@ class Sockets:
         return connecting
 
     def _taking(self, server: AsyncServer, name: str, handler: Callable[..., Any]) -> Callable[..., Any]:
-        async def taking(sid: str, message: dict[str, Any], *_: object) -> object:
+        async def taking(sid: str, *given: dict[str, Any]) -> object:
             """Hand on what is of the page to which the socket was let in."""
             try:
+                message = given[0]
                 if message["client_id"] != tabs.named(server.get_environ(sid)["asgi.scope"]):
                     raise ValueError("it is of another page")
                 done = handler(sid, message)
@@ -82,8 +83,9 @@ class Sockets:
 
         return taking
 
-    def _logging(self, _: str, message: object = None, *__: object) -> None:
-        self._say(str(message.get("message") if isinstance(message, dict) else message))
+    def _logging(self, _: str, *given: object) -> None:
+        """Take what a page's script has to complain of."""
+        self._say(f"log: {given}")
 
     def _say(self, what: str) -> None:
         """Put into the log what came, on a line, unless that was done a short while ago."""

@@ -128,6 +128,8 @@ async def test_what_makes_no_sense_is_a_line_in_the_log_now_and_then(
     for message in messages:
         await server.call["event"]("1", message)
         server.call["log"]("1", message)
+    await server.call["event"]("1")
+    server.call["log"]("1")
     with pytest.raises(RefusedError):
         await server.call["connect"]("2", socket(client, cookie(rig, "viewer")) | {"next_message_id": "x"})
     lines = [each for each in caplog.records if each.name == "seaway.web.sockets"]
