@@ -1,0 +1,407 @@
+"""What panels of the dashboards have to show by what the API says, and which have nothing in the API to be held to.
+
+Rates and rises are held to what their counters stand at: those begin with Seaway, and so do the API's lists.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pytest
+
+from tests.integration.watched_demo import WatchedDemo
+
+MIB = 1 << 20
+ENDED = ("completed", "failed", "cancelled", "deleted")
+WINDOWED = re.compile(r"(?:rate|increase)\(([^()\[\]]+)\[[^\]]+\]\)")
+
+Key = tuple[str, str, str]
+"""A panel: its dashboard, its title, and the legend or column of a query."""
+
+Figures = dict[tuple[str, ...], float]
+"""Figures by what labels say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a query has to answer.
+
+    Attributes
+    ----------
+    labels
+        By which its figures are told apart.
+    figures
+        All of them; what is 0 may be missing.
+    most
+        Only so many are shown, the largest; 0 for all.
+    within
+        By how much they may be off.
+    some
+        Whether the API knows only some of the figures.
+    """
+
+    labels: tuple[str, ...]
+    figures: Figures
+    most: int = 0
+    within: float = 1e-3
+    some: bool = False
+
+    def unlike(self, found: Figures) -> str:
+        """Say how an answer differs; empty where it does not."""
+        if self.most:
+            ordered = sorted(self.figures.values(), reverse=True)[: self.most]
+            if sorted(found.values(), reverse=True) != pytest.approx(ordered, abs=self.within):
+                return f"{found}, expected of these the {self.most} most: {self.figures}"
+        names = found.keys() if self.most else self.figures.keys() if self.some else found.keys() | self.figures.keys()
+        pairs = {name: (found.get(name, 0.0), self.figures.get(name, 0.0)) for name in names}
+        off = {name: pair for name, pair in pairs.items() if pair[0] != pytest.approx(pair[1], abs=self.within)}
+        return f"{off} (shown, told)" if off else ""
+
+
+def standing(query: str) -> str:
+    """Return a query of what counters stand at, in place of how they rise."""
+    return WINDOWED.sub(r"\1", query)
+
+
+class Told:
+    """What the API says of a demo that rests."""
+
+    def __init__(self, demo: WatchedDemo) -> None:
+        self._demo = demo
+        self.devices: list[dict[str, Any]] = demo.get("/fleet/devices", limit=1000)["devices"]
+        self.slices: list[dict[str, Any]] = demo.get("/fleet/slices", limit=1000)["slices"]
+        self.clusters: list[dict[str, Any]] = demo.get("/fleet/clusters")["clusters"]
+        self.links: list[dict[str, Any]] = demo.get("/links")
+        self.states: dict[str, int] = demo.get("/job-counts")["states"]
+        self.uses: list[dict[str, Any]] = demo.get("/queue-uses")["uses"]
+        self.agents: list[dict[str, Any]] = demo.get("/network/agents")["agents"]
+
+    @cached_property
+    def jobs(self) -> list[dict[str, Any]]:
+        """Return every job, with its attempts."""
+        found: list[dict[str, Any]] = []
+        after = ""
+        while True:
+            page = self._demo.get("/jobs", limit=100, **({"after": after} if after else {}))
+            found += page["jobs"]
+            after = page["next"]
+            if not after:
+                return [{**each, **self._demo.get(f"/jobs/{each['id']}/attempts")} for each in found]
+
+    @property
+    def attempts(self) -> list[dict[str, Any]]:
+        """Return every attempt of every job."""
+        return [each for job in self.jobs for each in job["attempts"]]
+
+
+def one(figure: float, within: float = 1e-3) -> Shown:
+    """Return a single figure."""
+    return Shown((), {(): figure}, within=within)
+
+
+def counted(label: str, things: Mapping[str, float]) -> Shown:
+    """Return figures by one label."""
+    return Shown((label,), {(name,): count for name, count in things.items()})
+
+
+def all_in(label: str, things: Mapping[str, float]) -> Shown:
+    """Return those figures by a label that the API knows, among others."""
+    return Shown((label,), {(name,): count for name, count in things.items()}, some=True)
+
+
+def by_cluster(things: list[dict[str, Any]], figure: Callable[[dict[str, Any]], float]) -> Shown:
+    """Add figures of things up by cluster."""
+    sums: Counter[str] = Counter()
+    for each in things:
+        sums[each["cluster"]] += figure(each)  # type: ignore[assignment]  # a float counts, too
+    return counted("cluster", sums)
+
+
+def share(amounts: list[dict[str, Any]]) -> float:
+    """Return how much of amounts is taken, 0 to 100."""
+    return float(100 * sum(each["used"] for each in amounts) / sum(each["total"] for each in amounts))
+
+
+def of_fleet(told: Told) -> dict[Key, Shown]:
+    """Return what the dashboard of the fleet has to show."""
+    devices, clusters = told.devices, told.clusters
+    cores = {each["uuid"]: share([each["core_milli"]]) for each in devices}
+    idle = [each for each in devices if not each["slices"]]
+    stranded = sum(
+        each["memory_mib"]["total"] - each["memory_mib"]["used"]
+        for each in devices
+        if each["slices"] and cores[each["uuid"]] >= 100
+    )
+    sums = {
+        (what, part): sum(each[what][part] for each in devices)
+        for what in ("memory_mib", "core_milli")
+        for part in ("total", "used")
+    }
+    fill = {
+        "idle": len(idle),
+        "less than half": sum(bool(each["slices"]) and cores[each["uuid"]] < 50 for each in devices),
+        "half and more": sum(50 <= each < 100 for each in cores.values()),
+        "full": sum(each >= 100 for each in cores.values()),
+    }
+    shares = {
+        what: counted("cluster", {each["name"]: share([each[what]]) for each in clusters})
+        for what in ("gpu_milli", "gpu_memory_mib")
+    }
+    memory, used = "GPU memory: promised and used", "GPU cores: promised and used"
+    return {
+        ("fleet", "GPUs", ""): one(len(devices)),
+        ("fleet", "GPU cores allocated", ""): one(share([each["gpu_milli"] for each in clusters])),
+        ("fleet", "GPU memory allocated", ""): one(share([each["gpu_memory_mib"] for each in clusters])),
+        ("fleet", "vGPUs", ""): one(sum(len(each["slices"]) for each in devices)),
+        ("fleet", "Idle GPUs", ""): one(len(idle)),
+        ("fleet", "Stranded memory", ""): one(stranded * MIB),
+        ("fleet", "Clusters", "GPUs"): counted("cluster", {each["name"]: each["gpus"] for each in clusters}),
+        ("fleet", "Clusters", "Cores"): shares["gpu_milli"],
+        ("fleet", "Clusters", "Memory"): shares["gpu_memory_mib"],
+        ("fleet", "Clusters", "vGPUs"): by_cluster(devices, lambda each: len(each["slices"])),
+        ("fleet", "Clusters", "Idle"): by_cluster(idle, lambda _: 1),
+        **{("fleet", "Fill of devices", name): one(count) for name, count in fill.items()},
+        ("fleet", "GPU cores allocated", "{{cluster}}"): shares["gpu_milli"],
+        ("fleet", "GPU memory allocated", "{{cluster}}"): shares["gpu_memory_mib"],
+        ("fleet", memory, "there is"): one(sums["memory_mib", "total"] * MIB),
+        ("fleet", memory, "allocated"): one(sums["memory_mib", "used"] * MIB),
+        ("fleet", memory, "used"): one(sum(each["used"]["memory_bytes"] for each in devices)),
+        ("fleet", used, "there is"): one(sums["core_milli", "total"] / 1000),
+        ("fleet", used, "allocated"): one(sums["core_milli", "used"] / 1000),
+        ("fleet", used, "used"): one(sum(each["used"]["core_milli"] for each in devices) / 1000),
+    }
+
+
+def of_devices(told: Told) -> dict[Key, Shown]:
+    """Return what the dashboard of devices has to show."""
+    devices = told.devices
+
+    def each_one(figure: Callable[[dict[str, Any]], float], most: int = 0) -> Shown:
+        return Shown(("deviceuuid",), {(each["uuid"],): figure(each) for each in devices}, most)
+
+    def free(each: dict[str, Any]) -> float:
+        return float(each["memory_mib"]["total"] - each["memory_mib"]["used"]) * MIB
+
+    nodes: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+    for each in devices:
+        nodes[each["cluster"], each["node"]].append(each["memory_mib"])
+    marked, table = "{{nodeid}} #{{deviceidx}}", "Devices"
+    return {
+        ("device", "Devices", ""): one(len(devices)),
+        ("device", "Cores allocated", ""): one(share([each["core_milli"] for each in devices])),
+        ("device", "Memory allocated", ""): one(share([each["memory_mib"] for each in devices])),
+        ("device", "Holders of a device", ""): one(max(len(each["slices"]) for each in devices)),
+        ("device", "Devices over their limit", ""): one(sum(free(each) < 0 for each in devices)),
+        ("device", table, "Cores"): each_one(lambda each: share([each["core_milli"]])),
+        ("device", table, "Memory"): each_one(lambda each: share([each["memory_mib"]])),
+        ("device", table, "Memory free"): each_one(free),
+        ("device", table, "Memory there is"): each_one(lambda each: each["memory_mib"]["total"] * MIB),
+        ("device", table, "Held by"): each_one(lambda each: len(each["slices"])),
+        ("device", "Cores allocated", marked): each_one(lambda each: each["core_milli"]["used"] / 10, 20),
+        ("device", "Memory allocated", marked): each_one(lambda each: each["memory_mib"]["used"] * MIB, 20),
+        ("device", "Nodes by memory allocated", "{{cluster}}/{{nodeid}}"): Shown(
+            ("cluster", "nodeid"), {key: share(amounts) for key, amounts in nodes.items()}, 20
+        ),
+        ("device", "How full devices were", marked): each_one(lambda each: share([each["core_milli"]]), 20),
+        ("device", "Cores used", marked): each_one(lambda each: each["used"]["core_milli"] / 10, 20),
+        ("device", "Memory used", marked): each_one(lambda each: each["used"]["memory_bytes"], 20),
+        ("device", "Promised and not used", marked): each_one(
+            lambda each: each["memory_mib"]["used"] * MIB - each["used"]["memory_bytes"], 10
+        ),
+    }
+
+
+def of_vgpus(told: Told) -> dict[Key, Shown]:
+    """Return what the dashboard of vGPUs has to show."""
+    slices = told.slices
+
+    def each_one(figure: Callable[[dict[str, Any]], float], most: int = 0) -> Shown:
+        return Shown(("deviceuuid", "pod"), {(each["uuid"], pod(each)): figure(each) for each in slices}, most)
+
+    def cores(each: dict[str, Any]) -> float:
+        return float(100 * each["core_milli"] / each["device_core_milli"])
+
+    held = sum(each["memory_mib"] for each in slices) * MIB
+    row = "{{namespace}}/{{pod}} {{container}}"
+    by_namespace: Counter[str] = Counter()
+    for each in slices:
+        by_namespace[each["pod"].rpartition("/")[0]] += each["memory_mib"] * MIB
+    return {
+        ("vgpu", "vGPU", ""): one(len(slices)),
+        ("vgpu", "Pods", ""): one(len({(each["cluster"], pod(each)) for each in slices})),
+        ("vgpu", "Memory held", ""): one(held),
+        ("vgpu", "Cores held", ""): one(sum(map(cores, slices)) / 100),
+        ("vgpu", "vGPUs", "Cores"): each_one(cores),
+        ("vgpu", "vGPUs", "Memory share"): each_one(lambda each: 100 * each["memory_mib"] / each["device_memory_mib"]),
+        ("vgpu", "vGPUs", "Memory held"): each_one(lambda each: each["memory_mib"] * MIB),
+        ("vgpu", "Memory held", row): each_one(lambda each: each["memory_mib"] * MIB, 20),
+        ("vgpu", "Cores held", row): each_one(cores, 20),
+        ("vgpu", "Memory held by namespace", "{{namespace}}"): counted("namespace", by_namespace),
+    }
+
+
+def pod(held: dict[str, Any]) -> str:
+    """Name what holds a slice: its pod, or until that is seen its replica."""
+    return held["pod"].rpartition("/")[2] or f"sw-{held['job_id']}-{held['attempt']}-{held['replica']}"
+
+
+def of_network(told: Told) -> dict[Key, Shown]:
+    """Return what the dashboard of the network has to show."""
+    links = told.links
+    net = {(each["sourceName"], each["targetName"]): each["net"] for each in links}
+    from_users = {key: figures for key, figures in net.items() if key[0] == "gw-4"}
+    to_clusters = {key: figures for key, figures in net.items() if key[1] != "gw-4"}
+
+    def each_one(what: str, among: Mapping[tuple[str, str], dict[str, Any]]) -> Shown:
+        return Shown(("source", "target"), {key: float(each[what]) for key, each in among.items()}, within=0.5)
+
+    return {
+        ("network", "Gateways that answer nobody", ""): one(0),
+        ("network", "Most lost", ""): one(max(each["packetLoss"] for each in net.values())),
+        ("network", "Longest round trip", ""): one(max(each["latency"] for each in from_users.values())),
+        ("network", "Links that are measured", ""): one(len(links)),
+        ("network", "Links that nobody knows", ""): one(0),
+        **{
+            ("network", title, legend): each_one(what, among)
+            for title, column, what in (
+                ("Round trip", "Round trip", "latency"),
+                ("Jitter", "Jitter", "jitter"),
+                ("Loss", "Loss", "packetLoss"),
+            )
+            for (title, legend), among in (
+                (("Links to clusters", column), from_users),
+                ((title, "{{source}} → {{target}}"), to_clusters),
+            )
+        },
+    }
+
+
+def of_scheduler(told: Told) -> dict[Key, Shown]:
+    """Return what the dashboard of the scheduler has to show."""
+    waiting = sum(each["waiting"] for each in told.uses)
+    placed = Counter(each["policy"] for each in told.attempts)
+    ran = sum(each["running_at"] is not None for each in told.attempts)
+    return {
+        ("scheduler", "Ready", ""): one(1),
+        ("scheduler", "Jobs that wait", ""): one(waiting),
+        ("scheduler", "Longest wait", ""): one(max(each["longest_wait_s"] for each in told.uses), within=10),
+        ("scheduler", "Placed per second", ""): one(placed.total()),
+        ("scheduler", "Decisions", "placed"): one(placed.total()),
+        ("scheduler", "Placed, by policy", "{{policy}}"): counted("policy", placed),
+        ("scheduler", "Until every replica runs", "{{le}}"): all_in("le", {"+Inf": ran}),
+    }
+
+
+def of_jobs(told: Told) -> dict[Key, Shown]:
+    """Return what the dashboard of jobs has to show."""
+    states = told.states
+    waiting: Counter[str] = Counter()
+    for each in told.uses:
+        waiting[each["queue"]] += each["waiting"]
+    longest = {each["queue"]: each["longest_wait_s"] for each in told.uses if each["waiting"]}
+    waits = Shown(("queue",), {(name,): long for name, long in longest.items()}, within=10)
+    there = {name: count for name, count in states.items() if count and name not in ENDED}
+    done, failed = states["completed"], states["failed"]
+    ran = [each for each in told.attempts if each["running_at"] is not None]
+    never = [each for each in told.attempts if each["running_at"] is None and each["ended_at"] is not None]
+    reached = {
+        "pending": sum(states.values()),
+        "scheduled": len(told.attempts),
+        "running": len(ran),
+        "completed": done,
+        "failed": failed,
+    }
+    came_to_nothing: Counter[tuple[str, ...]] = Counter((each["placements"][0]["cluster"], "failed") for each in never)
+    return {
+        ("jobs", "Running", ""): one(states["running"]),
+        ("jobs", "Waiting", ""): one(sum(waiting.values())),
+        ("jobs", "Longest wait", ""): one(max(longest.values()), within=10),
+        ("jobs", "Completed", ""): one(done),
+        ("jobs", "Completion rate", ""): one(done / (done + failed)),
+        ("jobs", "Preempted", ""): one(states.get("preempted", 0)),
+        ("jobs", "Queues", "Waiting"): counted("queue", waiting),
+        ("jobs", "Queues", "Longest wait now"): waits,
+        ("jobs", "Waiting", "{{queue}}"): counted("queue", waiting),
+        ("jobs", "Longest wait", "{{queue}}"): waits,
+        ("jobs", "How long jobs waited", "{{le}}"): all_in("le", {"+Inf": len(told.attempts)}),
+        ("jobs", "Jobs by state", "{{state}}"): counted("state", there),
+        ("jobs", "Into each state", "{{state}}"): all_in("state", reached),
+        ("jobs", "What became of deployments", "{{outcome}}"): counted(
+            "outcome", {"running": len(ran), "failed": len(never)}
+        ),
+        ("jobs", "Deployments that came to nothing", "{{cluster}} {{outcome}}"): Shown(
+            ("cluster", "outcome"), {key: float(count) for key, count in came_to_nothing.items()}
+        ),
+    }
+
+
+def expected(told: Told) -> dict[Key, Shown]:
+    """Return what all panels have to show that the API has figures for."""
+    parts = (of_fleet, of_devices, of_vgpus, of_network, of_scheduler, of_jobs)
+    return {key: shown for part in parts for key, shown in part(told).items()}
+
+
+AGE = "an age: it goes on between the scrape and the question"
+INSIDE = "what goes on inside Seaway: only metrics tell it"
+COUNTED = "counted since the start, and by no list of the API"
+TIMES = "an estimate between the bounds of a histogram; how many it counts is held to the API by other panels"
+TRAFFIC = "traffic that goes on: it differs from one look to the next"
+NAMELESS = "the API tells what containers of pods use that have a name, and simulated ones have none; see every series"
+ASKED_FOR = "held in sum to the jobs that wait, by a test of its own: the API explains a job, not all"
+
+WITHOUT: dict[tuple[str, str], str] = {
+    ("fleet", "Clusters/Silent for"): AGE,
+    ("fleet", "Do clusters answer?"): AGE,
+    ("device", "Age of what is measured"): AGE,
+    ("vgpu", "Memory used"): NAMELESS,
+    ("vgpu", "Cores used"): NAMELESS,
+    ("vgpu", "Least used of what is held"): NAMELESS,
+    ("network", "Fullest interface"): TRAFFIC,
+    ("network", "Bandwidth free"): TRAFFIC,
+    ("network", "Links to clusters/Bandwidth free"): TRAFFIC,
+    ("network", "What passes through"): TRAFFIC,
+    ("network", "How full interfaces are"): TRAFFIC,
+    ("network", "Looks at exporters"): INSIDE,
+    ("network", "Do agents report?"): AGE,
+    ("network", "Rounds of probes"): COUNTED,
+    ("network", "Reports"): COUNTED,
+    ("network", "Left out"): COUNTED,
+    ("scheduler", "Decisions given back"): INSIDE,
+    ("scheduler", "Failed rounds"): INSIDE,
+    ("scheduler", "Decisions/tried"): INSIDE,
+    ("scheduler", "What keeps jobs waiting"): ASKED_FOR,
+    ("scheduler", "Trained policies: time to decide"): INSIDE,
+    ("scheduler", "Trained policies: fall-backs"): INSIDE,
+    ("scheduler", "Half of all took less"): TIMES,
+    ("scheduler", "99 of 100 took less"): TIMES,
+    ("scheduler", "Until clusters took it over"): TIMES,
+    ("scheduler", "Still to be told"): INSIDE,
+    ("scheduler", "Age of the oldest"): INSIDE,
+    ("scheduler", "Told in vain"): INSIDE,
+    ("scheduler", "Age of what is known"): AGE,
+    ("scheduler", "Sources that fail"): INSIDE,
+    ("scheduler", "Doubts about what is told"): INSIDE,
+    ("scheduler", "Time of a transaction"): INSIDE,
+    ("scheduler", "Changes that wait"): INSIDE,
+    ("scheduler", "Transactions"): INSIDE,
+    ("scheduler", "Failures"): INSIDE,
+    ("scheduler", "Requests"): INSIDE,
+    ("scheduler", "Share of errors"): INSIDE,
+    ("scheduler", "Who follows events"): INSIDE,
+    ("jobs", "Queues/Half waited less"): TIMES,
+    ("jobs", "Queues/95 of 100 waited less"): TIMES,
+    ("jobs", "Broken bounds"): INSIDE,
+    ("jobs", "What keeps jobs waiting"): ASKED_FOR,
+}
+"""Panels, or with a stroke one query of them, that nothing in the API can be held against, and why."""
+
+
+def reason_without(key: Key) -> str:
+    """Return why a panel is held to nothing; empty where it is."""
+    dashboard, title, legend = key
+    return WITHOUT.get((dashboard, f"{title}/{legend}")) or WITHOUT.get((dashboard, title), "")
