@@ -157,5 +157,5 @@ EXAMPLES: dict[str, Any] = {
     **ANSWERS,
     **NETWORK,
     **_POLICIES,
-    "WhoOut": {"name": "ada", "role": "user", "tenant": "vision"},
+    "WhoOut": {"name": "ada", "role": "user", "tenant": "vision", "largest_body": 1_048_576},
 }

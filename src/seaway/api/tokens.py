@@ -30,9 +30,10 @@ routes = router("access")
 
 @operation(routes, "GET", "/me", Role.VIEWER, {200: WhoOut})
 async def who_am_i(request: Request) -> Response:
-    """Say who asks."""
-    who = who_of(request)
-    return json_reply({"name": who.name, "role": who.role.value, "tenant": who.tenant})
+    """Say who asks, and how large what they send may be."""
+    who, settings = who_of(request), desk_of(request).plane.settings
+    told = {"name": who.name, "role": who.role.value, "tenant": who.tenant}
+    return json_reply({**told, "largest_body": settings.body_limit_bytes})
 
 
 @operation(routes, "GET", "/tokens", Role.ADMIN, {200: TokenList})

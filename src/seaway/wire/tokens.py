@@ -61,6 +61,8 @@ class WhoOut(Shown):
     role: RoleName
     tenant: str
     """Whose jobs; empty for all."""
+    largest_body: int = 1_048_576
+    """What the body of a request may have here, bytes."""
 
 
 class AuditOut(Shown):

@@ -92,7 +92,8 @@ async def test_without_tokens_only_this_machine_s_own_pages_may_ask() -> None:
     rig = make_rig(no_auth=True)
     async with rig.client("") as client:
         assert (await client.post(JOBS, json=JOB)).status_code == 201
-        assert (await client.get("/api/v1/me")).json() == {"name": "anonymous", "role": "admin", "tenant": ""}
+        anybody = {"name": "anonymous", "role": "admin", "tenant": "", "largest_body": 1_048_576}
+        assert (await client.get("/api/v1/me")).json() == anybody
         assert (await client.get(JOBS, headers={"host": "evil.example:8080"})).status_code == 403
         assert (await client.post(JOBS, json=JOB, headers={"origin": "http://evil.example"})).status_code == 403
         assert (await client.delete(f"{JOBS}/train", headers={"sec-fetch-site": "cross-site"})).status_code == 403

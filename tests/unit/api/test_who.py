@@ -138,7 +138,8 @@ async def test_a_token_is_shown_once_and_ends_at_once(rig: Rig) -> None:
         assert "digest" not in listed.text
         assert (await client.post("/api/v1/tokens", json={"name": "ci", "tenant": "default"})).status_code == 409
     async with rig.client("ci") as ci, rig.client("admin") as client:
-        assert (await ci.get("/api/v1/me")).json() == {"name": "ci", "role": "user", "tenant": "default"}
+        told = {"name": "ci", "role": "user", "tenant": "default", "largest_body": 1_048_576}
+        assert (await ci.get("/api/v1/me")).json() == told
         assert (await client.delete(f"/api/v1/tokens/{made.json()['id']}")).json()["revoked_at"]
         assert (await ci.get("/api/v1/me")).status_code == 401
         assert (await client.delete("/api/v1/tokens/nothing")).status_code == 404

@@ -128,7 +128,8 @@ class _Policies:
             self._ask_to_remove(name)
         elif act == "import":
             words = self._visit.words
-            FileForm(words, words("Import a policy file"), ".policy", words("Import it"), self._import)
+            largest = self._visit.who.largest_body
+            FileForm(words, words("Import a policy file"), ".policy", words("Import it"), self._import, largest)
 
     async def _import(self, _: str, __: str, content: bytes) -> None:
         brought = await self._visit.ask(policies.import_policy(content))

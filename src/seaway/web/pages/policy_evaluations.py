@@ -65,7 +65,8 @@ class EvaluationPanel:
             await self._look(name)
         elif act == "keep":
             title, named = words("Keep an evaluation"), words("What it is called")
-            FileForm(words, title, ".json,.csv", words("Keep it"), self._keep, named)
+            largest = self._visit.who.largest_body
+            FileForm(words, title, ".json,.csv", words("Keep it"), self._keep, largest, named)
         elif act == "drop":
             text = words("Only what is kept here goes; its file is yours.")
             title = words("Remove evaluation {name}?", name=name)

@@ -8,14 +8,15 @@ from nicegui import ui
 from nicegui.events import UploadEventArguments
 
 from seaway.domain.errors import RejectedError, SeawayError
+from seaway.web.figures import count
 from seaway.web.parts.form import buttons, dialog, quoted, wrong_line
 from seaway.web.words import Words
 
 Send = Callable[[str, str, bytes], Awaitable[None]]
 """Takes what it is to be called, the file's own name and its content; raises what is wrong with it."""
 
-LARGEST = 10 << 20
-"""No file that anybody brings is larger, bytes; a server may take less."""
+AROUND = 2048
+"""What a browser sends around a file, bytes: its name and its kind."""
 
 PICK = "() => document.querySelector('.file-form .q-uploader__input')?.click()"
 """Asks for a file in the browser, at once: only what somebody presses may."""
@@ -32,14 +33,20 @@ class FileForm:
         What its button says.
     send
         Sends it.
+    largest_body
+        What the body of a request may have, bytes: what is larger is refused before it is sent.
     named
         What the name is called that it gets here; empty where the file says it itself.
     """
 
-    def __init__(self, words: Words, title: str, accept: str, verb: str, send: Send, named: str = "") -> None:
+    def __init__(  # what a dialog is made of
+        self, words: Words, title: str, accept: str, verb: str, send: Send, largest_body: int, named: str = ""
+    ) -> None:
         self.words, self._send = words, send
         self._file: tuple[str, bytes] | None = None
         self._name: ui.input | None = None
+        self._refused = ""
+        largest = max(largest_body - AROUND, 1)
         with dialog(title) as made:
             self._dialog = made
             if named:
@@ -48,18 +55,18 @@ class FileForm:
             with ui.element("div").classes("file-form"):
                 ui.button(words("Choose a file")).props("outline no-caps icon=upload_file").on("click", js_handler=PICK)
                 self._chosen = ui.label(words("No file is chosen yet.")).classes("fine").props("role=status")
-                upload = ui.upload(max_file_size=LARGEST, max_files=1, auto_upload=True, on_upload=self._uploaded)
+                upload = ui.upload(max_file_size=largest, max_files=1, auto_upload=True, on_upload=self._uploaded)
                 upload.props(f"accept={quoted(accept)} aria-hidden=true")
-                large = words("A file may have {mib} MiB at the most.", mib=LARGEST >> 20)
-                upload.on_rejected(lambda: self._told(large))
-                upload.on("failed", lambda: self._told(words("The file is larger than this server takes."), upload))
+                large = words("This server takes files of {n} bytes at the most.", n=count(largest, words.locale))
+                upload.on_rejected(lambda: self._refuse(large, upload))
+                upload.on("failed", lambda: self._refuse(words("The file did not arrive. Choose it again."), upload))
             self._wrong = wrong_line()
             self._button = buttons(made, words("Cancel"), verb, self._submit, "primary")
 
     async def _uploaded(self, event: UploadEventArguments) -> None:
         """Take in the file that was chosen; another may be chosen after it."""
         content = await event.file.read()
-        self._file = event.file.name, content
+        self._file, self._refused = (event.file.name, content), ""
         size = f"{len(content):,}"
         self._chosen.set_text(self.words("{file}, {size} bytes", file=event.file.name[:120], size=size))
         self._wrong.set_visibility(False)
@@ -71,7 +78,7 @@ class FileForm:
         if self._name is not None:
             self._name.error = None
         if self._file is None:
-            self._told(self.words("Choose a file first."))
+            self._told(self._refused or self.words("Choose a file first."))
             return
         self._wrong.set_visibility(False)
         self._button.props("loading").disable()
@@ -87,8 +94,13 @@ class FileForm:
         finally:
             self._button.props(remove="loading").enable()
 
-    def _told(self, text: str, upload: ui.upload | None = None) -> None:
+    def _refuse(self, why: str, upload: ui.upload) -> None:
+        """Say why the file that was chosen cannot be taken, until another is; the one before it counts no more."""
+        self._file, self._refused = None, why
+        self._chosen.set_text(self.words("No file is chosen yet."))
+        self._told(why)
+        upload.reset()
+
+    def _told(self, text: str) -> None:
         self._wrong.set_text(text)
         self._wrong.set_visibility(True)
-        if upload is not None:
-            upload.reset()

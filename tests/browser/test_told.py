@@ -1,0 +1,51 @@
+"""What pages say of what is asked for and cannot be."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import FilePayload, expect
+
+from tests.browser.conftest import Look
+
+pytestmark = pytest.mark.slow
+
+
+def test_what_an_address_asks_for_and_is_not_there_is_said(look: Look) -> None:
+    """Nothing else is shown in its place without a word: a queue, a state, a policy; a choice ends it."""
+    with look("operator") as looker:
+        page = looker.open("/queues?queue=zz")
+        expect(page.get_by_role("alert").filter(has_text="There is no queue zz")).to_be_visible()
+        expect(page.get_by_text("Choose a queue to see what waits in it.")).to_be_visible()
+        looker.go(page, "/jobs?state=bogus")
+        expect(page.get_by_role("alert").filter(has_text="There is no state bogus")).to_be_visible()
+        looker.go(page, "/policies?policy=zz")
+        expect(page.get_by_role("alert").filter(has_text="There is no policy zz.")).to_be_visible()
+        page.locator("table a[data-act=look]").first.click()
+        expect(page.get_by_role("alert").filter(has_text="There is no policy zz.")).to_be_hidden()
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_sent(look: Look) -> None:
+    """By what this server takes; that stands there still when the button is pressed, until another file is chosen."""
+    with look("operator") as looker:
+        page = looker.open("/policies")
+        page.get_by_role("button", name="Import a policy file").click()
+        dialog = page.get_by_role("dialog", name="Import a policy file")
+        large = FilePayload(name="large.policy", mimeType="", buffer=b"P" * (1 << 20))
+        dialog.locator("input[type=file]").set_input_files(large)
+        said = dialog.get_by_role("alert").filter(has_text="This server takes files of 1,046,528 bytes at the most.")
+        expect(said).to_be_visible()
+        dialog.get_by_role("button", name="Import it").click()
+        expect(said).to_be_visible()
+        dialog.locator("input[type=file]").set_input_files({"name": "a.policy", "mimeType": "", "buffer": b"PK\x03"})
+        expect(dialog.get_by_text("a.policy, 3 bytes")).to_be_visible()
+        expect(said).to_be_hidden()
+
+
+def test_an_empty_form_is_promised_no_figures(look: Look) -> None:
+    """Before anything is asked for, neither room nor a price is known."""
+    with look("user") as looker:
+        page = looker.open("/submit")
+        row = page.locator("table.choices tbody tr").first
+        expect(row).to_be_visible(timeout=15_000)
+        expect(row).not_to_contain_text("10,000")
+        expect(row).not_to_contain_text("0.00")
