@@ -116,6 +116,11 @@ class Move:
     after: tuple[str, ...]
     why: str = ""
 
+    @property
+    def asked(self) -> bool:
+        """Tell whether only the question has it: it was never submitted."""
+        return self.job_id.startswith(ASKED)
+
 
 @dataclass(frozen=True, slots=True)
 class Consequences:

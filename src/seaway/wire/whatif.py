@@ -103,6 +103,8 @@ class MoveOut(Shown):
     after: list[str]
     why: str
     """Why it would wait; empty where it would not, and where that is not worked out."""
+    asked: bool = False
+    """Whether only the question has it: no job of that id was ever submitted."""
 
 
 class ConsequencesOut(Shown):
@@ -165,4 +167,5 @@ def _move(move: Move) -> dict[str, Any]:
         "before": list(move.before),
         "after": list(move.after),
         "why": move.why,
+        "asked": move.asked,
     }
