@@ -67,7 +67,7 @@ def test_a_rule_is_learned_and_holds_on_what_was_not_taught() -> None:
     from seaway.learning.pilot.imitation import imitate
 
     first = first_weights(16, 2, 0)
-    learned = imitate(first, teacher(3_000, seed=1), scores=True, seed=0)
+    learned = imitate(first, teacher(1_500, seed=1), scores=True, seed=0)
     waits, nodes = agreement(learned, teacher(300, seed=2))
     assert agreement(first, teacher(300, seed=2)) < (0.85, 0.5)
     assert waits > 0.9
