@@ -108,6 +108,24 @@ def hindrances(page: Page) -> list[str]:
     return [f"{each['id']}: {node['html']}" for each in found if each["impact"] in SERIOUS for node in each["nodes"]]
 
 
-def overflow(page: Page) -> int:
-    """Return by how many pixels a page is wider than its window."""
-    return int(page.evaluate("() => document.documentElement.scrollWidth - window.innerWidth"))
+SIDEWAYS = """() => {
+    const cut = [];
+    const page = document.documentElement;
+    if (page.scrollWidth > window.innerWidth) cut.push(`the page: ${page.scrollWidth} in ${window.innerWidth}`);
+    for (const each of document.querySelectorAll('.scroll')) {
+        if (each.scrollWidth <= each.clientWidth + 1) continue;
+        const hinted = window.innerWidth <= 640 && getComputedStyle(each).backgroundAttachment.includes('local');
+        const said = each.querySelector('caption, th')?.textContent.trim();
+        if (!hinted) cut.push(`${each.parentElement.className} (${said}): ${each.scrollWidth} in ${each.clientWidth}`);
+    }
+    return cut;
+}"""
+
+
+def hidden_sideways(page: Page) -> list[str]:
+    """Return what of a page is wider than its place: all of it, or a table that scrolls.
+
+    On a phone a table may scroll, where its edge shows that there is more of it.
+    """
+    found: list[str] = page.evaluate(SIDEWAYS)
+    return found

@@ -9,10 +9,30 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import Look
-from tests.browser.looking import NARROW, WIDE, hindrances, keep_screen, looking, overflow
+from tests.browser.looking import NARROW, WIDE, hidden_sideways, hindrances, keep_screen, looking
 from tests.integration.running import Running
 
 pytestmark = pytest.mark.slow
+
+WHOLE = (
+    ("/", ".fragment-clusters tbody tr"),
+    ("/submit", ".submit-trial"),
+    ("/jobs", ".jobs-rows tbody tr"),
+    ("/queues", ".fragment-queues tbody tr"),
+    ("/queues?queue=default", ".fragment-queues tbody tr"),
+    ("/fleet", ".node-name"),
+    ("/fleet?view=cards", ".fragment-fleet-cards tbody tr"),
+    ("/fleet/cluster-1/cluster-1-n0", ".fragment-node-head"),
+    ("/network?view=table", ".fragment-links tbody tr"),
+    ("/network/gw-4/gw-3", ".fragment-link-head"),
+    ("/policies", ".fragment-policies tbody tr"),
+    ("/whatif?lose=cluster-3", ".fragment-whatif table"),
+    ("/settings?section=tokens", ".panel tbody tr"),
+    ("/settings?section=clusters", ".panel tbody tr"),
+    ("/settings?section=gateways", ".panel"),
+    ("/settings?section=audit", ".panel tbody tr"),
+)
+"""Pages that an admin sees, and what of them has to be there."""
 
 
 def test_who_is_not_known_logs_in_and_comes_to_where_he_wanted(look: Look, tokens: dict[str, str]) -> None:
@@ -41,7 +61,7 @@ def test_the_way_in_can_be_read_by_everybody(look: Look, theme: str, language: s
         page.keyboard.press("Enter")
         expect(page.get_by_role("alert")).to_be_visible()
         keep_screen(page, f"login-{theme}-{language}")
-        assert overflow(page) <= 0
+        assert hidden_sideways(page) == []
         assert hindrances(page) == []
         page.locator(".plain-language").click()
         expect(page.get_by_role("heading")).to_have_text("登录 Seaway" if language == "en" else "Log in to Seaway")
@@ -88,8 +108,43 @@ def test_the_overview_can_be_read_by_everybody(look: Look, theme: str, language:
         expect(page.get_by_text("cluster-1").first).to_be_visible()
         assert page.evaluate("document.documentElement.lang") == language
         keep_screen(page, f"overview-{theme}-{language}-{size[0]}")
-        assert overflow(page) <= 0
+        assert hidden_sideways(page) == []
         assert hindrances(page) == []
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_no_page_hides_anything_sideways(look: Look, demo: Running, size: tuple[int, int]) -> None:
+    """Tables fit on a desk, cordons and all; on a phone rows stand as cards, or an edge shows that there is more."""
+    job = demo.submit(name="seen-whole", run={"image": "ubuntu", "command": ["sleep", "inf"]})
+    demo.await_state(job, "running")
+    cordon = {"cluster": "cluster-2", "drain": True, "reason": "rebuilding"}
+    assert demo.client.post("/api/v1/cordons", json=cordon).is_success
+    found = {}
+    with look(size=size) as looker:
+        page = looker.open("/")
+        expect(page.get_by_text("draining").first).to_be_visible()
+        for path, shows in (*WHOLE, (f"/jobs/{job}", ".job-title"), (f"/jobs/{job}?tab=why", ".fragment-job-why")):
+            looker.go(page, path)
+            expect(page.locator(shows).first).to_be_visible()
+            page.wait_for_timeout(300)  # what comes a moment later is measured, too
+            keep_screen(page, f"whole-{path.strip('/') or 'overview'}-{size[0]}")
+            found[path] = hidden_sideways(page)
+    demo.client.delete("/api/v1/cordons", params={"cluster": "cluster-2"})
+    demo.client.post(f"/api/v1/jobs/{job}/cancel")
+    assert {path: cut for path, cut in found.items() if cut} == {}
+
+
+@pytest.mark.parametrize(("size", "hint"), [(WIDE, "local"), (NARROW, "scroll")])
+def test_what_is_hidden_sideways_is_found(look: Look, size: tuple[int, int], hint: str) -> None:
+    """A table that is wider than its place is, on a desk always, on a phone where nothing shows that there is more."""
+    with look(size=size) as looker:
+        page = looker.open("/")
+        expect(page.get_by_text("cluster-1").first).to_be_visible()
+        style = (
+            f".scroll {{background-attachment: {hint} !important}} .rows {{display: table !important; width: 3000px}}"
+        )
+        page.add_style_tag(content=style)
+        assert len(hidden_sideways(page)) == 1
 
 
 def test_what_happens_is_seen_without_a_reload(look: Look, demo: Running) -> None:

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Look
-from tests.browser.looking import NARROW, WIDE, hindrances, keep_screen, overflow
+from tests.browser.looking import NARROW, WIDE, hidden_sideways, hindrances, keep_screen
 from tests.integration.running import Running
 
 pytestmark = pytest.mark.slow
@@ -146,6 +146,6 @@ def test_pages_of_jobs_can_be_read_by_everybody(
             page = looker.open(path)
             expect(page.locator(seen).first).to_be_visible()
             keep_screen(page, f"{path.split('/')[1]}{'-one' if job in path else ''}-{theme}-{language}-{size[0]}")
-            assert overflow(page) <= 0
+            assert hidden_sideways(page) == []
             assert hindrances(page) == []
     demo.client.delete(f"/api/v1/jobs/{job}")

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import FilePayload, expect
 
 from tests.browser.conftest import Look
-from tests.browser.looking import NARROW, hindrances, keep_screen, overflow
+from tests.browser.looking import NARROW, hidden_sideways, hindrances, keep_screen
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +25,7 @@ def test_everybody_sees_what_a_policy_is_and_stays_with_it(look: Look) -> None:
         expect(page.get_by_text("其文件未提供训练过程。")).to_be_visible()
         expect(page.get_by_role("button", name="用于队列")).to_have_count(0)
         keep_screen(page, "policies-dark-zh-390")
-        assert overflow(page) <= 0
+        assert hidden_sideways(page) == []
         assert hindrances(page) == []
 
 

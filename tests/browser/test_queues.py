@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Look
-from tests.browser.looking import NARROW, hindrances, keep_screen, overflow
+from tests.browser.looking import NARROW, hidden_sideways, hindrances, keep_screen
 from tests.integration.running import Running
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ def test_what_waits_is_shown_with_its_place_and_why(look: Look, demo: Running) -
         expect(page.get_by_text("<b>Not bold</b>")).to_be_visible()
         expect(page.get_by_role("button", name="新建队列")).to_have_count(0)
         keep_screen(page, "queues-dark-zh-390")
-        assert overflow(page) <= 0
+        assert hidden_sideways(page) == []
         assert hindrances(page) == []
     demo.client.post(f"/api/v1/jobs/{job}/cancel")
     demo.client.delete("/api/v1/cordons", params={"cluster": "cluster-1"})

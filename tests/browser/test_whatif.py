@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Look
-from tests.browser.looking import NARROW, hindrances, keep_screen, overflow
+from tests.browser.looking import NARROW, hidden_sideways, hindrances, keep_screen
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +21,7 @@ def test_an_answer_is_drawn_and_survives_a_reload(look: Look) -> None:
         expect(page.locator(".box-lost")).to_contain_text("cluster-3")
         expect(page.locator(".box-grown")).to_contain_text("+2")
         keep_screen(page, "whatif-dark-zh-390")
-        assert overflow(page) <= 0
+        assert hidden_sideways(page) == []
         assert hindrances(page) == []
 
 
