@@ -52,6 +52,8 @@ class Sockets:
         for name in MESSAGES:
             handlers[name] = self._taking(server, name, handlers[name])
         handlers["log"] = self._logging
+        beneath = server.eio.handlers
+        beneath["message"] = self._reading(beneath["message"])
 
     def _connecting(self, connect: Callable[..., Any]) -> Callable[..., Any]:
         async def connecting(sid: str, environ: dict[str, Any], _: object = None) -> None:
@@ -82,6 +84,16 @@ class Sockets:
                 return False
 
         return taking
+
+    def _reading(self, read: Callable[..., Any]) -> Callable[..., Any]:
+        async def reading(sid: str, packet: str | bytes) -> None:
+            """Take a packet, as far as it can be read."""
+            try:
+                await read(sid, packet)
+            except Exception as error:  # noqa: BLE001  # what messages bring about does not come here
+                self._say(f"packet: {type(error).__name__}: {error}")
+
+        return reading
 
     def _logging(self, _: str, *given: object) -> None:
         """Take what a page's script has to complain of."""

@@ -73,6 +73,7 @@ class Server:
             server.on(name, self._taking(name))
         Sockets(inside(rig)).guard(server)
         self.call = server.handlers["/"]
+        self.read = server.eio.handlers["message"]
 
     def _taking(self, name: str) -> Callable[..., None]:
         def take(_: str, message: dict[str, Any]) -> None:
@@ -128,6 +129,8 @@ async def test_what_makes_no_sense_is_a_line_in_the_log_now_and_then(
     for message in messages:
         await server.call["event"]("1", message)
         server.call["log"]("1", message)
+    for packet in ("2{bad", '2["event"', "9", '"'):
+        await server.read("1", packet)
     await server.call["event"]("1")
     server.call["log"]("1")
     with pytest.raises(RefusedError):
