@@ -172,3 +172,23 @@ def test_a_link_that_loses_is_told_of_but_not_one_to_a_dead_gateway(tmp_path: Pa
                 with a bound on loss go elsewhere. `seaway links history gw-4 gw-1` shows since when.
 """,
     )
+
+
+def test_a_cluster_that_is_lost_does_not_stand_idle(tmp_path: Path) -> None:
+    """What is allocated of it is not known; one that answers is told of after an hour."""
+    try_out(
+        tmp_path,
+        "fleet.yml",
+        """
+  - interval: 1m
+    input_series:
+      - {series: 'ClusterGPUCorePercentage{cluster="idle"}', values: '10x90'}
+      - {series: 'ClusterGPUCorePercentage{cluster="lost"}', values: '10x90'}
+      - {series: 'seaway_cluster_silent_seconds{cluster="idle"}', values: '1x90'}
+      - {series: 'seaway_cluster_silent_seconds{cluster="lost"}', values: '0+60x90'}
+    promql_expr_test:
+      - expr: count by (cluster, alertstate) (ALERTS{alertname="SeawayLowUtilisation"})
+        eval_time: 80m
+        exp_samples: [{labels: '{cluster="idle", alertstate="firing"}', value: 1}]
+""",
+    )
