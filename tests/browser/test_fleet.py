@@ -87,4 +87,3 @@ def test_a_node_that_is_not_there_says_so(look: Look) -> None:
         page = looker.open("/fleet/cluster-1/no-such-node")
         expect(page.get_by_role("alert")).to_contain_text("There is no node no-such-node in cluster-1.")
         looker.wrong.clear()  # the browser complains of the status
-        looker.wrong.clear()  # the browser complains of the status

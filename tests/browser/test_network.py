@@ -68,4 +68,3 @@ def test_names_that_there_are_not_are_told_at_the_field_and_in_words(look: Look)
         looker.go(page, "/network/gw-1/<b>gone")
         expect(page.get_by_role("alert")).to_contain_text("There is no link from gw-1 to <b>gone.")
         looker.wrong.clear()  # the browser complains of the status
-        looker.wrong.clear()  # the browser complains of the status
