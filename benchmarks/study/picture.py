@@ -22,16 +22,17 @@ def draw(files: Mapping[str, Mapping[str, Sequence[Path]]], path: Path) -> list[
     """
     rows = -(-len(files) // COLUMNS)
     figure = figure_of(13, 4 * rows)
-    panels = figure.subplots(rows, COLUMNS, squeeze=False).flat
-    for axes in list(panels)[len(files) :]:
+    panels = list(figure.subplots(rows, COLUMNS, squeeze=False).flat)
+    for axes in panels[len(files) :]:
         axes.remove()
     for axes, (effect, values) in zip(panels, files.items(), strict=False):
         for at, (value, each) in enumerate(values.items()):
             course = course_of(each)
             if course:
                 plot_band(axes, course.episode, course.reward, value, at)
-        axes.set_title(f"reward of an episode by {effect}", loc="left", fontsize="medium")
+        axes.set_title(effect, loc="left", fontsize="medium")
         axes.set_xlabel("episode")
+        axes.set_ylabel("reward of an episode")
         if axes.lines:
             axes.legend(frameon=False, loc="lower right")
     return save(figure, path)

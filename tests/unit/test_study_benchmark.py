@@ -155,6 +155,20 @@ def test_effects_are_told_beside_the_published_scores(tmp_path: Path) -> None:
     assert effects.files(asked)["batch"]["32"] == []
 
 
+def test_the_picture_has_a_panel_for_each_effect_with_a_line_for_each_value(tmp_path: Path) -> None:
+    """What was trained is drawn, by the name of its value; a value without a training is left out."""
+    pytest.importorskip("matplotlib", reason="needs seaway[chart]")
+    from benchmarks.study.picture import draw
+
+    episodes = tmp_path / "episodes.csv"
+    write_episodes(episodes, [-3.0, -2.0, -1.0])
+    effects = {"batch": {"32": [episodes], "64": []}, "layers": {"8": [episodes]}, "discount": {"0.5": [episodes]}}
+    _, drawn = draw(effects, tmp_path / "effects")
+    said = drawn.read_text(encoding="utf-8")
+    assert all(f"<!-- {each} -->" in said for each in (*effects, "32", "8", "0.5"))
+    assert "<!-- 64 -->" not in said
+
+
 def test_what_holds_of_the_published_order_is_said() -> None:
     """In the published order all pairs agree; with two neighbours turned round, all but one."""
     rows = [
