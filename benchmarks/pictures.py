@@ -31,7 +31,7 @@ PICTURES = (
     ("fleet", "/fleet?cluster=cluster-2", "light"),
     ("network", "/network", "dark"),
     ("job", "/jobs/{job}?tab=why", "light"),
-    ("whatif", "/whatif?drain=cluster-2", "light"),
+    ("whatif", "/whatif?lose=cluster-2", "light"),
 )
 """Name, address, colours."""
 
