@@ -59,7 +59,8 @@ class Looker:
         self.settled(page)
 
     def settled(self, page: Page) -> None:
-        """Wait until a page has its connection to the server."""
+        """Wait until a page is loaded and, if it is to have one, has its connection to the server."""
+        page.wait_for_load_state()
         page.wait_for_function("() => window.did_handshake === true || !window.socket")
 
     def _said(self, message: ConsoleMessage) -> None:

@@ -16,19 +16,15 @@ import jsonschema  # type: ignore[import-untyped]  # ships no types
 import kubernetes_validate  # type: ignore[import-untyped]  # ships no types
 import pytest
 import yaml
-from fastapi.routing import APIRoute
 
 from seaway import __version__
 from seaway.adapters.kubernetes.leadership import LEADS
 from seaway.api.health import ALIVE, READY_OR_WAITING
-from seaway.api.metrics import text_routes
-from seaway.api.routes import ROLE
 from seaway.bootstrap.settings import UsageSettings, load_settings
 from seaway.domain.errors import RejectedError
 from tests.missing import skip_or_fail
 
 CHART = Path(__file__).parents[2] / "deploy" / "helm" / "seaway"
-PROMETHEUS = CHART.parents[1] / "prometheus" / "prometheus.yml"
 LEADER = CHART.parents[1] / "kubernetes" / "leader.yaml"
 VERSION = "1.36"
 PATIENCE_S = 60
@@ -279,24 +275,6 @@ def test_the_chart_agrees_with_itself() -> None:
     assert set(schema["properties"]) - {"global"} == set(values)
     used = "".join(file.read_text(encoding="utf-8") for file in (CHART / "templates").iterdir())
     assert sorted(name for name in values if f".Values.{name}" not in used) == []
-
-
-@pytest.mark.parametrize("file", [CHART / "values.yaml", PROMETHEUS], ids=lambda file: file.name)
-def test_scraping_takes_the_least_role_that_may(file: Path) -> None:
-    """The token that a shipped file says to make for Prometheus has the role that `/metrics` asks for, and a tenant."""
-    (route,) = [each for each in text_routes.routes if isinstance(each, APIRoute)]
-    (made,) = re.findall(
-        r"seaway (token create prometheus .+?)(?:`|>|$)", file.read_text(encoding="utf-8"), re.MULTILINE
-    )
-    assert made.split() == [
-        "token",
-        "create",
-        "prometheus",
-        "--role",
-        (route.openapi_extra or {})[ROLE],
-        "--tenant",
-        "default",
-    ]
 
 
 def test_two_processes_on_sqlite_are_refused_by_seaway_too(tmp_path: Path) -> None:
