@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +14,31 @@ from seaway.domain.node import Node
 
 
 @dataclass(frozen=True, slots=True)
+class Totals:
+    """What nodes have together, whoever holds it."""
+
+    nodes: int
+    gpus: int
+    cpu_milli: int
+    memory_mib: int
+    gpu_milli: int
+    gpu_memory_mib: int
+
+
+def totals_of(nodes: Sequence[Node]) -> Totals:
+    """Sum up what nodes have."""
+    devices = [device for node in nodes for device in node.devices]
+    return Totals(
+        nodes=len(nodes),
+        gpus=len(devices),
+        cpu_milli=sum(node.cpu_milli for node in nodes),
+        memory_mib=sum(node.memory_mib for node in nodes),
+        gpu_milli=sum(device.core_milli for device in devices),
+        gpu_memory_mib=sum(device.memory_mib for device in devices),
+    )
+
+
+@dataclass(frozen=True)  # without slots, as what is worked out is kept
 class Cluster:
     """A Kubernetes cluster.
 
@@ -40,6 +65,11 @@ class Cluster:
     region: str = ""
     hardware: frozenset[str] = frozenset()
     microprice_per_gpu_hour: int = 0
+
+    @cached_property
+    def totals(self) -> Totals:
+        """What its nodes have together."""
+        return totals_of(self.nodes)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ The browser changes what has changed and leaves the rest (`static/piece.js`).
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
+from typing import Any, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -17,10 +18,12 @@ from nicegui.elements.mixins.content_element import ContentElement
 from seaway.web import figures
 from seaway.web.words import Words
 
-KEPT = 64
-"""So many pieces are kept that others may be shown, too."""
+T = TypeVar("T")
 
-_known: OrderedDict[tuple[object, ...], tuple[tuple[object, ...], str]] = OrderedDict()
+KEPT = 512
+"""So many pieces are kept that others may be shown, too: some for each view that people look at."""
+
+_known: OrderedDict[tuple[object, ...], tuple[tuple[object, ...], Any]] = OrderedDict()
 """Pieces by what they are of, with that itself: an id is another object's once its own is gone."""
 
 
@@ -49,8 +52,8 @@ class Fragment:
         """Fill it in; nothing is sent where nothing has changed."""
         self.put(written(self._name, self._words, **figures_))
 
-    def show_of(self, answers: Sequence[object], make: Callable[[], Mapping[str, object]]) -> None:
-        """Fill it in with what follows from answers alone, once for all who heard the same.
+    def show_of(self, answers: Sequence[object], make: Callable[[], Mapping[str, object]], *choices: Hashable) -> None:
+        """Fill it in with what follows from answers and choices alone, once for all who heard and chose the same.
 
         Parameters
         ----------
@@ -58,17 +61,36 @@ class Fragment:
             What it follows from, as `Board` hands it out: the same objects to all.
         make
             Makes the figures.
+        choices
+            What besides they follow from.
         """
-        key = (self._name, self._words.language, *map(id, answers))
-        if key not in _known:
-            _known[key] = (tuple(answers), written(self._name, self._words, **make()))
-            while len(_known) > KEPT:
-                _known.popitem(last=False)
-        self.put(_known[key][1])
+        language = self._words.language
+        self.put(once((self._name, language, *choices), answers, lambda: written(self._name, self._words, **make())))
 
     def put(self, html: str) -> None:
         """Fill it in with what was `written`."""
         self.element.set_content(html)
+
+
+def once(of: tuple[Hashable, ...], answers: Sequence[object], make: Callable[[], T]) -> T:
+    """Return what is made of answers, the same for all who heard the same.
+
+    Parameters
+    ----------
+    of
+        What is made, and by which choices.
+    answers
+        As in `Fragment.show_of`.
+    """
+    key = (*of, *map(id, answers))
+    if key in _known:
+        _known.move_to_end(key)
+    else:
+        _known[key] = (tuple(answers), make())
+        while len(_known) > KEPT:
+            _known.popitem(last=False)
+    made: T = _known[key][1]
+    return made
 
 
 def written(template: str, words: Words, **figures_: object) -> str:

@@ -17,8 +17,10 @@ from seaway.application.control.live import Live
 from seaway.application.records import Attempt
 from seaway.application.stray_views import held_by_strays
 from seaway.application.views import Amount, ClusterState
+from seaway.domain.cluster import totals_of
 from seaway.domain.deployment import Occupant, deployment_name
 from seaway.domain.node import Node
+from seaway.domain.placement import DeviceSlice
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,8 @@ class Own:
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """Its nodes, with the devices that are theirs alone."""
-        lacking = self.doubles.lacking
+        if not (lacking := self.doubles.lacking):
+            return self.told
         return tuple(_without(node, lacking[node.name]) if node.name in lacking else node for node in self.told)
 
     @cached_property
@@ -163,23 +166,29 @@ def _without(node: Node, devices: Set[str]) -> Node:
 
 def sum_up(cluster: LiveCluster, attempts: Sequence[Attempt], mine: Own) -> Sums:
     """Sum up what of a cluster is its own, and what these attempts and others' pods hold of it."""
-    nodes = mine.nodes
-    devices = [device for node in nodes for device in node.devices]
-    held = [(attempt, each) for attempt in attempts for each in attempt.placements if each.cluster == cluster.name]
-    requests = [attempt.spec.demand.request for attempt, _ in held]
-    slices = [taken for _, each in held for taken in each.slices]
-    others = list(cluster.occupied)
-    slices += [taken for each in others for taken in each.slices]
-    slices = [taken for taken in slices if taken.uuid not in mine.elsewhere]
+    slices: list[DeviceSlice] = []
+    cpu_milli, memory_mib, name = 0, 0, cluster.name
+    for attempt in attempts:
+        request = attempt.spec.demand.request
+        for placement in attempt.placements:
+            if placement.cluster == name:
+                cpu_milli += request.cpu_milli
+                memory_mib += request.memory_mib
+                slices += placement.slices
+    for pod in cluster.occupied:
+        cpu_milli += pod.cpu_milli
+        memory_mib += pod.memory_mib
+        slices += pod.slices
+    if elsewhere := mine.elsewhere:
+        slices = [taken for taken in slices if taken.uuid not in elsewhere]
     slices += [taken for each in mine.guests for taken in each.slices]
-    cpu_milli = sum(request.cpu_milli for request in requests) + sum(each.cpu_milli for each in others)
-    memory_mib = sum(request.memory_mib for request in requests) + sum(each.memory_mib for each in others)
+    totals = cluster.cluster.totals if mine.nodes is mine.told and cluster.cluster else totals_of(mine.nodes)
     return Sums(
-        nodes=len(nodes),
-        gpus=len(devices),
-        cpu_milli=Amount(sum(n.cpu_milli for n in nodes), cpu_milli),
-        memory_mib=Amount(sum(n.memory_mib for n in nodes), memory_mib),
-        gpu_milli=Amount(sum(d.core_milli for d in devices), sum(taken.core_milli for taken in slices)),
-        gpu_memory_mib=Amount(sum(d.memory_mib for d in devices), sum(taken.memory_mib for taken in slices)),
+        nodes=totals.nodes,
+        gpus=totals.gpus,
+        cpu_milli=Amount(totals.cpu_milli, cpu_milli),
+        memory_mib=Amount(totals.memory_mib, memory_mib),
+        gpu_milli=Amount(totals.gpu_milli, sum(taken.core_milli for taken in slices)),
+        gpu_memory_mib=Amount(totals.gpu_memory_mib, sum(taken.memory_mib for taken in slices)),
         jobs=len({attempt.job_id for attempt in attempts if attempt.policy}),
     )

@@ -131,7 +131,7 @@ class _FleetPage:
 
     def _draw_clusters(self) -> None:
         chosen = self.given.get("cluster", "")
-        self._strip.show(clusters=self._clusters, chosen=chosen)
+        self._strip.show_of([self._clusters], lambda: {"clusters": self._clusters, "chosen": chosen}, chosen)
         of = next((each for each in self._clusters if each.name == chosen), None)
         self._closing.show(chosen, "", of.cordon if of else None, of.silence if of else "", there=of is not None)
 
@@ -142,10 +142,13 @@ class _FleetPage:
             each.element.set_visibility(name == self.view and bool(shown.count))
         self._tabs.show(view=self.view, by=self.by)
         self._found.element.set_visibility(bool(shown.count or any(wanted.values())))
-        self._found.show(found=page.found, most=8, **shown.legend)
+        self._found.show_of([page], lambda: {"found": page.found, "most": 8, **shown.legend}, self.by)
         self._none.element.set_visibility(not shown.count)
-        filtered = any(value for name, value in wanted.items() if name != "ready") or wanted.get("ready") is not None
-        self._none.show(clusters=self._clusters, filtered=filtered, view=self.view)
+        if not shown.count:
+            filtered = (
+                any(value for name, value in wanted.items() if name != "ready") or wanted.get("ready") is not None
+            )
+            self._none.show(clusters=self._clusters, filtered=filtered, view=self.view)
         self._pager.element.set_visibility(bool(page.next or self.given.get("after")))
         first = getattr(page, "first", 0)
         total = {NODES: page.found.nodes, CARDS: page.found.devices}.get(self.view, 0) if page.found else 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -70,6 +72,7 @@ class _Jobs:
             self._wrong = ui.label().classes("form-error").props("role=alert")
             self._wrong.set_visibility(False)
             self._table = Fragment("jobs", self.words)
+            self._pager = Fragment("jobs_pager", self.words)
         await self._look()
         ui.timer(AGED_S, self._draw)
 
@@ -165,17 +168,27 @@ class _Jobs:
     def _draw(self) -> None:
         if self._page is None or self._count is None:
             return
-        counts = self._count.states
-        chosen = [state for state in ORDER if counts.get(state) or state in self._states]
-        self._chips.show(states=chosen, counts=counts, chosen=self._states, total=self._count.total)
+        page, count, states = self._page, self._count, self._states
         query = {name: value for name, value in self._query().items() if value}
-        self._table.show(
-            jobs=self._page.jobs,
-            gpus=gpus,
-            placed=PLACED,
-            total=sum(counts.get(state, 0) for state in self._states) if self._states else self._count.total,
-            newest=f"/jobs?{urlencode(query)}" if self._after else "",
-            older=f"/jobs?{urlencode({**query, 'after': self._page.next})}" if self._page.next else "",
-            narrowed=bool(query),
-            name=self._wanted.get("name", ""),
-        )
+        self._chips.show_of([count], lambda: _chips(count, states), *states)
+        self._table.show_of([page], lambda: _table(page, query), time.monotonic() // AGED_S, *query.items())
+        total = sum(count.states.get(state, 0) for state in states) if states else count.total
+        older = urlencode({**query, "after": page.next}) if page.next else ""
+        self._pager.show(total=total, newest=urlencode(query) if self._after else None, older=older)
+
+
+def _chips(count: JobCount, chosen: Sequence[str]) -> dict[str, object]:
+    """Return what the line of states shows."""
+    listed = [state for state in ORDER if count.states.get(state) or state in chosen]
+    return {"states": listed, "counts": count.states, "chosen": chosen, "total": count.total}
+
+
+def _table(page: JobPage, query: Mapping[str, str]) -> dict[str, object]:
+    """Return what the table shows."""
+    return {
+        "jobs": page.jobs,
+        "gpus": gpus,
+        "placed": PLACED,
+        "narrowed": bool(query),
+        "name": query.get("name", ""),
+    }

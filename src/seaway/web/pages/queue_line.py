@@ -60,16 +60,8 @@ class Line:
 
     def _heard(self, page: WaitingPage) -> None:
         self._next = page.next
-        first = MOST * (len(self._marks) - 1)
-        rows = [{"job": each, "why": each.sentence.removeprefix(PREFIX)} for each in page.jobs]
-        self._fragment.show(
-            queue=self.queue,
-            jobs=rows,
-            total=page.total,
-            first=first,
-            last=first + len(rows),
-            more=page.next is not None,
-        )
+        queue, first = self.queue, MOST * (len(self._marks) - 1)
+        self._fragment.show_of([page], lambda: _line(queue, page, first), queue, first)
 
     async def _act(self, act: str, _: str) -> None:
         if act == "next" and self._next:
@@ -79,3 +71,16 @@ class Line:
         else:
             return
         await self._follow()
+
+
+def _line(queue: str, page: WaitingPage, first: int) -> dict[str, object]:
+    """Return what is shown of a page of what waits, which begins after so many."""
+    rows = [{"job": each, "why": each.sentence.removeprefix(PREFIX)} for each in page.jobs]
+    return {
+        "queue": queue,
+        "jobs": rows,
+        "total": page.total,
+        "first": first,
+        "last": first + len(rows),
+        "more": page.next is not None,
+    }

@@ -109,9 +109,19 @@ class _Queues:
         if not self._begun:
             return
         operates, admins = self.visit.may("operator"), self.visit.may("admin")
-        self._queues.show(rows=list(queue_rows(self.seen)), chosen=self.line.queue, may=operates)
-        self._tenants.show(rows=list(tenant_rows(self.seen)), may=admins)
-        self._pools.show(rows=list(pool_rows(self.seen)), may=operates)
+        seen, chosen = self.seen, self.line.queue
+        self._queues.show_of(
+            [seen.queues, seen.uses, seen.pools, seen.clusters],
+            lambda: {"rows": list(queue_rows(seen)), "chosen": chosen, "may": operates},
+            chosen,
+            operates,
+        )
+        self._tenants.show_of(
+            [seen.tenants, seen.queues, seen.uses], lambda: {"rows": list(tenant_rows(seen)), "may": admins}, admins
+        )
+        self._pools.show_of(
+            [seen.pools, seen.queues, seen.clusters], lambda: {"rows": list(pool_rows(seen)), "may": operates}, operates
+        )
 
     async def _act_on_queue(self, act: str, name: str) -> None:
         words = self.visit.words
