@@ -196,7 +196,7 @@ class Top(App[None]):
                 await asyncio.sleep(AGAIN_S)
 
     def _hear(self, event: Body) -> None:
-        self._latest = line(event)
+        self._latest = line(event, named=True)
         touched = self.view.touched_by(event)
         self._touched |= touched
         if touched or event["kind"] in FleetPane.KINDS:

@@ -9,6 +9,10 @@ from textual.widgets import Static
 from seaway.terminal.summary import Summary
 from seaway.terminal.words import Body
 
+GAP = 2
+LEAST = 8
+"""Columns between the fleet and the address, and that the address has at least."""
+
 
 class Head(Static):
     """The fleet and its jobs, summed up.
@@ -37,20 +41,29 @@ class Head(Static):
         if self._shown == (summary, self.size.width):
             return
         self._shown = (summary, self.size.width)
-        top = Table.grid(expand=True)
-        top.add_column(no_wrap=True)
-        top.add_column(no_wrap=True, justify="right", overflow="ellipsis")
+        width, address = self.content_size.width, Text(f"{self._server} · {self._who}", "dim")
         if summary is None:
-            top.add_row("asking …", Text(f"{self._server} · {self._who}", "dim"))
-            self.update(top)
+            self.update(beside(Text("asking …"), address, width))
             return
         lines = Table.grid(expand=True)
         lines.add_column(no_wrap=True)
-        top.add_row(summary.fleet_line(), Text(f"{self._server} · {self._who}", "dim"))
-        lines.add_row(top)
-        lines.add_row(summary.room_line(self.content_size.width))
+        lines.add_row(beside(summary.fleet_line(), address, width))
+        lines.add_row(summary.room_line(width))
         lines.add_row(Text.assemble((self._own, "yellow"), summary.jobs_line()))
         self.update(lines)
+
+
+def beside(left: Text, right: Text, width: int) -> Text:
+    """Put a text at the end of the line of another, which is cut short only when it is longer than the line itself.
+
+    The right one is cut first, and left out where nothing of it could be read.
+    """
+    left.truncate(width, overflow="ellipsis")
+    room = width - left.cell_len - GAP
+    if room < LEAST:
+        return left
+    right.truncate(room, overflow="ellipsis")
+    return Text.assemble(left, " " * (width - left.cell_len - right.cell_len), right)
 
 
 class StatusLine(Static):

@@ -247,7 +247,7 @@ class JobsPane(Pane):
         self.listing.show(self._sorted(page["jobs"]), anew=self._anew)
         self._anew = False
         self.say(
-            of_all(count, total, "jobs", "newest"),
+            of_all(count, total, "job" if total == 1 else "jobs", "newest"),
             self.text or "not over",
             f"by {self._sort}, o sorts otherwise",
             narrow_down(count, total) if count == MOST_JOBS else "",
@@ -299,7 +299,8 @@ class LinksPane(Pane):
         rows = [{**each, "key": f"{each['source']} {each['target']}"} for each in links]
         shown = [each for each in rows if self.text in each["key"]]
         self.listing.show(shown)
-        self.say(f"{len(shown):,} of {len(rows):,} links" if self.text else f"{len(rows):,} links")
+        of = f"{len(shown):,} of " if self.text else ""
+        self.say(f"{of}{len(rows):,} {'link' if len(rows) == 1 else 'links'}")
 
 
 async def total_of(client: AsyncClient, page: Body, asked: JobFilter) -> int:

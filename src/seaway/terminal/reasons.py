@@ -9,7 +9,7 @@ from rich.text import Text
 
 from seaway.domain.amounts import figure_text
 from seaway.terminal.columns import Column, Rows
-from seaway.terminal.words import Body
+from seaway.terminal.words import LAST_TRIED, NOWHERE, Body
 
 
 def picture(body: Body, layers: int) -> RenderableType:
@@ -30,7 +30,8 @@ def _standing(body: Body) -> list[RenderableType]:
     if body["position"]:
         lines.append(Text(f"  number {body['position']} in its queue; {_ahead(body['ahead'])} decided before it"))
     if body["chosen_because"]:
-        lines.append(Text(f"  chosen because: {body['chosen_because']}"))
+        head = LAST_TRIED if body["state"] in NOWHERE else "chosen because: "
+        lines.append(Text(f"  {head}{body['chosen_because']}"))
     lines += [Text(f"  replica {each['replica']}: {each['cluster']}/{each['node']}") for each in body["placements"]]
     return lines
 

@@ -20,6 +20,9 @@ LARGE_MIB = 10 << 20
 STATES = ("up", "stale", "lost", "gone")
 ENDED = (JobState.FAILED, JobState.COMPLETED, JobState.CANCELLED)
 
+MOST_NAMED = 2
+"""Silent clusters that are named; more are counted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Amount:
@@ -36,7 +39,9 @@ class Summary:
     Attributes
     ----------
     clusters
-        How many there are in each state. What follows is of those that are up: of others it is not known.
+        How many there are in each state.
+    silent
+        Names of those that are not up. All sums leave them out: what is there now is not known.
     milli, memory_mib
         Cores, in thousandths, and memory of GPUs.
     free_milli, free_memory_mib
@@ -46,6 +51,7 @@ class Summary:
     """
 
     clusters: dict[str, int] = field(default_factory=dict)
+    silent: tuple[str, ...] = ()
     nodes: int = 0
     gpus: int = 0
     milli: Amount = Amount()
@@ -62,6 +68,7 @@ class Summary:
         taking = [each for each in up if not each["cordon"]]
         return cls(
             {state: states.count(state) for state in STATES if state in states},
+            tuple(each["name"] for each in clusters if each["state"] != "up"),
             sum(each["nodes"] for each in up),
             sum(each["gpus"] for each in up),
             _sum(up, "gpu_milli"),
@@ -82,13 +89,12 @@ class Summary:
         return sum(self.jobs.values()) - sum(self.jobs.get(state.value, 0) for state in ENDED)
 
     def fleet_line(self) -> Text:
-        """Count clusters by state, nodes and GPUs."""
+        """Count clusters by state, and nodes and GPUs, with whose are not among them."""
         line = Text.assemble(("clusters ", "bold"))
         for state, count in self.clusters.items():
             line.append(f"{count:,} {state} ", STYLES.get(state, "red"))
         line.append(f"  {self.nodes:,} nodes  {self.gpus:,} GPUs")
-        unknown = sum(self.clusters.values()) - self.clusters.get("up", 0)
-        return line.append(f"  unknown clusters: {unknown:,}", "yellow") if unknown else line
+        return line.append(f"  {_without(self.silent)}", "yellow") if self.silent else line
 
     def room_line(self, width: int) -> Text:
         """Draw how much is taken of GPU cores and of GPU memory, with bars as long as the width lets them be."""
@@ -117,6 +123,13 @@ class Summary:
             if count or name in {"waiting", "running"}:
                 line.append(f"{count:,} {name}  ", style if count else "dim")
         return line
+
+
+def _without(silent: Sequence[str]) -> str:
+    """Say which clusters are in no sum."""
+    if len(silent) > MOST_NAMED:
+        return f"without {len(silent):,} that are silent"
+    return f"without {' and '.join(silent)}, which {'is' if len(silent) == 1 else 'are'} silent"
 
 
 def _sum(clusters: Sequence[Body], name: str) -> Amount:

@@ -8,6 +8,8 @@ from typing import Any
 
 from rich.text import Text
 
+from seaway.domain.lifecycle import FINAL, PLACED, JobState
+
 Body = dict[str, Any]
 """A message as the API shows it."""
 
@@ -29,6 +31,11 @@ STYLES = {
     "deleted": "dim",
 }
 """Colours of states; the word is always there too."""
+
+NOWHERE = frozenset(state.value for state in JobState if state not in PLACED | FINAL)
+"""States of jobs that have no place: what is told of one is where they were, or should have been, last."""
+
+LAST_TRIED = "last tried: "
 
 BAR = 10
 """Blocks of a bar."""
@@ -86,12 +93,13 @@ def state(name: str) -> Text:
 
 
 def places(body: Body) -> str:
-    """Say where a job is: its first node, and how many more."""
+    """Say where a job is, or was last: its first node, and how many more."""
     nodes, clusters = body["nodes"], body["clusters"]
     if not nodes:
         return NONE
     first = f"{clusters[0]}/{nodes[0]}" if len(clusters) == 1 else ", ".join(clusters)
-    return first if len(nodes) == 1 or len(clusters) > 1 else f"{first} +{len(nodes) - 1}"
+    where = first if len(nodes) == 1 or len(clusters) > 1 else f"{first} +{len(nodes) - 1}"
+    return f"{LAST_TRIED}{where}" if body["state"] in NOWHERE else where
 
 
 def place(cluster: str, node: str) -> str:

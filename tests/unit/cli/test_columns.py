@@ -98,7 +98,7 @@ def test_a_bar_shows_a_little_as_a_little() -> None:
 )
 def test_places_are_told_short(nodes: list[str], clusters: list[str], text: str) -> None:
     """A job's place is its node; of several in one cluster how many more; of several clusters their names."""
-    assert words.places({"nodes": nodes, "clusters": clusters}) == text
+    assert words.places({"nodes": nodes, "clusters": clusters, "state": "running"}) == text
 
 
 def test_an_event_says_when_what_why_and_who() -> None:

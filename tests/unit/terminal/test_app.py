@@ -91,14 +91,14 @@ async def test_the_fleet_is_summed_up_above_its_clusters() -> None:
 
 
 async def test_an_event_leads_to_a_look_at_what_it_may_concern() -> None:
-    """Long before the look that would have come without it."""
+    """Long before the look that would have come without it; the event says of which job it is."""
     async with watching() as seen:
         await seen.press("3")
         await seen.sees("train", "later")
         await seen.until(lambda: seen.server.streams)
         seen.server.jobs.insert(0, job("fresh"))
         seen.server.tell("state", "id-fresh", "running", "runs on west/w0")
-        assert await seen.sees("fresh", "runs on west/w0") < PERIOD_S / 2
+        assert await seen.sees("fresh", "id-fresh  runs on west/w0") < PERIOD_S / 2
 
 
 async def test_many_events_are_few_requests() -> None:
@@ -198,7 +198,9 @@ async def test_no_job_and_no_node_is_missing_in_silence() -> None:
         await seen.sees("newest 500 of 1,234 wait", "/ finds others")
         await seen.press("3")
         await seen.sees("newest 100 of 1,234 jobs")
-        await seen.press("o")
+        await seen.press("slash", *"job-1233", "enter")
+        await seen.sees("1 job · job-1233")
+        await seen.press("escape", "o")
         await seen.sees("newest 500 of 1,234 jobs", "/ finds others")
 
 

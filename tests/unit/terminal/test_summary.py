@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from rich.text import Text
+
+from seaway.terminal.head import beside
 from seaway.terminal.summary import Summary
 from tests.unit.terminal.bodies import cluster
 
@@ -18,16 +21,33 @@ def test_clusters_and_what_is_free_are_summed_up() -> None:
 
 
 def test_what_is_not_known_or_takes_no_work_is_not_free() -> None:
-    """A cluster that does not answer is unknown and adds to no sum; one that is cordoned has nothing free."""
+    """A cluster that does not answer adds to no sum, which is said; one that is cordoned has nothing free."""
     cordon = {"cluster": "b", "node": "", "drain": False, "reason": "", "actor": "ada", "at": ""}
     clusters = [cluster("a", 4), {**cluster("b", 4), "cordon": cordon}, cluster("c", 4, state="lost")]
     summary = Summary.of(clusters, COUNTS)
-    assert summary.fleet_line().plain.endswith("8 nodes  16 GPUs  unknown clusters: 1")
+    assert summary.fleet_line().plain.endswith("2 up 1 lost   8 nodes  16 GPUs  without c, which is silent")
     alone = Summary.of(clusters[:1], COUNTS)
     assert (summary.free_milli, summary.free_memory_mib) == (alone.free_milli, alone.free_memory_mib)
     assert summary.milli.total == 2 * alone.milli.total
     lost = Summary.of([clusters[2]], COUNTS)
     assert (lost.nodes, lost.milli.total, lost.free_milli) == (0, 0, 0)
+
+
+def test_silent_clusters_are_named_while_there_is_room() -> None:
+    """Each is counted once, by its state; of many it is said how many the sums leave out."""
+    silent = [cluster(name, state="stale") for name in ("b", "c", "d")]
+    two, three = (Summary.of([cluster("a"), *silent[:count]], {}).fleet_line().plain for count in (2, 3))
+    assert two.endswith("1 up 2 stale   2 nodes  4 GPUs  without b and c, which are silent")
+    assert three.endswith("1 up 3 stale   2 nodes  4 GPUs  without 3 that are silent")
+
+
+def test_the_address_is_cut_before_the_fleet() -> None:
+    """They never touch; an address of which little could be read is left out, and only then is the fleet cut."""
+    fleet, address = Text("clusters 2 up 1 stale"), Text("127.0.0.1:18931 · admin")
+    assert beside(fleet.copy(), address.copy(), 60).plain == f"{fleet}{' ' * 16}{address}"
+    assert beside(fleet.copy(), address.copy(), 40).plain == f"{fleet}  127.0.0.1:18931 …"
+    assert beside(fleet.copy(), address.copy(), 30).plain == fleet.plain
+    assert beside(fleet.copy(), address.copy(), 20).plain == "clusters 2 up 1 sta…"
 
 
 def test_the_lines_fit_80_columns() -> None:
