@@ -11,7 +11,7 @@ import typer
 from seaway import __version__
 from seaway.cli.commands import COMMANDS, Command, wanted
 from seaway.cli.remote import Asked
-from seaway.cli.telling import show_warnings_plainly, tell
+from seaway.cli.telling import show_warnings_plainly, tell, write_what_can_be_written
 from seaway.domain.errors import SeawayError
 
 
@@ -66,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Without the program's name; None takes those of the process.
     """
     show_warnings_plainly()
+    write_what_can_be_written()
     given = sys.argv[1:] if arguments is None else arguments
     try:
         make_app(wanted(given))(args=given, prog_name="seaway")

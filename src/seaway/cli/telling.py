@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import warnings
 
 import typer
@@ -28,6 +30,13 @@ def note(text: str) -> None:
 def show_warnings_plainly() -> None:
     """Have warnings told without the line of code that gave them."""
     warnings.showwarning = _show
+
+
+def write_what_can_be_written() -> None:
+    """Have marks that the terminal's encoding has not replaced by `?`, as bars and dashes are where it is ASCII."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _show(message: Warning | str, *_: object, **__: object) -> None:

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -45,3 +46,16 @@ def test_the_package_runs_as_a_module_and_without_loading_the_engine_for_help() 
     assert done.stdout.splitlines()[-1] == "[]"
     module = subprocess.run([sys.executable, "-m", "seaway", "--version"], capture_output=True, text=True, check=True)
     assert module.stdout == f"seaway {__version__}\n"
+
+
+@pytest.mark.slow
+def test_a_terminal_without_the_marks_of_tables_shows_others() -> None:
+    """Where the encoding is ASCII, what it has not is a `?`, on both streams, and no command breaks off."""
+    code = (
+        "import sys; from seaway.cli.main import main\n"
+        "try: main(['--version'])\n"
+        "except SystemExit: print('\\u2588 2 up \\u00b7'), print('\\u2013', file=sys.stderr)"
+    )
+    plain = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=plain)
+    assert (done.stdout.splitlines()[-1], done.stderr) == ("? 2 up ?", "?\n")
