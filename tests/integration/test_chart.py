@@ -26,6 +26,7 @@ from tests.missing import skip_or_fail
 
 CHART = Path(__file__).parents[2] / "deploy" / "helm" / "seaway"
 LEADER = CHART.parents[1] / "kubernetes" / "leader.yaml"
+PROMETHEUS = CHART.parents[1] / "prometheus"
 VERSION = "1.36"
 PATIENCE_S = 60
 
@@ -50,6 +51,7 @@ ALL: dict[str, Any] = {
     "tls": {"existingSecret": "tls"},
     "podDisruptionBudget": {"enabled": True},
     "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}, "tokenSecret": {"name": "metrics"}},
+    "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
     "imagePullSecrets": [{"name": "pull"}],
     "priorityClassName": "high",
     "nodeSelector": {"a": "b"},
@@ -116,7 +118,7 @@ def settings_of(objects: dict[tuple[str, str], dict[str, Any]], folder: Path, na
 def test_all_objects_are_valid(values: dict[str, Any]) -> None:
     """Kubernetes would take each, and all are in the release's namespace, and marked."""
     for (kind, _), each in render(values).items():
-        if kind != "ServiceMonitor":
+        if kind not in {"ServiceMonitor", "PrometheusRule"}:
             kubernetes_validate.validate(each, VERSION, strict=True)
         assert each["metadata"]["namespace"] == "sw"
         assert each["metadata"]["labels"]["app.kubernetes.io/instance"] == "seaway"
@@ -189,6 +191,34 @@ def test_prometheus_is_told_whose_certificate_it_sees() -> None:
     assert monitored(tls={"ca": {"name": "tls"}})["tlsConfig"]["ca"] == {"secret": {"name": "tls", "key": "ca.crt"}}
     plain = render({**LEAST, "serviceMonitor": {"enabled": True, "tokenSecret": {"name": "metrics"}}})
     assert "tlsConfig" not in plain["ServiceMonitor", "seaway"]["spec"]["endpoints"][0]
+
+
+def test_what_series_say_of_pods_is_kept() -> None:
+    """An operator gives each target a namespace, pod and container: those of a vGPU are other ones, and stay."""
+    assert monitored()["honorLabels"] is True
+
+
+def test_alerts_find_the_job_that_they_look_for() -> None:
+    """An operator calls a job by its Service; alerts on Seaway itself look for that of the plain configuration."""
+    shipped = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text(encoding="utf-8"))
+    (job,) = [each["job_name"] for each in shipped["scrape_configs"]]
+    assert monitored()["relabelings"] == [{"targetLabel": "job", "replacement": job}]
+
+
+def test_the_alerts_are_those_of_the_plain_configuration() -> None:
+    """Rule by rule, with what Prometheus fills in left as it is, and only where they are asked for."""
+    files = sorted((PROMETHEUS / "rules").glob("*.yml"))
+    groups = [group for file in files for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]]
+    rule = render(ALL)["PrometheusRule", "seaway"]
+    assert rule["spec"]["groups"] == groups
+    assert rule["metadata"]["labels"]["release"] == "prometheus"
+    assert not {kind for kind, _ in render(LEAST)} & {"PrometheusRule"}
+
+
+def test_notes_say_how_dashboards_are_loaded() -> None:
+    """Where Prometheus reads metrics, and in the namespace of the release."""
+    assert "seaway grafana --out dashboards --config-maps --namespace sw" in rendered(ALL, notes=True)
+    assert "grafana" not in rendered(LEAST, notes=True)
 
 
 @EVERY
