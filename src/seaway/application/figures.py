@@ -14,7 +14,7 @@ from seaway.application.ports.backend import Collecting, CollectorState
 from seaway.application.records import JobRecord, Outgoing
 from seaway.application.timing import Timed
 from seaway.application.writer import Writer
-from seaway.domain.lifecycle import WAITING, JobState
+from seaway.domain.lifecycle import JobState
 
 DOUBLED = "doubled"
 """A trouble of a cluster: one of its nodes lists devices that another node has."""
@@ -33,7 +33,7 @@ class JobFigures:
     waiting
         Jobs that wait, by queue.
     longest_waits_s
-        For how long the job has waited that has waited longest, by queue.
+        For how long the job has waited that has waited longest, by queue: since its submit, or since it ran last.
     reached
         How often jobs came into each state, since the start.
     waits
@@ -145,11 +145,11 @@ def figures(controller: Controller, writer: Writer) -> Figures:
         clusters, nodes = everyone(live), doubled(live)
         jobs, waiting = list(live.jobs.values()), [each.queue for each in live.waiting.entries()]
         outgoing, delays = list(live.outgoing.values()), live.dispatcher.delays()
-        queues, began_ns = list(live.queues), dict(live.stages.began_ns)
+        queues = list(live.queues)
     now_ns, tally, names = live.clock.monotonic_ns(), controller.scheduler.tally, [each.name for each in clusters]
     return Figures(
         ready=not controller.unready(),
-        jobs=_jobs(live, jobs, queues, waiting, began_ns),
+        jobs=_jobs(live, jobs, queues, waiting),
         store=store,
         decided=tally.decided,
         placed=dict(tally.placed),
@@ -169,15 +169,13 @@ def figures(controller: Controller, writer: Writer) -> Figures:
     )
 
 
-def _jobs(
-    live: Live, jobs: Sequence[JobRecord], queues: Sequence[str], waiting: Iterable[str], began_ns: Mapping[str, int]
-) -> JobFigures:
+def _jobs(live: Live, jobs: Sequence[JobRecord], queues: Sequence[str], waiting: Iterable[str]) -> JobFigures:
     """Count jobs; a queue of which none waits has a wait of nothing."""
     now_ns, stages = live.clock.now_ns(), live.stages
     since_ns = dict.fromkeys(queues, now_ns)
     for job in jobs:
-        if job.state in WAITING and (queue := job.spec.queue) in since_ns:
-            since_ns[queue] = min(since_ns[queue], began_ns.get(job.id, job.changed_ns))
+        if (queue := job.spec.queue) in since_ns and (at_ns := stages.waits_since_ns(job)) is not None:
+            since_ns[queue] = min(since_ns[queue], at_ns)
     return JobFigures(
         states=dict(Counter(job.state.value for job in jobs)),
         waiting=dict.fromkeys(queues, 0) | Counter(waiting),

@@ -24,7 +24,8 @@ class QueueUse:
     running
         Jobs that hold something.
     longest_wait_s
-        For how long the job has waited that was submitted first of those that wait; 0 where none waits.
+        For how long the job has waited that has waited longest, since its submit or since it ran last; 0 where none
+        waits.
     gpus
         Devices of which they hold shares, each as often as it is shared.
     gpu_milli, gpu_memory_mib, cpu_milli, memory_mib
@@ -87,7 +88,9 @@ class QueueViews:
             if job.state.waits:
                 use = _use(found, job.spec.queue, job.spec.tenant)
                 use.waiting += 1
-                use.longest_wait_s = max(use.longest_wait_s, (now_ns - job.submitted_ns) / 1e9)
+            if (since_ns := live.stages.waits_since_ns(job)) is not None:
+                use = _use(found, job.spec.queue, job.spec.tenant)
+                use.longest_wait_s = max(use.longest_wait_s, (now_ns - since_ns) / 1e9)
         _add_held(found, attempts)
         return [found[key] for key in sorted(found)]
 

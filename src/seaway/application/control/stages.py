@@ -55,6 +55,9 @@ class Stages:
     ----------
     began_ns
         Since when each job that is not over waits, or is at its present stage, by the wall clock.
+    wanting_ns
+        Since when each job that does not run wants to, by the wall clock: since its submit, or since it ran, or a
+        person held it, last. An attempt that came to nothing does not begin it anew.
     times
         By stage.
     waits
@@ -71,7 +74,9 @@ class Stages:
         self._clock = clock
         self._began: dict[str, JobState] = {}
         self._before: dict[str, tuple[JobState, int]] = {}
+        self._wanting_before: dict[str, int] = {}
         self.began_ns: dict[str, int] = {}
+        self.wanting_ns: dict[str, int] = {}
         self.times = {stage: Timing() for stage in Stage}
         self.waits: defaultdict[str, Timing] = defaultdict(Timing)
         self.reached: Counter[JobState] = Counter()
@@ -96,6 +101,7 @@ class Stages:
                 self._found(job)
             return
         self.reached[job.state] += 1
+        self._note_wanting(before, job)
         began = self._began.get(job.id)
         if began and job.state.placed:
             self._note(began, job)
@@ -105,16 +111,34 @@ class Stages:
         elif not (began and began.waits and job.state.waits):
             self._began[job.id], self.began_ns[job.id] = job.state, job.changed_ns
 
+    def waits_since_ns(self, job: JobRecord) -> int | None:
+        """Return since when a job waits, by the wall clock; None for one that does not. Asked by any thread.
+
+        One that came back from an attempt in vain has waited all the time; so it does while it is told to a cluster
+        that may refuse it again.
+        """
+        if job.state.waits or (job.state is JobState.SCHEDULED and job.attempt > 1):
+            return self.wanting_ns.get(job.id, job.changed_ns)
+        return None
+
     def begin_anew(self) -> None:
         """Know nothing of jobs until `go_on`: they are read anew. Those found where they were have been there since."""
         self.reading = True
         self._before |= {job_id: (state, self.began_ns[job_id]) for job_id, state in self._began.items()}
         self._began, self.began_ns = {}, {}
+        self._wanting_before |= self.wanting_ns
+        self.wanting_ns = {}
 
     def go_on(self) -> None:
         """Count what happens from now on: everything is read."""
         self.reading = False
-        self._before = {}
+        self._before, self._wanting_before = {}, {}
+
+    def _note_wanting(self, before: JobRecord | None, job: JobRecord) -> None:
+        if job.state is JobState.RUNNING or not (job.state.waits or job.state.placed):
+            self.wanting_ns.pop(job.id, None)
+        elif job.id not in self.wanting_ns:
+            self.wanting_ns[job.id] = job.submitted_ns if before is None else job.changed_ns
 
     def _note(self, began: JobState, job: JobRecord) -> None:
         seconds = (job.changed_ns - self.began_ns[job.id]) / NS
@@ -133,3 +157,6 @@ class Stages:
         if state is None or not (state is job.state or (state.waits and job.state.waits)):
             began_ns = job.submitted_ns if job.state.waits and not job.attempt else job.changed_ns
         self._began[job.id], self.began_ns[job.id] = job.state, began_ns
+        if job.state is not JobState.RUNNING:
+            since_ns = job.submitted_ns if job.started_ns is None else began_ns
+            self.wanting_ns[job.id] = self._wanting_before.get(job.id, since_ns)

@@ -5,10 +5,11 @@ from collections import Counter
 import pytest
 
 from seaway.application.control.stages import Deployed, Stage
+from seaway.application.queue_views import QueueViews
 from seaway.application.timing import BOUNDS_S, Timed, Timing
 from seaway.domain.errors import UnavailableError
 from seaway.domain.lifecycle import JobState
-from tests.unit.application.scene import START_S, Scene, scene
+from tests.unit.application.scene import START_S, Scene, scene, spec
 
 
 def deployed(made: Scene) -> dict[tuple[str, Deployed], int]:
@@ -64,6 +65,50 @@ def test_the_longest_wait_of_a_queue_goes_on_over_a_fault() -> None:
     rise = Counter(after.jobs.reached) - Counter(before.reached)
     assert rise.keys() <= {JobState.QUEUED.value}
     assert made.plane.controller.live.stages.began_ns.keys() == {job.id for job in made.plane.store.live_jobs()}
+
+
+def longest(made: Scene) -> float:
+    """Return the longest wait, which monitoring and the view of queues agree on."""
+    (waited_s,) = made.plane.overview.figures().jobs.longest_waits_s.values()
+    uses = QueueViews(made.plane.controller).uses()
+    assert max((each.longest_wait_s for each in uses), default=0) == waited_s
+    return waited_s
+
+
+def test_a_job_that_is_refused_again_and_again_waits_all_the_time() -> None:
+    """Since its submit, in between as well, and over a fault; the time to each attempt is counted as it was."""
+    made = scene()
+    for name in ("alpha", "beta"):
+        made.cluster(name).refuse("not today")
+    job_id = made.submit(gpus=2)
+    for second in range(1, 601):
+        made.plane.run(1)
+        assert longest(made) == second, made.state(job_id)
+    assert made.job(job_id).attempt > 2
+    made.plane.store.fail_next(after=True)
+    with pytest.raises(UnavailableError):
+        made.submit(gpus=2)
+    made.plane.run(5)
+    assert longest(made) == 605
+
+
+def test_a_job_that_ran_waits_since_then() -> None:
+    """Sent back from where it ran, it begins anew; held by a person it does not wait, and then begins anew, too."""
+    made = scene()
+    job_id = made.submit(gpus=2)
+    made.plane.run(60)
+    assert (made.state(job_id), longest(made)) == ("running", 0)
+    for name in ("alpha", "beta"):
+        made.cluster(name).refuse("not today")
+    made.plane.jobs.change(job_id, spec(gpus=1), "ada")
+    made.plane.run(20)
+    assert longest(made) == pytest.approx(20, abs=1)
+    made.plane.jobs.suspend(job_id, "ada")
+    made.plane.run(30)
+    assert longest(made) == 0
+    made.plane.jobs.resume(job_id, "ada")
+    made.plane.run(10)
+    assert longest(made) == 10
 
 
 def test_deployments_count_by_what_became_of_them() -> None:
