@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from seaway.application.control.fleet import LiveCluster
-from seaway.application.control.held import Own, everyone, holders, own, sum_up
+from seaway.application.control.held import Own, everyone, held, own, sum_up
+from seaway.application.control.holdings import Held
 from seaway.application.control.loop import Controller
 from seaway.application.fleet_columns import Columns
 from seaway.application.fleet_search import FleetFilter, FleetSearch, Found
 from seaway.application.node_views import Holder, closed_cluster, node_view
 from seaway.application.ports.usage import NodeUsage, usage_of
-from seaway.application.records import Attempt, Cordon
+from seaway.application.records import Cordon
 from seaway.application.stray_views import held_by_strays, lives
 from seaway.application.views import ClusterState, ClusterView, DeviceView, ModelView, NodeView
 from seaway.domain.deployment import Occupant
@@ -61,13 +62,14 @@ class FleetViews:
         with self._controller.lock:
             live = self._controller.live
             now_ns = live.clock.monotonic_ns()
-            told = [(each, holders(live, each), own(live, each)) for each in everyone(live)]
+            owns = [(each, own(live, each)) for each in everyone(live)]
+            told = [(each, held(live, each, mine), mine) for each, mine in owns]
             cordons = {each.name: live.fleet.cordon_of(each.name) for each, _, _ in told}
             strays = {each.name: tuple(sorted(each.strays)) for each, _, _ in told}
             doors = {each.name: live.fleet.gateway_of(each.cluster) if each.cluster else "" for each, _, _ in told}
         return [
-            _cluster(each, attempts, mine, cordons[each.name], now_ns, strays[each.name], doors[each.name])
-            for each, attempts, mine in told
+            _cluster(each, by_jobs, mine, cordons[each.name], now_ns, strays[each.name], doors[each.name])
+            for each, by_jobs, mine in told
         ]
 
     def models(self, cluster: str = "") -> list[ModelView]:
@@ -157,14 +159,14 @@ def _by_node(pods: Iterable[Occupant]) -> Mapping[str, Sequence[Occupant]]:
 
 def _cluster(
     live: LiveCluster,
-    attempts: Sequence[Attempt],
+    by_jobs: Held,
     mine: Own,
     cordon: Cordon | None,
     now_ns: int,
     strays: tuple[str, ...],
     gateway: str,
 ) -> ClusterView:
-    told, sums = live.cluster, sum_up(live, attempts, mine)
+    told, sums = live.cluster, sum_up(live, by_jobs, mine)
     return ClusterView(
         name=live.name,
         state=live.state,

@@ -176,10 +176,13 @@ class Tries:
         if blocked:
             return "paused", {}, f"waits: {job.reason}; {blocked}"
         if kept:
-            where = ", ".join(sorted({f"{each.cluster}/{each.node}" for each in kept.placements})[:3])
+            places = sorted({f"{each.cluster}/{each.node}" for each in kept.placements})
+            where = ", ".join(places[:3])
             soon_s = max(0, kept.starts_ns - now_ns) // 1_000_000_000 if kept.starts_ns else 0
             soon = f", free in {soon_s} s" if kept.starts_ns else ""
-            told = f"waits first in its queue, and {where} is kept for it{soon}: {said}"
+            told = (
+                f"waits first in its queue, and {where} {'are' if len(places) > 1 else 'is'} kept for it{soon}: {said}"
+            )
             return "first", {"where": where, "soon_s": soon_s}, told
         said += f"; it {away}" if (away := refusals.told()) else ""
         if explanation is None:

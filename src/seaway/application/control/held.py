@@ -13,6 +13,7 @@ from functools import cached_property
 
 from seaway.application.control.claims import Doubles
 from seaway.application.control.fleet import LiveCluster
+from seaway.application.control.holdings import Held, held_by
 from seaway.application.control.live import Live
 from seaway.application.records import Attempt
 from seaway.application.stray_views import held_by_strays
@@ -20,7 +21,6 @@ from seaway.application.views import Amount, ClusterState
 from seaway.domain.cluster import totals_of
 from seaway.domain.deployment import Occupant, deployment_name
 from seaway.domain.node import Node
-from seaway.domain.placement import DeviceSlice
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,31 +164,44 @@ def _without(node: Node, devices: Set[str]) -> Node:
     return replace(node, devices=tuple(each for each in node.devices if each.uuid not in devices))
 
 
-def sum_up(cluster: LiveCluster, attempts: Sequence[Attempt], mine: Own) -> Sums:
-    """Sum up what of a cluster is its own, and what these attempts and others' pods hold of it."""
-    slices: list[DeviceSlice] = []
-    cpu_milli, memory_mib, name = 0, 0, cluster.name
-    for attempt in attempts:
-        request = attempt.spec.demand.request
-        for placement in attempt.placements:
-            if placement.cluster == name:
-                cpu_milli += request.cpu_milli
-                memory_mib += request.memory_mib
-                slices += placement.slices
-    for pod in cluster.occupied:
-        cpu_milli += pod.cpu_milli
-        memory_mib += pod.memory_mib
-        slices += pod.slices
-    if elsewhere := mine.elsewhere:
-        slices = [taken for taken in slices if taken.uuid not in elsewhere]
+def held(live: Live, cluster: LiveCluster, mine: Own) -> Held:
+    """Return what attempts and strays hold of what is a cluster's own."""
+    if mine.elsewhere:
+        return held_by(holders(live, cluster), cluster.name, mine.elsewhere)
+    holdings = live.holdings.get(cluster.name)
+    known = holdings.held() if holdings else Held()
+    strays = held_by(held_by_strays(cluster), cluster.name)
+    return Held(
+        known.cpu_milli + strays.cpu_milli,
+        known.memory_mib + strays.memory_mib,
+        known.gpu_milli + strays.gpu_milli,
+        known.gpu_memory_mib + strays.gpu_memory_mib,
+        known.jobs,
+    )
+
+
+def sum_up(cluster: LiveCluster, by_jobs: Held, mine: Own) -> Sums:
+    """Sum up what of a cluster is its own, and what others' pods hold of it besides attempts and strays.
+
+    Parameters
+    ----------
+    by_jobs
+        What these hold.
+    """
+    pods = list(cluster.occupied)
+    slices = [taken for each in pods for taken in each.slices if taken.uuid not in mine.elsewhere]
     slices += [taken for each in mine.guests for taken in each.slices]
-    totals = cluster.cluster.totals if mine.nodes is mine.told and cluster.cluster else totals_of(mine.nodes)
+    totals = cluster.cluster.totals if cluster.cluster and mine.nodes is mine.told else totals_of(mine.nodes)
+    cpu_milli = by_jobs.cpu_milli + sum(each.cpu_milli for each in pods)
+    memory_mib = by_jobs.memory_mib + sum(each.memory_mib for each in pods)
+    gpu_milli = by_jobs.gpu_milli + sum(taken.core_milli for taken in slices)
+    gpu_memory_mib = by_jobs.gpu_memory_mib + sum(taken.memory_mib for taken in slices)
     return Sums(
         nodes=totals.nodes,
         gpus=totals.gpus,
         cpu_milli=Amount(totals.cpu_milli, cpu_milli),
         memory_mib=Amount(totals.memory_mib, memory_mib),
-        gpu_milli=Amount(totals.gpu_milli, sum(taken.core_milli for taken in slices)),
-        gpu_memory_mib=Amount(totals.gpu_memory_mib, sum(taken.memory_mib for taken in slices)),
-        jobs=len({attempt.job_id for attempt in attempts if attempt.policy}),
+        gpu_milli=Amount(totals.gpu_milli, gpu_milli),
+        gpu_memory_mib=Amount(totals.gpu_memory_mib, gpu_memory_mib),
+        jobs=by_jobs.jobs,
     )

@@ -14,6 +14,7 @@ from seaway.application.changes import Change, Record
 from seaway.application.control.deadlines import Deadlines, Due
 from seaway.application.control.dispatch import Dispatcher
 from seaway.application.control.fleet import Key, LiveFleet
+from seaway.application.control.holdings import Holdings
 from seaway.application.control.names import Names
 from seaway.application.control.refusals import NEVER_REFUSED, Refusals
 from seaway.application.control.settings import ControlSettings
@@ -83,6 +84,8 @@ class Live:
         Every attempt that is not over.
     by_cluster
         The attempts that hold something in a cluster: one that is ending only where its removal is still owed.
+    holdings
+        What those of `by_cluster` hold of a cluster together; of one that never held anything, nothing.
     by_node
         The attempts that were placed on a node, by cluster and name; of them those of `by_cluster` hold something.
     done
@@ -160,6 +163,7 @@ class Live:
         self.attempts: dict[Key, Attempt] = {}
         self.by_job: defaultdict[str, set[int]] = defaultdict(set)
         self.by_cluster: defaultdict[str, set[Key]] = defaultdict(set)
+        self.holdings: dict[str, Holdings] = {}
         self.by_node: dict[tuple[str, str], set[Key]] = {}
         self.done: set[Key] = set()
         self._settling: set[Key] = set()
@@ -267,6 +271,7 @@ class Live:
             self.by_job[attempt.job_id].add(attempt.number)
             for cluster in attempt.clusters:
                 self.by_cluster[cluster].add(key)
+                self.holdings.setdefault(cluster, Holdings(cluster)).add(attempt)
             for place in _places(attempt):
                 self.by_node.setdefault(place, set()).add(key)
             self.fleet.hold(attempt, attempt.spec.job(attempt.job_id), self.bookings.pop(key, None))
@@ -287,7 +292,7 @@ class Live:
         owed = set(self.unsent(attempt))
         for cluster in attempt.clusters:
             if cluster not in owed:
-                self.by_cluster[cluster].discard(key)
+                self._give_back(cluster, key)
         self.fleet.keep_in(key, owed)
         if not owed:
             self.done.add(key)
@@ -299,7 +304,7 @@ class Live:
         self.by_job[key[0]].discard(key[1])
         self.networked.discard(key)
         for cluster in attempt.clusters:
-            self.by_cluster[cluster].discard(key)
+            self._give_back(cluster, key)
             self.told_ns.pop((*key, cluster), None)
             self.gone.discard((*key, cluster))
             self.partial.discard((*key, cluster))
@@ -313,6 +318,10 @@ class Live:
         self.done.discard(key)
         self.fleet.let_go(key)
         self.consider(key[0])
+
+    def _give_back(self, cluster: str, key: Key) -> None:
+        self.by_cluster[cluster].discard(key)
+        self.holdings[cluster].discard(key)
 
     def _put_outgoing(self, outgoing: Outgoing) -> None:
         key = (outgoing.job_id, outgoing.attempt, outgoing.cluster)

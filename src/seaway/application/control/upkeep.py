@@ -11,7 +11,7 @@ from seaway.application.changes import Change
 from seaway.application.control.deadlines import Due
 from seaway.application.control.deadlines import Key as DueKey
 from seaway.application.control.fleet import Key, LiveCluster
-from seaway.application.control.held import away, everyone, holders, own, sum_up
+from seaway.application.control.held import away, everyone, held, own, sum_up
 from seaway.application.control.live import Live
 from seaway.application.control.observe import ACTOR, NS, WHOLE_S, Observer
 from seaway.application.control.parts import lacking, what_is_gone
@@ -318,7 +318,8 @@ class Upkeep:
         )
 
     def _cluster_sample(self, cluster: LiveCluster, now_ns: int) -> ClusterSample:
-        sums = sum_up(cluster, holders(self._live, cluster), own(self._live, cluster))
+        mine = own(self._live, cluster)
+        sums = sum_up(cluster, held(self._live, cluster, mine), mine)
         return ClusterSample(
             at_ns=now_ns,
             cluster=cluster.name,

@@ -1,0 +1,106 @@
+"""What attempts hold of a cluster together, kept as they come and go: adding up all of them takes long."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from seaway.application.control.fleet import Key
+from seaway.application.records import Attempt
+
+Amounts: TypeAlias = tuple[int, int, int, int]
+"""CPU in thousandths, memory in MiB, GPU cores in thousandths, GPU memory in MiB."""
+
+NOTHING: Amounts = (0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What is held together.
+
+    Attributes
+    ----------
+    jobs
+        Whose that is; strays are nobody's.
+    """
+
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    gpu_milli: int = 0
+    gpu_memory_mib: int = 0
+    jobs: int = 0
+
+
+class Holdings:
+    """What attempts hold of a cluster.
+
+    Parameters
+    ----------
+    cluster
+        Its name.
+    """
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+        self._parts: dict[Key, Amounts] = {}
+        self._sums = NOTHING
+        self._jobs: Counter[str] = Counter()
+
+    def add(self, attempt: Attempt) -> None:
+        """Take in what an attempt holds; an attempt counts once."""
+        key = (attempt.job_id, attempt.number)
+        if key in self._parts:
+            return
+        self._parts[key] = part = amounts(attempt, self._cluster)
+        self._sums = _plus(self._sums, part)
+        self._jobs[attempt.job_id] += 1
+
+    def discard(self, key: Key) -> None:
+        """Take out what an attempt held, if it held something."""
+        part = self._parts.pop(key, None)
+        if part is None:
+            return
+        self._sums = _plus(self._sums, tuple(-each for each in part))
+        self._jobs[key[0]] -= 1
+        if not self._jobs[key[0]]:
+            del self._jobs[key[0]]
+
+    def held(self) -> Held:
+        """Return what they hold together."""
+        return Held(*self._sums, jobs=len(self._jobs))
+
+
+def held_by(attempts: Iterable[Attempt], cluster: str, elsewhere: Collection[str] = ()) -> Held:
+    """Add up what attempts, or strays, hold of a cluster.
+
+    Parameters
+    ----------
+    elsewhere
+        Devices that do not count.
+    """
+    sums, jobs = NOTHING, set[str]()
+    for attempt in attempts:
+        sums = _plus(sums, amounts(attempt, cluster, elsewhere))
+        if attempt.policy:
+            jobs.add(attempt.job_id)
+    return Held(*sums, jobs=len(jobs))
+
+
+def amounts(attempt: Attempt, cluster: str, elsewhere: Collection[str] = ()) -> Amounts:
+    """Return what an attempt holds of a cluster, devices `elsewhere` left out."""
+    placements = [each for each in attempt.placements if each.cluster == cluster]
+    request, slices = attempt.spec.demand.request, [taken for each in placements for taken in each.slices]
+    if elsewhere:
+        slices = [taken for taken in slices if taken.uuid not in elsewhere]
+    return (
+        request.cpu_milli * len(placements),
+        request.memory_mib * len(placements),
+        sum(taken.core_milli for taken in slices),
+        sum(taken.memory_mib for taken in slices),
+    )
+
+
+def _plus(one: Amounts, other: tuple[int, ...]) -> Amounts:
+    return (one[0] + other[0], one[1] + other[1], one[2] + other[2], one[3] + other[3])

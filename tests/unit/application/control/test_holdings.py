@@ -1,0 +1,73 @@
+"""What attempts hold of a cluster together is kept, and is what adding all of them up gives."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from seaway.application.control.held import holders
+from seaway.application.control.holdings import Held, Holdings, held_by
+from seaway.application.control.live import Live
+from seaway.application.records import Attempt
+from seaway.domain.job import Demand, ResourceRequest
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.lifecycle import AttemptState
+from seaway.domain.placement import DeviceSlice, Placement
+from tests.unit.application.scene import scene
+
+
+def attempt(number: int) -> Attempt:
+    """Return an attempt with a replica in each of two clusters, whose amounts go with its number."""
+    places = tuple(
+        Placement("a", at, cluster, "n", (DeviceSlice(f"GPU-{cluster}", 10 * number, 100 * number),))
+        for at, cluster in enumerate(("alpha", "beta"))
+    )
+    spec = JobSpec("a", Demand(ResourceRequest(number, 2 * number)), tenant="t")
+    return Attempt(f"job-{number % 3}", number, AttemptState.RUNNING, spec, "bestfit", places, 0, 0)
+
+
+def test_what_comes_counts_once_until_it_goes() -> None:
+    """Twice the same is once, what is not there is taken from nothing, and a job with two attempts is one."""
+    holdings, held = Holdings("alpha"), [attempt(1), attempt(4)]
+    for each in [*held, held[0]]:
+        holdings.add(each)
+    assert holdings.held() == held_by(held, "alpha") == Held(5, 10, 500, 50, 1)
+    holdings.discard(("job-1", 1))
+    holdings.discard(("job-1", 1))
+    holdings.discard(("job-1", 9))
+    assert holdings.held() == held_by(held[1:], "alpha") == Held(4, 8, 400, 40, 1)
+    holdings.discard(("job-1", 4))
+    assert holdings.held() == Held()
+
+
+def test_a_device_that_is_elsewhere_does_not_count() -> None:
+    """What is held of it is another cluster's; CPU and memory are held here."""
+    assert held_by([attempt(1)], "alpha", {"GPU-alpha"}) == Held(1, 2, 0, 0, 1)
+
+
+def kept(live: Live) -> tuple[dict[str, Held], dict[str, Held]]:
+    """Return what is kept of each cluster, and what adding up gives."""
+    clusters = live.fleet.clusters.values()
+    return (
+        {each.name: live.holdings[each.name].held() if each.name in live.holdings else Held() for each in clusters},
+        {each.name: held_by(holders(live, each), each.name) for each in clusters},
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_is_kept_true_while_jobs_come_and_go(seed: int) -> None:
+    """Whatever is submitted, cancelled, lost and back, started over: what is kept is what there is."""
+    made, choice = scene(), random.Random(seed)
+    jobs: list[str] = []
+    for _ in range(30):
+        match choice.randrange(5):
+            case 0 | 1 | 2:
+                jobs.append(made.submit(cpu_milli=choice.randrange(1, 9) * 500, replicas=choice.randrange(1, 4)))
+            case 3 if jobs:
+                made.plane.jobs.cancel(jobs.pop(choice.randrange(len(jobs))), "ada")
+            case _:
+                made.plane.run(choice.randrange(1, 40))
+        now, summed = kept(made.plane.controller.live)
+        assert now == summed
+    assert any(each.jobs for each in kept(made.plane.controller.live)[0].values())
