@@ -180,9 +180,8 @@ class Tries:
             where = ", ".join(places[:3])
             soon_s = max(0, kept.starts_ns - now_ns) // 1_000_000_000 if kept.starts_ns else 0
             soon = f", free in {soon_s} s" if kept.starts_ns else ""
-            told = (
-                f"waits first in its queue, and {where} {'are' if len(places) > 1 else 'is'} kept for it{soon}: {said}"
-            )
+            are = "are" if len(places) > 1 else "is"
+            told = f"waits first in its queue, and {where} {are} kept for it{soon}: {said}"
             return "first", {"where": where, "soon_s": soon_s}, told
         said += f"; it {away}" if (away := refusals.told()) else ""
         if explanation is None:

@@ -247,6 +247,18 @@ def test_replicas_that_stay_together_say_how_many_one_cluster_holds() -> None:
     assert made.job(made.submit(replicas=3, gang=True)).clusters == ("alpha", "beta")
 
 
+def test_several_nodes_are_kept_and_one_is() -> None:
+    """What is said of the first of a queue is a sentence, whether one node is kept for it or more."""
+    for replicas, said in ((1, ", and alpha/node-0 is kept for it"), (2, "alpha/node-0, beta/node-0 are kept for it")):
+        made = scene()
+        made.submit(gpus=2, runs_s=100)
+        made.submit(gpus=2, runs_s=100)
+        made.plane.run(3)
+        head = made.submit(gpus=2, replicas=replicas, gang=True)
+        made.plane.run(1)
+        assert said in made.plane.overview.reason(made.job(head)).sentence
+
+
 def test_a_gang_that_keeps_away_from_what_is_kept_says_so() -> None:
     """Where all replicas would have room but for what is kept for the first of the queue, that is the reason."""
     made = scene(fleet(cluster(node(gpu(), gpu(), gpu()), name="alpha")))
