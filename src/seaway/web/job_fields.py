@@ -11,7 +11,9 @@ from typing import Any
 from seaway.domain.amounts import FIGURES
 from seaway.web.job_document import value_at
 
-NUMBER = re.compile(r"-?\d+(\.\d+)?")
+NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
+"""A number; what has more digits stays text, of which the API says what is wrong with it."""
+
 STEP = re.compile(r"[^.\[\]]+")
 
 
@@ -31,7 +33,7 @@ class Kind:
     shown: Callable[[Any], str]
 
 
-def _amount(text: str) -> int | float | str:
+def amount(text: str) -> int | float | str:
     """Read a number as one, and what has a unit as text."""
     if not NUMBER.fullmatch(text):
         return text
@@ -39,7 +41,7 @@ def _amount(text: str) -> int | float | str:
 
 
 def _list(text: str) -> list[int | float | str]:
-    return [_amount(each.strip()) for each in text.split(",") if each.strip()]
+    return [amount(each.strip()) for each in text.split(",") if each.strip()]
 
 
 def _names(text: str) -> list[str]:
@@ -65,7 +67,7 @@ def _joined(value: Any) -> str:  # noqa: ANN401  # anything that YAML may hold
 
 
 TEXT = Kind(str, str)
-AMOUNT = Kind(_amount, str)
+AMOUNT = Kind(amount, str)
 NAMES = Kind(_names, _joined)
 NUMBERS = Kind(_list, _joined)
 COMMAND = Kind(_command, lambda value: shlex.join(map(str, value)))

@@ -54,13 +54,29 @@ def test_each_job_of_a_burst_asks_for_the_same() -> None:
     assert jobs[0]["resources"] == {"gpus": "two", "gpu_memory": "8GB"}
 
 
-@pytest.mark.parametrize("text", ["101", "1000", "3.5", "-5", "x", "1e2", "٣", "9" * 5000])
+@pytest.mark.parametrize(
+    "text", ["101", "1000", "3.5", "-5", "x", "1e2", "٣", "9" * 5000, "000000000400000", "0" * 5000 + "101"]
+)
 def test_numbers_that_are_none_or_too_many_are_refused_at_their_field(text: str) -> None:
     """Nothing is cut to what can be asked, nor rounded, without a word."""
     (mistake,) = wrong({"burst": text}, Words())
     assert (mistake.where, mistake.message) == ("burst", "Fill in a whole number from 0 to 100.")
     assert wrong({"burst": "100", "count": "0"}, Words()) == []
     assert [each.where for each in wrong({"like": "n", "count": "0"}, Words())] == ["count"]
+
+
+def test_zeros_before_a_number_do_not_change_it() -> None:
+    """What is let through is what is asked, however it is written."""
+    given = {"burst": "0" * 5000 + "3", "like": "n", "count": "0000000000002"}
+    assert wrong(given, Words()) == []
+    question = asked(given)
+    assert (len(question["jobs"]), question["add_nodes"][0]["count"]) == (3, 2)
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "1" * 20, "inf", "nan"])
+def test_amounts_that_cannot_be_sent_as_numbers_are_sent_as_they_were_written(text: str) -> None:
+    """The API says of them what is wrong."""
+    assert asked({"burst": "1", "gpus": text})["jobs"][0]["resources"]["gpus"] == text
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from seaway.domain.errors import RejectedError
+from seaway.web.job_fields import amount
 from seaway.web.words import Words
 
 MOST_BURST = 100
@@ -20,6 +21,9 @@ QUESTION = "question."
 
 FIELDS = ("lose", "nodes", "cluster", "like", "count", "burst", "gpus", "gpu_memory", "cpu", "queue", "anew", "policy")
 """What can be filled in."""
+
+WHOLE = re.compile(r"[0-9]{1,9}")
+"""A number without zeros before it; no bound has more digits."""
 
 STEP = re.compile(r"[.\[\]]+")
 """What stands between the steps to a field."""
@@ -40,9 +44,9 @@ def asked(given: Mapping[str, str]) -> dict[str, Any]:
     if drain := [*_words(given.get("lose", "")), *_words(given.get("nodes", ""))]:
         question["drain"] = drain
     if given.get("like"):
-        count = int(given.get("count") or 1)
+        count = whole(given.get("count", "")) or 1
         question["add_nodes"] = [{"cluster": given.get("cluster", ""), "like": given["like"], "count": count}]
-    if burst := int(given.get("burst") or 0):
+    if burst := whole(given.get("burst", "")):
         question["jobs"] = [_job(at, given) for at in range(burst)]
     if given.get("policy"):
         question["policy"] = given["policy"]
@@ -57,8 +61,14 @@ def wrong(given: Mapping[str, str], words: Words) -> list[RejectedError]:
     return [
         RejectedError(words("Fill in a whole number from {least} to {most}.", least=least, most=most), where=name)
         for name, (least, most) in bounds.items()
-        if (text := given.get(name, "")) and not (text.isascii() and text.isdigit() and least <= int(text[:9]) <= most)
+        if (text := given.get(name, "")) and ((number := whole(text)) is None or not least <= number <= most)
     ]
+
+
+def whole(text: str) -> int | None:
+    """Read a whole number that is not negative; None where it is none, or larger than any that would do."""
+    digits = text.lstrip("0") or text[:1]
+    return int(digits) if WHOLE.fullmatch(digits) else None
 
 
 def field_of(where: str) -> str:
@@ -76,7 +86,7 @@ def _job(at: int, given: Mapping[str, str]) -> dict[str, Any]:
     resources: dict[str, Any] = {}
     for name in ("gpus", "gpu_memory", "cpu"):
         if given.get(name):
-            resources[name] = _number(given[name]) if name in ("gpus", "cpu") else given[name]
+            resources[name] = amount(given[name]) if name in ("gpus", "cpu") else given[name]
     job: dict[str, Any] = {"name": f"burst-{at + 1}", "resources": resources}
     if given.get("queue"):
         job["queue"] = given["queue"]
@@ -85,14 +95,3 @@ def _job(at: int, given: Mapping[str, str]) -> dict[str, Any]:
 
 def _words(text: str) -> list[str]:
     return [each for each in text.replace(",", " ").split() if each]
-
-
-def _number(text: str) -> int | float | str:
-    """Return a number where it is one; else the text, of which the API says what is wrong with it."""
-    try:
-        return int(text)
-    except ValueError:
-        try:
-            return float(text)
-        except ValueError:
-            return text
