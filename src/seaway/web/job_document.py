@@ -27,7 +27,7 @@ def read_document(text: str) -> Document:
     Raises
     ------
     RejectedError
-        When it is too long for a form, no YAML, or no mapping of names to values.
+        When it is too long for a form, no YAML, no mapping of names to values, or holds a number that is too long.
     """
     if len(text) > LARGEST:
         raise RejectedError(f"has more than {LARGEST:,} characters")
@@ -36,6 +36,10 @@ def read_document(text: str) -> Document:
         return {}
     if not isinstance(read, dict) or not all(isinstance(name, str) for name in read):
         raise RejectedError("has to be a mapping of names to values, like `name: train`")
+    try:
+        repr(read)
+    except ValueError:  # Python writes no number of thousands of digits, which hexadecimal may have
+        raise RejectedError("holds a number of too many digits") from None
     return read
 
 

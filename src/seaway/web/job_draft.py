@@ -64,6 +64,10 @@ class JobDraft:
         self.text = text
         self.behind = Behind.DOCUMENT
 
+    async def named(self, name: str) -> str:
+        """Return it as YAML with a name, written on a thread; whatever else it holds stays."""
+        return await asyncio.to_thread(written, {**(self.document or {}), "name": name})
+
     async def settle(self, turn: Turn) -> bool:
         """Bring both together, on a thread; return whether nothing else was typed meanwhile, which is dropped else."""
         if self.behind is Behind.TEXT:

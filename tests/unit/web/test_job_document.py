@@ -41,6 +41,19 @@ def test_what_is_of_another_kind_is_shown_as_it_is(kind: Kind) -> None:
     assert shown({"a": 7}, "a", kind) == "7"
 
 
+@pytest.mark.parametrize("text", ["9" * 5000, "9" * 19, "0." + "1" * 5000])
+def test_a_number_of_very_many_digits_stays_text(text: str) -> None:
+    """It is for the API to say what is wrong with it, at the field; reading it breaks nothing."""
+    assert typed(text, AMOUNT) == text
+    assert typed(f"80, {text}", NUMBERS) == [80, text]
+
+
+def test_a_number_that_cannot_be_written_is_no_job() -> None:
+    """A form could not show it, nor could it be written again."""
+    with pytest.raises(RejectedError, match="too many digits"):
+        documents.read_document("priority: 0x" + "f" * 5000)
+
+
 def test_an_open_quote_is_no_fault_while_one_types() -> None:
     """A command that ends in an open quote is taken word by word."""
     assert typed("echo 'hel", COMMAND) == ["echo", "'hel"]

@@ -13,6 +13,7 @@ from seaway.web import job_draft
 from seaway.web.job_draft import JobDraft
 from seaway.web.latest import Latest
 from seaway.web.visit import Visit
+from seaway.wire.safe_yaml import read_yaml
 
 NOBODY = cast(Visit, None)
 
@@ -48,6 +49,19 @@ def test_form_and_yaml_are_brought_together_off_the_loop(monkeypatch: pytest.Mon
     asyncio.run(test())
     assert threading.get_ident() not in threads
     assert threads
+
+
+@pytest.mark.parametrize("text", ["labels: {2024-01-01: x}", "a: !!binary aGk=", "a: !!set {x, y}", ""])
+def test_a_draft_without_a_name_can_be_asked_about_with_one(text: str) -> None:
+    """Whatever YAML may hold stays as it is, for the API to say what it thinks of that."""
+
+    async def test() -> None:
+        draft, latest = JobDraft(), Latest(NOBODY)
+        draft.rewrite(text)
+        assert await draft.settle(latest.begin())
+        assert read_yaml(await draft.named("job")) == {"name": "job", **(draft.document or {})}
+
+    asyncio.run(test())
 
 
 def test_what_is_typed_while_it_is_read_is_not_undone() -> None:

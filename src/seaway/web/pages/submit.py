@@ -225,7 +225,7 @@ class _Submit:
 
     async def _try_unnamed(self) -> TrialOut:
         """Ask as if the job had a name that does: where it could go does not hang on that."""
-        return await self.visit.ask(jobs.trial({**(self._draft.document or {}), "name": UNNAMED}))
+        return await self.visit.ask(jobs.trial(await self._draft.named(UNNAMED)))
 
     def _heard_clusters(self, value: ClusterList) -> None:
         self._nodes = {each.name: each.nodes for each in value.clusters}
