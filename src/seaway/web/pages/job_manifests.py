@@ -30,7 +30,8 @@ class Manifests(Tab):
         """Read it; it changes only with the attempt, which `heard` notices."""
         try:
             text = await self.visit.ask(jobs.manifest(self.job.id))
-            note = self.words("{n} objects", n=text.count("\n---\n") + 1)
+            n = text.count("\n---\n") + 1
+            note = self.words("1 object") if n == 1 else self.words("{n} objects", n=n)
         except SeawayError as error:
             text, note = "", str(error)
         if not turn.counts():
