@@ -90,14 +90,14 @@ def _states(count: JobCount) -> dict[str, object]:
 def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
     """List the figures at the top."""
     locale, up = words.locale, [each for each in seen.clusters if each.state == "up"]
-    lost = len(seen.clusters) - len(up)
-    unknown = words("unknown clusters: {n}", n=figures.count(lost, locale)) if lost else ""
+    silent = [each.name for each in seen.clusters if each.state != "up"]
+    without = _without(silent, words) if silent else ""
     taking = [each for each in up if not each.cordon]
     number = figures.count(len(up), locale)
-    yield _tile("/fleet", words("Clusters up"), number, of=str(len(seen.clusters)), note=unknown)
+    yield _tile("/fleet", words("Clusters up"), number, of=str(len(seen.clusters)))
     nodes, gpus = sum(each.nodes for each in up), sum(each.gpus for each in up)
     said = words("{gpus} GPUs", gpus=figures.count(gpus, locale))
-    yield _tile("/fleet", words("Nodes"), figures.count(nodes, locale), note=_noted(said, unknown))
+    yield _tile("/fleet", words("Nodes"), figures.count(nodes, locale), note=_noted(said, without))
     for label, name, write in (
         (words("GPU cores allocated"), "gpu_milli", figures.whole),
         (words("GPU memory allocated"), "gpu_memory_mib", figures.gib),
@@ -106,7 +106,7 @@ def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
         free = words("{free} free", free=write(sum(max(getattr(each, name).free, 0) for each in taking), locale))
         share = figures.share(used, total) if up else None
         figure = "–" if share is None else figures.percent(share, locale)
-        yield _tile("/fleet", label, figure, note=_noted(free if up else "", unknown), share=share)
+        yield _tile("/fleet", label, figure, note=_noted(free if up else "", without), share=share)
     waiting, starting = (sum(seen.states.get(each, 0) for each in which) for which in (WAITING, STARTING))
     said = words("{starting} starting", starting=figures.count(starting, locale))
     running = figures.count(seen.states.get("running", 0), locale)
@@ -114,6 +114,13 @@ def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
     hidden = words("{n} where nobody answers", n=figures.count(out_of_sight, locale)) if out_of_sight else ""
     yield _tile("/jobs?state=running", words("Running jobs"), running, note=_noted(said, hidden))
     yield _tile("/queues", words("Waiting jobs"), figures.count(waiting, locale))
+
+
+def _without(silent: list[str], words: Words) -> str:
+    """Say which clusters sums leave out."""
+    if len(silent) > 1:
+        return words("without {n} clusters that are silent", n=figures.count(len(silent), words.locale))
+    return words("without {cluster}, which is silent", cluster=silent[0])
 
 
 def _tile(
