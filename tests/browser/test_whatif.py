@@ -39,6 +39,13 @@ def test_mistakes_stand_at_their_fields(look: Look) -> None:
         expect(page.locator(".box-less")).to_contain_text("-1")
         expect(page).to_have_url(re.compile("nodes=cluster-1"))
         keep_screen(page, "whatif-light-en-1440")
+    with look("operator") as looker:
+        page = looker.open("/whatif?lose=nope,cluster-3&policy=zzz&burst=2")
+        expect(page.get_by_role("alert").filter(has_text="There is no nope.")).to_be_visible()
+        expect(page.get_by_role("alert").filter(has_text="There is no zzz.")).to_be_visible()
+        expect(page.locator(".box")).to_have_count(0)
+        page.get_by_role("button", name="Ask").click()
+        expect(page.locator(".box-lost")).to_contain_text("cluster-3")
     with look("user") as looker:
         page = looker.open("/whatif")
         expect(page.get_by_text("for operators")).to_be_visible()

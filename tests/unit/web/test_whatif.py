@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
+from seaway.client.call import Paged
+from seaway.web.pages.whatif import nodes_like, sentence_of, told_apart
 from seaway.web.pages.whatif_drawing import MOST_BOXES, draw, flows_of
 from seaway.web.pages.whatif_question import MOST_BURST, asked, field_of, wrong
+from seaway.web.visit import Visit
 from seaway.web.words import Words
 from seaway.wire.fleet import AmountOut
 from seaway.wire.whatif import ClusterChangeOut, ClusterSumsOut, ConsequencesOut, MoveOut, SumsOut
@@ -77,6 +83,33 @@ def test_zeros_before_a_number_do_not_change_it() -> None:
 def test_amounts_that_cannot_be_sent_as_numbers_are_sent_as_they_were_written(text: str) -> None:
     """The API says of them what is wrong."""
     assert asked({"burst": "1", "gpus": text})["jobs"][0]["resources"]["gpus"] == text
+
+
+@pytest.mark.parametrize(("moved", "said"), [(0, "0 jobs would move,"), (1, "1 job would"), (2, "2 jobs would")])
+def test_one_job_that_moves_is_a_job(moved: int, said: str) -> None:
+    """The sentence is one for any number."""
+    assert sentence_of(answer([], [move(["a/1"], ["b/1"])] * moved), Words()).startswith(said)
+
+
+def test_names_that_are_not_there_are_told_apart() -> None:
+    """None is dropped: each is offered, or said to be missing; what is empty names nothing."""
+    assert told_apart(["a", " nope", "", "b"], ["a", "b", "c"]) == (["a", "b"], ["nope"])
+
+
+@pytest.mark.anyio
+async def test_nodes_to_be_like_are_looked_for_where_all_of_them_are() -> None:
+    """Of a cluster of thousands any node can be found by a part of its name: the server looks."""
+    asked_for: list[Paged[Any]] = []
+
+    async def all_of(paged: Paged[Any]) -> list[SimpleNamespace]:
+        asked_for.append(paged)
+        return [SimpleNamespace(name="n-5000")]
+
+    visit = cast(Visit, SimpleNamespace(all=all_of))
+    assert await nodes_like(visit, "") == []
+    assert await nodes_like(visit, "a", "5000") == ["n-5000"]
+    (paged,) = asked_for
+    assert {"cluster": "a", "name": "5000"}.items() <= dict(paged.first.parameters).items()
 
 
 @pytest.mark.parametrize(

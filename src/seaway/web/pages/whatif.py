@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 from nicegui.elements.mixins.validation_element import ValidationElement
+from nicegui.events import GenericEventArguments
 
 from seaway.client.calls import fleet, policies, service, tenancy
 from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError
 from seaway.web import figures
 from seaway.web.fragment import Fragment
+from seaway.web.latest import Latest
 from seaway.web.pages.whatif_drawing import draw
 from seaway.web.pages.whatif_question import FIELDS, MOST_BURST, MOST_NODES, asked, field_of, wrong
 from seaway.web.parts.form import wrong_line
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
     from seaway.wire.whatif import ConsequencesOut
 
 MOST_LIKE = 50
-"""Nodes of a cluster that are offered to be like."""
+"""Nodes of a cluster that are offered to be like at once."""
+
+TYPING_S = 0.2
+"""How long nothing is typed before nodes are looked for."""
 
 MOST_MOVES = 25
 """Jobs that are listed."""
@@ -33,8 +38,7 @@ async def build(visit: Visit) -> None:
     if not visit.may("operator"):
         raise ForbiddenError(visit.words("What-if questions are for operators: they look at the jobs of all tenants."))
     page = _WhatIf(visit)
-    await page.offer()
-    if wrong(visit.query, visit.words) or asked(visit.query):
+    if await page.offer() and (wrong(visit.query, visit.words) or asked(visit.query)):
         await page.ask()
 
 
@@ -44,6 +48,7 @@ class _WhatIf:
     def __init__(self, visit: Visit) -> None:
         self._visit, words = visit, visit.words
         self._inputs: dict[str, Any] = {}
+        self._typed = Latest(visit)
         with ui.element("section").classes("panel question"):
             ui.label(words("What if…")).props("role=heading aria-level=2").classes("panel-title")
             with ui.element("div").classes("question-parts"):
@@ -63,21 +68,32 @@ class _WhatIf:
                 each.on("keydown.enter", self.ask)
         self._answer = Fragment("whatif", words)
 
-    async def offer(self) -> None:
-        """Offer what there is: clusters, queues, policies."""
+    async def offer(self) -> bool:
+        """Offer what there is: clusters, queues, policies; return whether all that the address names is among it."""
         clusters = (await self._visit.ask(fleet.clusters())).clusters
         queues = (await self._visit.ask(tenancy.queues())).queues
         known = (await self._visit.ask(policies.policies())).policies
         names = [each.name for each in clusters]
-        lost = [each for each in self._visit.query.get("lose", "").split(",") if each in names]
-        self._inputs["lose"].set_options(names, value=lost)
-        wanted = self._visit.query
-        self._inputs["cluster"].set_options(["", *names], value=_among(wanted.get("cluster", ""), names))
-        queue_names = [each.name for each in queues]
-        self._inputs["queue"].set_options(["", *queue_names], value=_among(wanted.get("queue", ""), queue_names))
-        policy_names = [each.name for each in known]
-        self._inputs["policy"].set_options(["", *policy_names], value=_among(wanted.get("policy", ""), policy_names))
+        offered = {
+            "lose": names,
+            "cluster": names,
+            "queue": [each.name for each in queues],
+            "policy": [each.name for each in known],
+        }
+        strange = {}
+        for field, there in offered.items():
+            wanted = self._visit.query.get(field, "")
+            if field == "lose":
+                found, strange[field] = told_apart(wanted.split(","), there)
+                self._inputs[field].set_options(there, value=found)
+            else:
+                found, strange[field] = told_apart([wanted], there)
+                self._inputs[field].set_options(["", *there], value=next(iter(found), ""))
         await self._offer_nodes()
+        for field, missing in strange.items():
+            if missing:
+                self._inputs[field].error = self._visit.words("There is no {name}.", name=", ".join(missing))
+        return not any(strange.values())
 
     async def ask(self) -> None:
         """Ask what is filled in, and show the answer."""
@@ -146,7 +162,7 @@ class _WhatIf:
         ]
         self._answer.show(
             answer=answer,
-            sentence=_sentence(answer, self._visit.words),
+            sentence=sentence_of(answer, self._visit.words),
             tiles=list(_tiles(answer, self._visit.words)),
             drawing=draw(answer),
             moves=moves[:MOST_MOVES],
@@ -168,9 +184,10 @@ class _WhatIf:
         with self._part(words("…nodes come"), "add_circle_outline"):
             self._inputs["cluster"] = ui.select([""], label=words("Cluster"), value="").props("outlined dense")
             self._inputs["cluster"].on_value_change(self._offer_nodes)
-            self._inputs["like"] = ui.select([""], label=words("Like this node"), value="", with_input=True).props(
-                "outlined dense options-dense"
-            )
+            like = ui.select([""], label=words("Like this node"), value="", with_input=True)
+            self._inputs["like"] = like.props(
+                f'outlined dense options-dense hint="{words("a part of its name finds it")}"'
+            ).on("input-value", self._find_nodes)
             count = ui.input(words("How many"), value="1").props(f"outlined dense type=number min=1 max={MOST_NODES}")
             self._inputs["count"] = count.props(f'hint="{words("at most {most}", most=MOST_NODES)}"')
 
@@ -198,19 +215,35 @@ class _WhatIf:
 
     async def _offer_nodes(self) -> None:
         """Offer nodes of the cluster that is chosen."""
-        cluster, like = self._inputs["cluster"].value, self._inputs["like"]
-        wanted = self._visit.query.get("like", "")
-        names = []
-        if cluster:
-            names = [each.name for each in await self._visit.all(fleet.nodes(cluster=cluster, limit=MOST_LIKE))]
-            if wanted and cluster == self._visit.query.get("cluster"):
-                names = list(dict.fromkeys([wanted, *names]))
+        cluster, wanted = self._inputs["cluster"].value, self._visit.query.get("like", "")
+        names = await nodes_like(self._visit, cluster)
+        if wanted and cluster and cluster == self._visit.query.get("cluster"):
+            names = list(dict.fromkeys([wanted, *names]))
         value = wanted if wanted in names else next(iter(names), "")
-        like.set_options(["", *names], value=value)
+        self._inputs["like"].set_options(["", *names], value=value)
+
+    async def _find_nodes(self, event: GenericEventArguments) -> None:
+        """Offer nodes by what is typed of their name; all again where that is the one that is chosen."""
+        turn, like, typed = self._typed.begin(), self._inputs["like"], str(event.args or "").strip()
+        if not await turn.pause(TYPING_S):
+            return
+        cluster = self._inputs["cluster"].value
+        names = await nodes_like(self._visit, cluster, "" if typed == like.value else typed)
+        if turn.counts() and cluster == self._inputs["cluster"].value:
+            like.set_options(list(dict.fromkeys(["", like.value, *names])), value=like.value)
 
 
-def _among(wanted: str, names: list[str]) -> str:
-    return wanted if wanted in names else ""
+async def nodes_like(visit: Visit, cluster: str, part: str = "") -> list[str]:
+    """List nodes of a cluster with a part in their name: the first of them, where there are very many."""
+    if not cluster:
+        return []
+    return [each.name for each in await visit.all(fleet.nodes(cluster=cluster, name=part, limit=MOST_LIKE))]
+
+
+def told_apart(wanted: Iterable[str], there: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return which names are there, and which are not; empty ones are none."""
+    names = [each.strip() for each in wanted if each.strip()]
+    return [each for each in names if each in there], [each for each in names if each not in there]
 
 
 def _tiles(answer: ConsequencesOut, words: Words) -> Iterator[dict[str, str]]:
@@ -227,14 +260,22 @@ def _tiles(answer: ConsequencesOut, words: Words) -> Iterator[dict[str, str]]:
     yield _tile(words("Fragmentation"), *shares)
 
 
-def _sentence(answer: ConsequencesOut, words: Words) -> str:
+def sentence_of(answer: ConsequencesOut, words: Words) -> str:
     """Say the answer in a sentence."""
+    counts = {
+        "started": figures.count(len(answer.started), words.locale),
+        "waiting": figures.count(len(answer.started) + len(answer.waiting), words.locale),
+        "stopped": figures.count(len(answer.stopped), words.locale),
+    }
+    if len(answer.moved) == 1:
+        return words(
+            "1 job would move, {started} of {waiting} that wait would start, {stopped} that run would have to wait.",
+            **counts,
+        )
     return words(
         "{moved} jobs would move, {started} of {waiting} that wait would start, {stopped} that run would have to wait.",
         moved=figures.count(len(answer.moved), words.locale),
-        started=figures.count(len(answer.started), words.locale),
-        waiting=figures.count(len(answer.started) + len(answer.waiting), words.locale),
-        stopped=figures.count(len(answer.stopped), words.locale),
+        **counts,
     )
 
 
