@@ -25,8 +25,11 @@ HOUR_S = 3600
 EVERY_S = 15.0
 """How often it is looked, as Prometheus does."""
 
-FAILING_WITHIN_S = 5 * MINUTE_S
-"""Failures of the database, and how long transactions take, are counted over so long."""
+FAILING_WITHIN_S = 90
+"""Failures of the database are counted over so long, which is less than they have to last: one that is over is none."""
+
+SLOW_WITHIN_S = 5 * MINUTE_S
+"""How long transactions take is counted over so long."""
 
 DEPLOYING_WITHIN_S = 15 * MINUTE_S
 FEW_DEPLOYMENTS = 3
@@ -173,12 +176,12 @@ class Alerts:
 
     def _past(self, figures: Figures) -> Iterator[tuple[Rule, str, float]]:
         """Return which figures are past the bounds of which rules now, and of what they are."""
-        before, now = self._before(FAILING_WITHIN_S), self._seen[-1]
+        before, early, now = self._before(FAILING_WITHIN_S), self._before(SLOW_WITHIN_S), self._seen[-1]
         if not figures.ready:
             yield NOT_READY, "", NOT_READY.bound
         if (failures := now.failures - before.failures) > DATABASE_FAILS.bound:
             yield DATABASE_FAILS, "", failures
-        if (slow_s := quantile_s(before.took, now.took, SLOW_SHARE)) > DATABASE_SLOW.bound:
+        if (slow_s := quantile_s(early.took, now.took, SLOW_SHARE)) > DATABASE_SLOW.bound:
             yield DATABASE_SLOW, "", slow_s
         if figures.store.waiting > DATABASE_BEHIND.bound:
             yield DATABASE_BEHIND, "", figures.store.waiting

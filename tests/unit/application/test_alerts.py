@@ -20,6 +20,7 @@ from seaway.application.alerts import (
     QUEUE_LONG,
     RULES,
     SLOW_SHARE,
+    SLOW_WITHIN_S,
     Alerts,
     Rule,
     quantile_s,
@@ -32,7 +33,7 @@ from seaway.application.views import Amount, ClusterState, ClusterView
 from seaway.testing.clocks import VirtualClock
 
 SHIPPED = Path(__file__).parents[3] / "deploy" / "prometheus" / "rules"
-UNITS_S = {"m": 60, "h": 3600}
+UNITS_S = {"s": 1, "m": 60, "h": 3600}
 NOTHING = Timed((0,) * (len(BOUNDS_S) + 1), 0.0)
 
 
@@ -102,8 +103,11 @@ def test_rules_have_the_bounds_that_are_shipped_for_prometheus(rule: Rule) -> No
         rule.for_s,
     )
     windows = {seconds(each) for each in re.findall(r"\[(\w+)\]", shipped["expr"])}
-    if rule in (DATABASE_FAILS, DATABASE_SLOW):
+    if rule is DATABASE_FAILS:
         assert windows == {FAILING_WITHIN_S}
+        assert rule.for_s > FAILING_WITHIN_S
+    elif rule is DATABASE_SLOW:
+        assert windows == {SLOW_WITHIN_S}
     elif rule is LINK_LOSSY:
         assert windows == {LOSSY_WITHIN_S}
     elif windows:
@@ -157,13 +161,19 @@ def test_a_queue_in_which_a_job_waits_for_more_than_an_hour_is_told_of() -> None
     assert world.alerts.wrong()[0].since_ns == began_ns
 
 
-def test_a_database_that_fails_is_told_of_until_it_has_not_for_five_minutes() -> None:
-    """What happened before it was looked first counts for nothing."""
+def test_a_database_that_fails_is_told_of_while_it_does() -> None:
+    """What happened before it was looked first counts for nothing, and neither does what is over."""
     world = World(failures=7)
     assert world.go(150) == []
     world.failures = 9
-    assert world.go(150) == [(DATABASE_FAILS.name, "", 2)]
-    assert world.go(300) == []
+    for _ in range(20):
+        assert world.go(EVERY_S) == []
+    for _ in range(8):
+        world.failures += 1
+        world.go(EVERY_S)
+    world.failures += 1
+    assert world.go(0) == [(DATABASE_FAILS.name, "", 7)]
+    assert world.go(FAILING_WITHIN_S + EVERY_S) == []
 
 
 def test_a_slow_database_and_one_that_is_behind_are_told_of() -> None:

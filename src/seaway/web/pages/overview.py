@@ -174,7 +174,7 @@ def _past(alert: AlertOut, words: Words) -> dict[str, str]:
         case "SeawayNotReady":
             what, href = words("No job has been placed for 2 minutes"), "/settings?section=server"
         case "SeawayDatabaseFails":
-            what = words("The database has failed {n} times within 5 minutes", n=number)
+            what = words("The database has failed {n} times within 90 seconds", n=number)
         case "SeawayDatabaseSlow":
             seconds = figures.whole(1000 * alert.value, locale)
             what = words("One in a hundred changes takes the database {seconds} s or longer", seconds=seconds)
