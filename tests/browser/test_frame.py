@@ -60,6 +60,8 @@ def test_the_way_in_can_be_read_by_everybody(look: Look, theme: str, language: s
         page.locator("#token").fill("nobody")
         page.keyboard.press("Enter")
         expect(page.get_by_role("alert")).to_be_visible()
+        assert [each for each in looker.wrong if "401" not in each] == []
+        looker.wrong.clear()  # browsers tell their console of every refusal
         keep_screen(page, f"login-{theme}-{language}")
         assert hidden_sideways(page) == []
         assert hindrances(page) == []

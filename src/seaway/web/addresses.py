@@ -19,6 +19,9 @@ PREFERENCES = "/preferences"
 STATIC = "/static/seaway"
 HOME = "/"
 
+POSTED = (LOGOUT, LOGIN_RENEW)
+"""What takes what a page sends, and shows nothing."""
+
 LEFT = "left"
 """The state in which the log-in page is asked for by who has just logged out."""
 
@@ -31,7 +34,8 @@ def is_api(path: str) -> bool:
 def own(address: str) -> str:
     """Return an address of this server as path and query; `HOME` where it leads elsewhere, or might for a browser.
 
-    Browsers leave out control characters and spaces at the ends, and take a backslash for a slash.
+    What shows nothing is nowhere to lead to, either. Browsers leave out control characters and spaces at the ends, and
+    take a backslash for a slash.
     """
     if not address.isprintable() or address != address.strip() or "\\" in address:
         return HOME
@@ -40,6 +44,8 @@ def own(address: str) -> str:
     except ValueError:
         return HOME
     if parts.scheme or parts.netloc or not parts.path.startswith("/") or parts.path.startswith("//"):
+        return HOME
+    if parts.path in POSTED:
         return HOME
     return f"{parts.path}?{parts.query}" if parts.query else parts.path
 

@@ -34,7 +34,7 @@ from seaway.web.pages import (
     submit,
     whatif,
 )
-from seaway.web.plain import broken, wrong
+from seaway.web.plain import broken, posted, wrong
 from seaway.web.provider import Provider, ProviderSettings
 from seaway.web.renewals import Renewals
 from seaway.web.routes import Entrance
@@ -119,6 +119,7 @@ def mount(app: FastAPI, api: ASGIApp, provider: ProviderSettings | None = None, 
     Sockets(api).guard(core.sio)
     core.app.add_exception_handler(TurnedAwayError, _turned_away)
     core.app.add_exception_handler(404, _unknown)  # the library's own keeps something for each who asks for nothing
+    core.app.add_exception_handler(405, _posted)
     core.app.add_exception_handler(Exception, _broken)  # the library's own shows what was raised
 
 
@@ -137,6 +138,10 @@ async def _turned_away(_: Request, error: Exception) -> Response:
 async def _unknown(request: Request, _: Exception) -> Response:
     words = words_for(request)
     return wrong(request, UnknownError(words("No page has this address.")))
+
+
+async def _posted(request: Request, _: Exception) -> Response:
+    return posted(request)
 
 
 async def _broken(request: Request, _: Exception) -> Response:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError, UnknownError
+from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError, UnauthenticatedError, UnknownError
 from seaway.web import addresses, cookies
 from seaway.web.brand import BRAND, ICON
 from seaway.web.fragment import written
@@ -60,6 +60,13 @@ def broken(request: Request) -> HTMLResponse:
     return plain(request, "wrong", 500, title=words("This cannot be shown now"), why=why)
 
 
+def posted(request: Request) -> HTMLResponse:
+    """Return a page that says that an address takes what a page sends, and shows nothing."""
+    words = words_for(request)
+    why = words("This address only takes what a button sends. Go on with the overview.")
+    return plain(request, "wrong", 405, title=words("There is nothing to look at here"), why=why)
+
+
 def too_many(request: Request, most: int) -> HTMLResponse:
     """Return a page that says that somebody has as many open as are kept."""
     words = words_for(request)
@@ -67,16 +74,31 @@ def too_many(request: Request, most: int) -> HTMLResponse:
     return plain(request, "wrong", 429, title=words("Too many pages are open"), why=why)
 
 
+def status_of(error: SeawayError) -> int:
+    """Return by which status a page answers that shows what was refused."""
+    match error:
+        case UnknownError():
+            return 404
+        case ForbiddenError():
+            return 403
+        case UnauthenticatedError():
+            return 401
+        case RejectedError():
+            return 400
+        case _:
+            return 503
+
+
 def wrong(request: Request, error: SeawayError) -> HTMLResponse:
     """Return a page that says why something cannot be shown."""
     words = words_for(request)
     match error:
         case UnknownError():
-            status, head = 404, words("There is nothing here")
+            head = words("There is nothing here")
         case ForbiddenError():
-            status, head = 403, words("You may not see this")
+            head = words("You may not see this")
         case RejectedError():
-            status, head = 400, words("This cannot be shown")
+            head = words("This cannot be shown")
         case _:
-            status, head = 503, words("This cannot be shown now")
-    return plain(request, "wrong", status, title=head, why=str(error))
+            head = words("This cannot be shown now")
+    return plain(request, "wrong", status_of(error), title=head, why=str(error))

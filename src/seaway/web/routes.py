@@ -64,7 +64,7 @@ class Entrance:
         try:
             login = await self._renewed(request)
         except UnavailableError as error:  # by what it is renewed may still hold when the provider is back
-            return self._form(request, wanted, str(error))
+            return self._form(request, wanted, error)
         except SeawayError:
             response = self._form(request, wanted)
             cookies.drop_login(response)
@@ -80,7 +80,7 @@ class Entrance:
                 raise RejectedError(f"this token has {len(token)} letters, and a browser keeps {cookies.LONGEST}")
             login = await self._login(request, Given((token,)))
         except SeawayError as error:
-            return self._form(request, wanted, str(error))
+            return self._form(request, wanted, error)
         return self._kept(request, RedirectResponse(wanted, 303), login)
 
     async def _log_out(self, request: Request) -> Response:
@@ -110,7 +110,7 @@ class Entrance:
         try:
             address, begun = await self._provider.begin(wanted)
         except SeawayError as error:
-            return self._form(request, wanted, str(error))
+            return self._form(request, wanted, error)
         response = RedirectResponse(address, 303)
         cookies.keep_begun(response, begun.text(), secure=self._secure(request))
         return response
@@ -124,7 +124,7 @@ class Entrance:
             wanted = addresses.own(begun.wanted)
             login = await self._login(request, await self._provider.finish(request.url.query, begun))
         except SeawayError as error:
-            return self._form(request, wanted, str(error))
+            return self._form(request, wanted, error)
         response = self._kept(request, RedirectResponse(wanted, 303), login)
         cookies.keep_begun(response, "", secure=self._secure(request))
         return response
@@ -177,8 +177,8 @@ class Entrance:
         cookies.keep_login(response, login, secure=self._secure(request))
         return response
 
-    def _form(self, request: Request, wanted: str, why: str = "") -> Response:
-        return login_page(request, self._provider.settings.issuer if self._provider else "", wanted, why)
+    def _form(self, request: Request, wanted: str, error: SeawayError | None = None) -> Response:
+        return login_page(request, self._provider.settings.issuer if self._provider else "", wanted, error)
 
     def _secure(self, request: Request) -> bool:
         """Tell whether cookies are to be sent over https only."""

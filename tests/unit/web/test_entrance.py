@@ -98,13 +98,15 @@ def test_a_token_lets_in_and_is_kept_where_no_script_reads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "says"), [("sw_no", "no &lt;b&gt;such"), ("a b", "characters"), ("x" * 10_801, "10801")]
+    ("given", "says", "status"),
+    [("sw_no", "no &lt;b&gt;such", 401), ("a b", "characters", 400), ("x" * 10_801, "10801", 400)],
 )
-def test_who_is_not_let_in_reads_why_and_is_not_asked_again_where_to(given: str, says: str) -> None:
-    """What is wrong stands on the form, as text, and in no address that another may send somebody."""
+def test_who_is_not_let_in_reads_why_and_is_not_asked_again_where_to(given: str, says: str, status: int) -> None:
+    """What is wrong stands on the form, as text, and in no address that another may send somebody; programs see it."""
     browser = Browser()
     assert browser.ask("POST", "/login", {"token": given, "next": "/jobs?a=b&c=d"}) == ""
     assert says in browser.said.text
+    assert browser.said.status_code == status
     assert 'value="/jobs?a=b&amp;c=d"' in browser.said.text
     assert browser.cookies == {}
     browser.ask("GET", "/login?why=Call+0800")
@@ -202,11 +204,11 @@ def test_logging_out_takes_a_form_and_leads_to_the_provider() -> None:
     [
         *("//evil.example", " ////evil.example", "////evil.example", "/\n///evil.example", "/\t//evil.example"),
         *("/\\evil.example", "\\\\evil.example", "\x00//evil.example", "https://evil.example", "https:/evil.example"),
-        *("/jobs ", "\x85/jobs", "\u2028//evil.example", "jobs", "", "//[x"),
+        *("/logout", "/logout?a=b", "/login/renew", "/jobs ", "\x85/jobs", "\u2028//evil.example", "jobs", "", "//[x"),
     ],
 )
 def test_nobody_is_led_elsewhere_by_an_address_that_a_browser_reads_otherwise(address: str) -> None:
-    """Without a log-in, and with one: what may be another server's to a browser counts as none."""
+    """Without a log-in, and with one: what may be another server's, or shows nothing, counts as none."""
     assert addresses.own(address) == "/"
     browser = Browser()
     assert browser.ask("GET", f"/preferences?{urlencode({'theme': 'dark', 'next': address})}") == "/"

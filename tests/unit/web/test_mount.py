@@ -56,6 +56,14 @@ async def test_only_the_server_s_own_pages_send_something(rig: Rig) -> None:
     assert "another site" in answer.text
 
 
+async def test_an_address_that_takes_what_is_sent_says_so_on_a_page(rig: Rig) -> None:
+    """Whoever comes there by a link reads that there is nothing to see, and where to go on."""
+    answer = await ask(rig, "GET", "/logout")
+    assert (answer.status_code, answer.headers["content-type"]) == (405, "text/html; charset=utf-8")
+    assert "nothing to look at" in answer.text
+    assert 'href="/"' in answer.text
+
+
 async def test_pages_and_what_they_ask_are_counted_apart_from_requests_to_the_api(rig: Rig) -> None:
     """A page is known by its address as it is declared, so that there are as many figures as pages."""
     await ask(rig, "GET", "/jobs/some-job")

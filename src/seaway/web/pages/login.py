@@ -7,12 +7,13 @@ from urllib.parse import urlencode, urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
+from seaway.domain.errors import SeawayError
 from seaway.web import addresses
-from seaway.web.plain import plain
+from seaway.web.plain import plain, status_of
 from seaway.web.words import words_for
 
 
-def login_page(request: Request, provider: str, wanted: str, why: str = "") -> Response:
+def login_page(request: Request, provider: str, wanted: str, error: SeawayError | None = None) -> Response:
     """Return the page.
 
     Parameters
@@ -21,8 +22,8 @@ def login_page(request: Request, provider: str, wanted: str, why: str = "") -> R
         The address of who else lets people in; empty for nobody.
     wanted
         Where the visitor wants to, an address of this server.
-    why
-        Why he was not let in; empty before he tries.
+    error
+        Why he was not let in; None before he tries.
     """
     words, query = words_for(request), request.query_params
     said = ""
@@ -33,11 +34,12 @@ def login_page(request: Request, provider: str, wanted: str, why: str = "") -> R
     return plain(
         request,
         "login",
+        status_of(error) if error else 200,
         here=f"{addresses.LOGIN}?{urlencode({'next': wanted})}",
         title=words("Log in"),
         to=addresses.LOGIN,
         wanted=wanted,
-        why=why,
+        why=str(error) if error else "",
         said=said,
         provider=name_of(provider),
         provider_address=f"{addresses.LOGIN_PROVIDER}?{urlencode({'next': wanted})}",
