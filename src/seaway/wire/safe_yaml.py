@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
 
 from seaway.domain.errors import RejectedError
+from seaway.wire.yaml_errors import broken, unreadable
 
 MOST_NESTED = 32
 """How deep values may lie in each other."""
@@ -36,12 +38,8 @@ def read_yaml(body: bytes | str, most: int = MOST_VALUES) -> object:
             return None
         _expanded(root, {}, most)
         return _construct(root)
-    except yaml.YAMLError as error:
-        raise RejectedError(f"this is no YAML: {' '.join(str(error).split())[:300]}") from None
-    except RejectedError:
-        raise
-    except Exception as error:  # noqa: BLE001  # its values are made in many ways, and fail in as many
-        raise RejectedError(f"this YAML holds what is no plain value: {str(error)[:200]}") from None
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
+        raise broken(error, body) from None
 
 
 def _require_flat(body: bytes | str, most: int) -> None:
@@ -89,9 +87,20 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
     return []
 
 
+def _scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
+    if isinstance(node, yaml.ScalarNode):
+        yield node
+    for part in _parts(node):
+        yield from _scalars(part)
+
+
 def _construct(root: yaml.Node) -> object:
     loader = Loader("")
     try:
         return loader.construct_document(root)
+    except yaml.YAMLError:
+        raise
+    except Exception:  # noqa: BLE001  # values are made in many ways, and fail in as many
+        raise unreadable(_scalars(root), loader.construct_object) from None
     finally:
         loader.dispose()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from seaway.domain.errors import RejectedError
@@ -37,10 +39,10 @@ def test_plain_values_are_read() -> None:
         ("!!python/object/apply:os.system ['true']", "no YAML"),
         ("a: .nan", "no number"),
         ("a: -.inf", "no number"),
-        ("a: " + "9" * 5000, "no plain value"),
-        ("a: !!bool maybe", "no plain value"),
-        ("a: !!timestamp soon", "no plain value"),
-        ("a: !!int ''", "no plain value"),
+        ("a: " + "9" * 5000, "no number"),
+        ("a: !!bool maybe", "no truth value"),
+        ("a: !!timestamp soon", "no date"),
+        ("a: !!int ''", "no number"),
         ("a: b\n c: d", "no YAML"),
         ("--- 1\n--- 2\n", "no YAML"),
         ("a: \x00", "no YAML"),
@@ -51,3 +53,32 @@ def test_what_is_no_plain_document_is_refused(text: str, says: str) -> None:
     """Objects, bombs, doubled keys and broken text are told, and cost little."""
     with pytest.raises(RejectedError, match=says):
         read_yaml(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "says"),
+    [
+        ("a: [", "line 2, column 1", "look for an open bracket"),
+        ("a: b: c", "line 1, column 5", "a colon may not stand here"),
+        ("a:\n\tb: 1", "line 2, column 1", "blanks, not tabs"),
+        ("a: 'x", "line 1, column 6", "a quote is still open"),
+        ("*nowhere", "line 1, column 1", "no value is marked by this name"),
+        ("a: &x 1\nb: &x 2", "line 2, column 4", "two values are marked"),
+        ("--- 1\n--- 2\n", "line 2, column 1", "only one document"),
+        ("a: !x y", "line 1, column 4", "without a tag"),
+        ("[a]: 1", "line 1, column 1", "has to be a text"),
+        ("<<: 1", "line 1, column 5", "only mappings"),
+        ('a: "\\q"', "line 1, column 5", "take single ones"),
+        ("%YAML 3.0\n---\na: 1", "line 1, column 1", "not written as YAML is"),
+        (b"a: 1\nb: \xff", "line 2", "what no text has"),
+        ("a: 1\nb: \ud800", "line 2", "what no text has"),
+        ("a: 1\nb: " + "9" * 5000, "line 2, column 4", f"'{'9' * 40}…' can be read as no number: put it in quotes"),
+        ("a: [1, 2026-02-30]", "line 1, column 8", "'2026-02-30' can be read as no date"),
+    ],
+)
+def test_a_mistake_is_told_by_where_it_is_and_what_to_do(text: str | bytes, where: str, says: str) -> None:
+    """In words for who wrote it: none of the library's, and nothing of how values are made."""
+    with pytest.raises(RejectedError, match=re.escape(says)) as caught:
+        read_yaml(text)
+    assert caught.value.where == where
+    assert not any(word in caught.value.message for word in ("string>", "sys.", "scalar", "token"))
