@@ -75,7 +75,7 @@ def seen_to_fire() -> Iterator[str]:
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
                 continue
-            texts = [each.value for each in call.args if isinstance(each, ast.Constant)]
+            texts = [str(each.value) for each in call.args if isinstance(each, ast.Constant)]
             if call.func.id == "fires" and {each.arg for each in call.keywords} - {"at", "not_at", "every"}:
                 yield texts[0]
             if call.func.id == "try_out" and len(texts) > 1:

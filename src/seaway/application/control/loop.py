@@ -14,6 +14,7 @@ from seaway.application.control.dispatch import Dispatcher
 from seaway.application.control.live import Live, read
 from seaway.application.control.names import Names
 from seaway.application.control.observe import Observer
+from seaway.application.control.pulse import Pulse
 from seaway.application.control.reports import Report
 from seaway.application.control.schedule import ProfileFactory, Scheduler
 from seaway.application.control.settings import ControlSettings
@@ -67,6 +68,8 @@ class Controller:
         Whether only a part of what is stored is in memory yet.
     failures
         Rounds that failed since the start, as where the database did not answer.
+    pulse
+        Whether the database answers, asked every so often under no lock.
     names
         The queues, pools and tenants that are stored: known before whoever stored them goes on, however long the loop
         takes to take them over. Who comes in is measured by these.
@@ -89,6 +92,7 @@ class Controller:
         self._dispatcher = dispatcher
         self._settings = settings
         self.lock = Turns()
+        self.pulse = Pulse(store.ping, clock)
         self.live = Live(dispatcher, clock, settings)
         self.observer = Observer(self.live, store)
         self.scheduler = Scheduler(self.live, make)
@@ -124,6 +128,8 @@ class Controller:
             return self._writer.deposed
         if not self.loaded:
             return "the control loop is still reading what is stored"
+        if trouble := self.pulse.trouble:
+            return trouble
         if self._topology.known is None:
             return f"it is not known yet which clusters there are: {self._topology.trouble or 'nobody has answered'}"
         return ""
@@ -295,6 +301,7 @@ class Controller:
     def start(self) -> None:
         """Go round in a thread of its own until `stop`; another looks which clusters there are."""
         self._topology.start()
+        self.pulse.start()
         self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
         self._thread.start()
 
@@ -302,6 +309,7 @@ class Controller:
         """Finish the round and end the thread."""
         self._stopping.set()
         self._topology.stop()
+        self.pulse.stop()
         self._wake.set()
         if self._thread:
             self._thread.join()
@@ -330,6 +338,7 @@ class Controller:
         """Stop at once: another process writes now, and tells clusters what it stores."""
         self._stopping.set()
         self._topology.stop()
+        self.pulse.stop()
         self._dispatcher.stop()
         self._wake.set()
 

@@ -1,0 +1,64 @@
+"""A database that is away is noticed where nothing is stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from seaway.application.control.pulse import PATIENCE_S, Pulse
+from seaway.domain.errors import UnavailableError
+from seaway.testing.clocks import VirtualClock
+from tests.unit.application.scene import scene
+
+
+@dataclass
+class Database:
+    """One that is there or not, and may take its time."""
+
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    away: bool = False
+
+    def ping(self) -> None:
+        """Answer."""
+        if self.away:
+            raise UnavailableError("the database does not answer")
+
+
+def test_a_database_that_is_away_is_a_trouble_until_it_is_back() -> None:
+    """As soon as it was asked, and no longer than until it was asked again."""
+    database = Database()
+    pulse = Pulse(database.ping, database.clock)
+    for database.away, trouble in ((False, ""), (True, "the database does not answer"), (False, "")):
+        pulse.look()
+        assert pulse.trouble == trouble
+
+
+def test_a_database_that_hangs_is_a_trouble_while_it_does() -> None:
+    """Who asks what is wrong does not wait for it."""
+    clock, seen = VirtualClock(), []
+
+    def ping() -> None:
+        seen.append(pulse.trouble)
+        clock.advance_s(PATIENCE_S + 1)
+        seen.append(pulse.trouble)
+
+    pulse = Pulse(ping, clock)
+    pulse.look()
+    assert seen == ["", f"the database has not answered for {PATIENCE_S + 1} s"]
+    assert pulse.trouble == ""
+
+
+def test_nothing_can_be_placed_while_the_database_is_away() -> None:
+    """Monitoring is told, and so is whoever asks whether it is ready, though no change has failed."""
+    made = scene()
+    made.plane.run(5)
+    figures = made.plane.overview.figures
+    assert figures().ready
+    failures = figures().store.failures
+    made.plane.store.database.available = False
+    made.plane.controller.pulse.look()
+    assert not figures().ready
+    assert "told to be unavailable" in made.plane.controller.unready()
+    assert figures().store.failures == failures
+    made.plane.store.database.available = True
+    made.plane.controller.pulse.look()
+    assert figures().ready
