@@ -9,13 +9,12 @@ from pydantic_core import PydanticCustomError
 
 from seaway.application.ports.store import MOST_ROWS, JobFilter
 from seaway.domain.lifecycle import JobState
-from seaway.wire.fields import LABEL_KEY_PATTERN, LABEL_VALUE_PATTERN, LINE_PATTERN
+from seaway.wire.fields import LABEL_PATTERN, LINE_PATTERN
 from seaway.wire.job_out import StateName
 from seaway.wire.times import at_ns
 
 MOST_DEFAULT = 25
 LONGEST_NS = 2**63 - 1
-LABEL_PATTERN = f"^({LABEL_KEY_PATTERN[1:-1]}={LABEL_VALUE_PATTERN[1:-1]})?$"
 
 
 def require_moment(text: str) -> str:

@@ -131,6 +131,7 @@ LINE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
 TEXT_PATTERN = r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$"
 LABEL_KEY_PATTERN = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
 LABEL_VALUE_PATTERN = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
+LABEL_PATTERN = f"^({LABEL_KEY_PATTERN[1:-1]}={LABEL_VALUE_PATTERN[1:-1]})?$"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
 
 _NAMES = "use 1 to 63 of a-z, 0-9, '-' and '.', a letter or digit first and last"
@@ -148,6 +149,7 @@ PATTERNS = {
         "use what Kubernetes allows as a label's value: nothing, or 1 to 63 of A-Z, a-z, 0-9, '-', '_' and '.', "
         "a letter or digit first and last"
     ),
+    LABEL_PATTERN: "a label is written key=value, like team=a, with what Kubernetes allows in each",
     VARIABLE_PATTERN: "use letters, digits, '_', '-' and '.', no digit first",
 }
 """What each pattern means, for whoever sent something else."""

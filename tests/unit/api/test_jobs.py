@@ -129,6 +129,8 @@ async def test_a_list_can_be_filtered(rig: Rig) -> None:
         assert (counts.json()["total"], counts.json()["states"]["pending"]) == (3, 1)
         for params in ({"stat": "x"}, {"state": "x"}, {"limit": 0}, {"after": "x"}, {"submitted_from": "now"}):
             assert (await client.get(JOBS, params=params)).status_code == 422, params
+        told = (await client.get(JOBS, params={"label": "=="})).text
+        assert "'==' does not do; a label is written key=value, like team=a" in told
 
 
 async def test_a_change_names_the_version_it_is_meant_for(rig: Rig) -> None:
