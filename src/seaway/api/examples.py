@@ -157,5 +157,11 @@ EXAMPLES: dict[str, Any] = {
     **ANSWERS,
     **NETWORK,
     **_POLICIES,
-    "WhoOut": {"name": "ada", "role": "user", "tenant": "vision", "largest_body": 1_048_576},
+    "WhoOut": {
+        "name": "ada",
+        "role": "user",
+        "tenant": "vision",
+        "largest_body": 1_048_576,
+        "largest_policy_file": 9_445_376,
+    },
 }

@@ -17,10 +17,14 @@ from seaway.api.meter import Meter
 from seaway.application.access import is_loopback
 from seaway.application.records import Role
 from seaway.domain.errors import ForbiddenError, SeawayError, UnknownError
+from seaway.learning.policies.file import LARGEST_FILE
 
 SUBMIT = ("POST", "/api/v1/jobs")
-LARGER = {("PUT", "/api/v1/network"): 8 << 20}
-"""What bodies may have, bytes, that hold more than others: all gateways, and the paths of every pair of them."""
+LARGER = {("PUT", "/api/v1/network"): 8 << 20, ("POST", "/api/v1/policies"): LARGEST_FILE}
+"""What bodies may have, bytes, that hold more than others: all gateways and the paths of every pair, or a policy."""
+
+UPLOADS = "/_nicegui/client/"
+"""What paths begin with on which a page is sent files: each may be a policy."""
 
 LONGEST_PATH = 8192
 LARGEST_HEADERS = 65_536
@@ -156,7 +160,9 @@ class Guard:
 
     def _limit_of(self, scope: Scope) -> int:
         """Return what a body may have, bytes."""
-        return max(self._limit, LARGER.get((scope["method"], scope["path"]), 0))
+        method, path = scope["method"], scope["path"]
+        own = LARGEST_FILE if method == "POST" and path.startswith(UPLOADS) else LARGER.get((method, path), 0)
+        return max(self._limit, own)
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         """Receive no more than a body may have, however it is sent; who takes too long to send it counts as gone."""

@@ -13,6 +13,7 @@ from seaway.api.replies import json_reply
 from seaway.api.routes import operation, router
 from seaway.application.ports.store import MOST_ROWS
 from seaway.application.records import Role
+from seaway.learning.policies.file import LARGEST_FILE
 from seaway.wire import fields
 from seaway.wire.tokens import (
     AuditPage,
@@ -33,7 +34,8 @@ async def who_am_i(request: Request) -> Response:
     """Say who asks, and how large what they send may be."""
     who, settings = who_of(request), desk_of(request).plane.settings
     told = {"name": who.name, "role": who.role.value, "tenant": who.tenant}
-    return json_reply({**told, "largest_body": settings.body_limit_bytes})
+    largest = settings.body_limit_bytes
+    return json_reply({**told, "largest_body": largest, "largest_policy_file": max(largest, LARGEST_FILE)})
 
 
 @operation(routes, "GET", "/tokens", Role.ADMIN, {200: TokenList})

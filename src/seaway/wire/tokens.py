@@ -63,6 +63,8 @@ class WhoOut(Shown):
     """Whose jobs; empty for all."""
     largest_body: int = 1_048_576
     """What the body of a request may have here, bytes."""
+    largest_policy_file: int = 1_048_576
+    """What a policy file may have that is imported here, bytes."""
 
 
 class AuditOut(Shown):

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from seaway.learning.policies.file import LARGEST_FILE
 from tests.unit.api.rig import JOB, Rig, make_rig
 
 pytestmark = pytest.mark.anyio
@@ -87,13 +88,22 @@ async def test_addresses_and_headers_are_bounded(rig: Rig) -> None:
         assert (await client.get(JOBS, headers=[(f"x{at}", "a") for at in range(120)])).status_code == 400
 
 
+async def test_a_policy_file_has_a_bound_of_its_own(rig: Rig) -> None:
+    """All that the format allows is taken, by programs and by pages, however small other bodies have to be."""
+    async with rig.client("admin") as client:
+        for path, status in (("/api/v1/policies", 422), ("/_nicegui/client/x/upload/1", 404)):
+            for size, expected in ((LARGEST_FILE, status), (LARGEST_FILE + 1, 413)):
+                answer = await client.post(path, content=b" " * size, headers={"content-type": "application/zip"})
+                assert answer.status_code == expected, (path, size)
+
+
 async def test_without_tokens_only_this_machine_s_own_pages_may_ask() -> None:
     """Where nobody is asked who he is, pages of other sites and names that are not this machine's get nothing."""
     rig = make_rig(no_auth=True)
     async with rig.client("") as client:
         assert (await client.post(JOBS, json=JOB)).status_code == 201
         anybody = {"name": "anonymous", "role": "admin", "tenant": "", "largest_body": 1_048_576}
-        assert (await client.get("/api/v1/me")).json() == anybody
+        assert (await client.get("/api/v1/me")).json() == {**anybody, "largest_policy_file": LARGEST_FILE}
         assert (await client.get(JOBS, headers={"host": "evil.example:8080"})).status_code == 403
         assert (await client.post(JOBS, json=JOB, headers={"origin": "http://evil.example"})).status_code == 403
         assert (await client.delete(f"{JOBS}/train", headers={"sec-fetch-site": "cross-site"})).status_code == 403

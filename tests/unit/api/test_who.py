@@ -10,6 +10,7 @@ from seaway.api.meter import STREAMS
 from seaway.application.access import RANKS
 from seaway.application.login_limit import MOST_FAILURES, WINDOW_S
 from seaway.application.records import Role
+from seaway.learning.policies.file import LARGEST_FILE
 from tests.unit.api.rig import JOB, Rig
 
 pytestmark = pytest.mark.anyio
@@ -139,7 +140,7 @@ async def test_a_token_is_shown_once_and_ends_at_once(rig: Rig) -> None:
         assert (await client.post("/api/v1/tokens", json={"name": "ci", "tenant": "default"})).status_code == 409
     async with rig.client("ci") as ci, rig.client("admin") as client:
         told = {"name": "ci", "role": "user", "tenant": "default", "largest_body": 1_048_576}
-        assert (await ci.get("/api/v1/me")).json() == told
+        assert (await ci.get("/api/v1/me")).json() == {**told, "largest_policy_file": LARGEST_FILE}
         assert (await client.delete(f"/api/v1/tokens/{made.json()['id']}")).json()["revoked_at"]
         assert (await ci.get("/api/v1/me")).status_code == 401
         assert (await client.delete("/api/v1/tokens/nothing")).status_code == 404

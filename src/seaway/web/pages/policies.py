@@ -128,7 +128,7 @@ class _Policies:
             self._ask_to_remove(name)
         elif act == "import":
             words = self._visit.words
-            largest = self._visit.who.largest_body
+            largest = self._visit.who.largest_policy_file
             FileForm(words, words("Import a policy file"), ".policy", words("Import it"), self._import, largest)
 
     async def _import(self, _: str, __: str, content: bytes) -> None:

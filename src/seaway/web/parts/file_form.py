@@ -34,7 +34,7 @@ class FileForm:
     send
         Sends it.
     largest_body
-        What the body of a request may have, bytes: what is larger is refused before it is sent.
+        What the body of a request with it may have, bytes: what is larger is refused before it is sent.
     named
         What the name is called that it gets here; empty where the file says it itself.
     """
