@@ -255,6 +255,7 @@ def of_network(told: Told) -> dict[Key, Shown]:
     links = told.links
     net = {(each["sourceName"], each["targetName"]): each["net"] for each in links}
     from_users = {key: figures for key, figures in net.items() if key[0] == "gw-4"}
+    between = {key: figures for key, figures in net.items() if "gw-4" not in key}
     to_clusters = {key: figures for key, figures in net.items() if key[1] != "gw-4"}
 
     def each_one(what: str, among: Mapping[tuple[str, str], dict[str, Any]]) -> Shown:
@@ -275,6 +276,7 @@ def of_network(told: Told) -> dict[Key, Shown]:
             )
             for (title, legend), among in (
                 (("Links to clusters", column), from_users),
+                (("Links between clusters", column), between),
                 ((title, "{{source}} → {{target}}"), to_clusters),
             )
         },
@@ -364,6 +366,7 @@ WITHOUT: dict[tuple[str, str], str] = {
     ("network", "Fullest interface"): TRAFFIC,
     ("network", "Bandwidth free"): TRAFFIC,
     ("network", "Links to clusters/Bandwidth free"): TRAFFIC,
+    ("network", "Links between clusters/Bandwidth free"): TRAFFIC,
     ("network", "What passes through"): TRAFFIC,
     ("network", "How full interfaces are"): TRAFFIC,
     ("network", "Looks at exporters"): INSIDE,

@@ -35,7 +35,7 @@ MIB = 1 << 20
 CHOSEN = {
     "$__rate_interval": "30s",
     "$__range": "5m",
-    **dict.fromkeys(("$cluster", "$node", "$device", "$namespace", "$site", "$queue"), ".*"),
+    **dict.fromkeys(("$cluster", "$node", "$device", "$namespace", "$site", "$source", "$target", "$queue"), ".*"),
 }
 """What stands for variables while everything is chosen, and how long Prometheus looks back."""
 
@@ -47,9 +47,9 @@ class Watched:
     demo: WatchedDemo
     client: httpx.Client
 
-    def ask(self, query: str) -> list[dict[str, Any]]:
-        """Ask a query with everything chosen; nothing while Prometheus does not answer yet, and nothing for NaN."""
-        for name, value in CHOSEN.items():
+    def ask(self, query: str, **chosen: str) -> list[dict[str, Any]]:
+        """Ask a query with all chosen but for what is said; nothing while there is no answer yet, nor for NaN."""
+        for name, value in {**CHOSEN, **{f"${name}": value for name, value in chosen.items()}}.items():
             query = query.replace(name, value)
         try:
             answer = self.client.get("/api/v1/query", params={"query": query})
@@ -117,6 +117,25 @@ def test_every_query_has_an_answer(watched: Watched) -> None:
     except AssertionError:
         pytest.fail("\n".join(f"{each.dashboard}: {each.title}: {each.query}" for each in missing))
     assert not [each for each in EVERY if "vector(" in each.query]
+
+
+def test_one_thing_can_be_chosen(watched: Watched) -> None:
+    """Each query that goes by a cluster, a node or a device has an answer for one of them, and of nothing else."""
+    held = watched.ask("vGPUMemoryAllocated")[0]["metric"]
+    chosen = {"cluster": held["cluster"], "node": held["nodeid"], "device": held["deviceuuid"]}
+    labels = {"cluster": "cluster", "node": "nodeid", "device": "deviceuuid"}
+    for name, value in chosen.items():
+        asking = [each for each in EVERY if f"${name}" in each.query]
+        assert len(asking) > 5
+        narrow = {other: chosen[other] for other in list(chosen)[: list(chosen).index(name) + 1]}
+        answers = {each: watched.ask(each.query, **narrow) for each in asking}
+        others = [
+            each for each, rows in answers.items() for row in rows if row["metric"].get(labels[name], value) != value
+        ]
+        assert others == []
+        assert [each for each in asking if each.query.startswith("count(") and not answers[each]] == []
+        nothing = [each for each in asking if watched.ask(each.query, **{**narrow, name: "no-such"})]
+        assert nothing == []
 
 
 @pytest.fixture(scope="module")

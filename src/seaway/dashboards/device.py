@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from seaway.dashboards.extremes import DEVICE, MOST, most
 from seaway.dashboards.frame import Frame, Section, cluster, device, link, node
 from seaway.dashboards.language import Language
 from seaway.dashboards.looks import BYTES, FILL, PERCENT, SECONDS, SOME
 from seaway.dashboards.panels import Column, Labels, Panel, Show, courses, lines, number, ranking, rows
 
 HERE = '{cluster=~"$cluster",nodeid=~"$node",deviceuuid=~"$device"}'
-MOST = 20
-"""Devices that one panel draws: those that matter most."""
-
 NAMED = "{{nodeid}} #{{deviceidx}}"
 
 
@@ -158,7 +156,7 @@ def _devices(language: Language) -> list[Panel]:
 
 def _allocated(language: Language) -> list[Panel]:
     say = language.say
-    top = say("The 20 with most.", "显示最高的 20 个。")
+    top = say("The 20 with most of now.", "显示当前最高的 20 个。")
     return [
         lines(
             Show(
@@ -166,11 +164,11 @@ def _allocated(language: Language) -> list[Panel]:
                 f"{say('Percent points of a whole device.', '整卡的百分点。')} {top}",
                 PERCENT,
             ),
-            {NAMED: f"topk({MOST}, GPUDeviceCoreAllocated{HERE})"},
+            {NAMED: most(f"GPUDeviceCoreAllocated{HERE}", HERE, DEVICE)},
         ),
         lines(
             Show(say("Memory allocated", "已分配显存"), top, BYTES),
-            {NAMED: f"topk({MOST}, GPUDeviceMemoryAllocated{HERE})"},
+            {NAMED: most(f"GPUDeviceMemoryAllocated{HERE}", HERE, DEVICE)},
         ),
         ranking(
             Show(
@@ -198,7 +196,7 @@ def _allocated(language: Language) -> list[Panel]:
                 height=10,
                 steps=FILL,
             ),
-            f"topk({MOST}, 100 * GPUDeviceCoreAllocated{HERE} / GPUDeviceCoreLimit{HERE})",
+            most(f"100 * GPUDeviceCoreAllocated{HERE} / GPUDeviceCoreLimit{HERE}", HERE, DEVICE),
             NAMED,
         ),
     ]
@@ -207,17 +205,17 @@ def _allocated(language: Language) -> list[Panel]:
 def _used(language: Language) -> list[Panel]:
     say = language.say
     top = say(
-        "What exporters measured, not what was promised; nothing where none is read. The 20 with most.",
-        "来自导出器的测量值，而非承诺值；未采集时无数据。显示最高的 20 个。",
+        "What exporters measured, not what was promised; nothing where none is read. The 20 with most of now.",
+        "来自导出器的测量值，而非承诺值；未采集时无数据。显示当前最高的 20 个。",
     )
     return [
         lines(
             Show(say("Cores used", "已使用算力"), top, PERCENT),
-            {NAMED: f"topk({MOST}, GPUDeviceCoreUsed{HERE})"},
+            {NAMED: most(f"GPUDeviceCoreUsed{HERE}", HERE, DEVICE)},
         ),
         lines(
             Show(say("Memory used", "已使用显存"), top, BYTES),
-            {NAMED: f"topk({MOST}, GPUDeviceMemoryUsed{HERE})"},
+            {NAMED: most(f"GPUDeviceMemoryUsed{HERE}", HERE, DEVICE)},
         ),
         ranking(
             Show(

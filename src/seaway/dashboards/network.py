@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from seaway.dashboards.extremes import LINK, most
 from seaway.dashboards.frame import Frame, Section, Variable, cluster
 from seaway.dashboards.language import Language
 from seaway.dashboards.looks import (
@@ -19,9 +20,10 @@ from seaway.dashboards.looks import (
 )
 from seaway.dashboards.panels import Column, Labels, Panel, Show, courses, lines, number, ranking, rows
 
-TO = '{cluster=~"$cluster"}'
-FROM_SITE = '{cluster=~"$cluster",site=~"$site"}'
+TO = '{cluster=~"$cluster",source=~"$source",target=~"$target"}'
+FROM_SITE = '{cluster=~"$cluster",site=~"$site",source=~"$source",target=~"$target"}'
 EVERY_LOSS = '{__name__=~"(UserToCluster|ClusterToCluster)PacketLoss",cluster=~"$cluster"}'
+FROM_SOURCE = '{__name__=~"(UserToCluster|ClusterToCluster)PacketLoss",cluster=~"$cluster",source=~"$source"}'
 WAY = "{{source}} → {{target}}"
 KEPT = "max by (source, target, cluster)"
 
@@ -38,7 +40,9 @@ def network(language: Language) -> Frame:
         ),
         [
             cluster(language),
-            Variable("site", say("Site", "站点"), "UserToClusterPacketLoss", "site"),
+            Variable("site", say("Site", "站点"), 'UserToClusterPacketLoss{cluster=~"$cluster"}', "site"),
+            Variable("source", say("From", "起点"), EVERY_LOSS, "source"),
+            Variable("target", say("To", "终点"), FROM_SOURCE, "target"),
         ],
         [
             Section(say("Now", "当前"), _now(language)),
@@ -89,15 +93,15 @@ def _now(language: Language) -> list[Panel]:
             Show(
                 say("Most lost", "最高丢包率"),
                 say(
-                    "On the worst link to a gateway that answers somebody.",
-                    "在仍有响应的网关中，最差链路的丢包率。",
+                    "On the worst link to a gateway that answers somebody; 100 % where that one link is broken.",
+                    "在仍有响应的网关中，最差链路的丢包率；链路完全中断时为 100 %。",
                 ),
                 SHARE,
                 4,
                 5,
                 LOSS,
             ),
-            f"max({EVERY_LOSS} < 1)",
+            f"max({EVERY_LOSS} unless on (target) min by (target) ({EVERY_LOSS}) == 1)",
         ),
         number(
             Show(
@@ -124,80 +128,98 @@ def _now(language: Language) -> list[Panel]:
 
 
 def _users(language: Language) -> list[Panel]:
-    return [_table(language), *_figures(language, "UserToCluster", FROM_SITE)]
+    say = language.say
+    title = say("Links to clusters", "到集群的链路")
+    says = say(
+        "One row for each link of a user: what its latest round says. Decisions go by smoothed figures.",
+        "每条用户链路一行，为最近一轮探测结果。调度决策使用平滑后的数值。",
+    )
+    table = _table(language, title, says, "UserToCluster", FROM_SITE)
+    return [table, *_figures(language, "UserToCluster", FROM_SITE)]
 
 
 def _clusters(language: Language) -> list[Panel]:
-    return _figures(language, "ClusterToCluster", TO)
+    say = language.say
+    title = say("Links between clusters", "集群间的链路")
+    says = say(
+        "One row for each link from a cluster's gateway to another's: what its latest round says.",
+        "每条集群网关之间的链路一行，为最近一轮探测结果。",
+    )
+    table = _table(language, title, says, "ClusterToCluster", TO)
+    return [table, *_figures(language, "ClusterToCluster", TO)]
 
 
-def _table(language: Language) -> Panel:
+def _table(language: Language, title: str, says: str, prefix: str, where: str) -> Panel:
     say = language.say
     return rows(
-        Show(
-            say("Links to clusters", "到集群的链路"),
-            say(
-                "One row for each link of a user: what its latest round says. Decisions go by smoothed figures.",
-                "每条用户链路一行，为最近一轮探测结果。调度决策使用平滑后的数值。",
-            ),
-            width=24,
-            height=9,
-        ),
+        Show(title, says, width=24, height=9),
         Labels(
             {"source": say("From", "起点"), "target": say("To", "终点"), "cluster": say("Cluster", "集群")},
         ),
         [
-            Column(say("Round trip", "往返时延"), f"{KEPT} (UserToClusterLatency{FROM_SITE})", NANOSECONDS),
-            Column(say("Jitter", "抖动"), f"{KEPT} (UserToClusterJitter{FROM_SITE})", NANOSECONDS),
-            Column(say("Loss", "丢包率"), f"{KEPT} (UserToClusterPacketLoss{FROM_SITE})", SHARE, LOSS),
-            Column(say("Bandwidth free", "可用带宽"), f"{KEPT} (UserToClusterBandwidth{FROM_SITE})", MBITS),
+            Column(say("Round trip", "往返时延"), f"{KEPT} ({prefix}Latency{where})", NANOSECONDS),
+            Column(say("Jitter", "抖动"), f"{KEPT} ({prefix}Jitter{where})", NANOSECONDS),
+            Column(say("Loss", "丢包率"), f"{KEPT} ({prefix}PacketLoss{where})", SHARE, LOSS),
+            Column(say("Bandwidth free", "可用带宽"), f"{KEPT} ({prefix}Bandwidth{where})", MBITS),
         ],
         most_first=say("Round trip", "往返时延"),
     )
 
 
 def _figures(language: Language, prefix: str, where: str) -> list[Panel]:
-    """Show what is measured of all links of a kind: latency, jitter, loss and bandwidth."""
+    """Show what is measured of the worst links of a kind: latency, jitter, loss and bandwidth."""
     say = language.say
+    worst = say("The 20 worst links of now.", "显示当前最差的 20 条链路。")
+
+    def among(says: str) -> str:
+        return f"{says} {worst}"
+
+    def courses_of(what: str, *, least: bool = False) -> dict[str, str]:
+        return {WAY: most(f"{prefix}{what}{where}", where, LINK, least=least)}
+
     return [
         lines(
             Show(
                 say("Round trip", "往返时延"),
-                say("Mean of the answered probes of a round.", "一轮中有响应的探测的平均值。"),
+                among(say("Mean of the answered probes of a round.", "一轮中有响应的探测的平均值。")),
                 NANOSECONDS,
             ),
-            {WAY: f"{prefix}Latency{where}"},
+            courses_of("Latency"),
         ),
         lines(
             Show(
                 say("Jitter", "抖动"),
-                say("The largest distance of one answer from that mean.", "单个响应与平均值的最大偏差。"),
+                among(say("The largest distance of one answer from that mean.", "单个响应与平均值的最大偏差。")),
                 NANOSECONDS,
             ),
-            {WAY: f"{prefix}Jitter{where}"},
+            courses_of("Jitter"),
         ),
         lines(
             Show(
                 say("Loss", "丢包率"),
-                say(
-                    "Share of a round's probes that were not answered: with five probes, steps of a fifth.",
-                    "一轮中未响应的探测占比；每轮五个探测时，以五分之一为步长。",
+                among(
+                    say(
+                        "Share of a round's probes that were not answered: with five probes, steps of a fifth.",
+                        "一轮中未响应的探测占比；每轮五个探测时，以五分之一为步长。",
+                    )
                 ),
                 SHARE,
                 steps=LOSS,
             ),
-            {WAY: f"{prefix}PacketLoss{where}"},
+            courses_of("PacketLoss"),
         ),
         lines(
             Show(
                 say("Bandwidth free", "可用带宽"),
-                say(
-                    "What both interfaces can carry, less what passes through the fuller of them.",
-                    "两端接口容量减去较满一端的流量。",
+                among(
+                    say(
+                        "What both interfaces can carry, less what passes through the fuller of them.",
+                        "两端接口容量减去较满一端的流量。",
+                    )
                 ),
                 MBITS,
             ),
-            {WAY: f"{prefix}Bandwidth{where}"},
+            courses_of("Bandwidth", least=True),
         ),
     ]
 

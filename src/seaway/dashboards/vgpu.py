@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from seaway.dashboards.extremes import VGPU, most
 from seaway.dashboards.frame import Frame, Section, Variable, cluster, device, node
 from seaway.dashboards.language import Language
 from seaway.dashboards.looks import BYTES, FILL, PERCENT
 from seaway.dashboards.panels import Column, Labels, Panel, Show, lines, number, ranking, rows
 
 HERE = '{cluster=~"$cluster",nodeid=~"$node",deviceuuid=~"$device",namespace=~"$namespace"}'
-MOST = 20
 NAMED = "{{namespace}}/{{pod}} {{container}}"
 
 
 def vgpu(language: Language) -> Frame:
     """Return the dashboard of vGPUs."""
     say = language.say
-    series = 'vGPUMemoryAllocated{cluster=~"$cluster"}'
+    series = 'vGPUMemoryAllocated{cluster=~"$cluster",nodeid=~"$node",deviceuuid=~"$device"}'
     return Frame(
         "vgpu",
         "vGPU",
@@ -111,21 +111,23 @@ def _vgpus(language: Language) -> list[Panel]:
 
 def _courses(language: Language) -> list[Panel]:
     say = language.say
-    top = say("The 20 with most.", "显示最高的 20 个。")
+    top = say("The 20 with most of now.", "显示当前最高的 20 个。")
     measured = say("As measured, where somebody does.", "测量值（如有采集）。")
     return [
-        lines(Show(say("Memory held", "占用显存"), top, BYTES), {NAMED: f"topk({MOST}, vGPUMemoryAllocated{HERE})"}),
+        lines(
+            Show(say("Memory held", "占用显存"), top, BYTES), {NAMED: most(f"vGPUMemoryAllocated{HERE}", HERE, VGPU)}
+        ),
         lines(
             Show(say("Memory used", "使用显存"), f"{measured} {top}", BYTES),
-            {NAMED: f"topk({MOST}, vGPUMemoryUsed{HERE})"},
+            {NAMED: most(f"vGPUMemoryUsed{HERE}", HERE, VGPU)},
         ),
         lines(
             Show(say("Cores held", "占用算力"), f"{say('Of its device.', '占所在设备的比例。')} {top}", PERCENT),
-            {NAMED: f"topk({MOST}, vGPUCorePercentage{HERE})"},
+            {NAMED: most(f"vGPUCorePercentage{HERE}", HERE, VGPU)},
         ),
         lines(
             Show(say("Cores used", "使用算力"), f"{measured} {top}", PERCENT),
-            {NAMED: f"topk({MOST}, vGPUCoreUsed{HERE})"},
+            {NAMED: most(f"vGPUCoreUsed{HERE}", HERE, VGPU)},
         ),
         lines(
             Show(
