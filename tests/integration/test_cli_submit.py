@@ -35,7 +35,7 @@ def test_submitting_shows_candidates_and_stays_until_the_job_is_over(cli: Cli) -
     assert head.split() == ["NODE", "CLUSTER", "FREE", "SLICES", "RTT", "BANDWIDTH", "PRICE/H", "SCORE"]
     chosen = next(line for line in ran.out.splitlines() if line.startswith("→"))
     assert "1 ms" in chosen or "9 ms" in chosen
-    assert "1 Gbps" in chosen
+    assert "1 Gbit/s" in chosen
     states = [line.split()[1] for line in ran.out.splitlines() if "  · " in line]
     assert states[0] == "pending"
     assert states[-2:] == ["running", "completed"]

@@ -133,7 +133,7 @@ def loss(ppm: int) -> str:
 
 def rate(mbps: int) -> str:
     """Write a bandwidth."""
-    return f"{mbps / 1000:.1f}".removesuffix(".0") + " Gbps" if mbps >= 1000 else f"{mbps} Mbps"
+    return f"{mbps / 1000:.1f}".removesuffix(".0") + " Gbit/s" if mbps >= 1000 else f"{mbps} Mbit/s"
 
 
 def bar(used: int, total: int, blocks: int = BAR) -> Text:

@@ -82,7 +82,7 @@ def test_figures_are_written_with_their_units() -> None:
     assert [words.cores(milli) for milli in (0, 500, 4000)] == ["0", "0.5", "4"]
     assert [words.rtt(ns) for ns in (600_000, 12_000_000)] == ["0.6 ms", "12 ms"]
     assert [words.loss(ppm) for ppm in (0, 1000)] == ["0 %", "0.1 %"]
-    assert [words.rate(mbps) for mbps in (500, 1500, 10_000)] == ["500 Mbps", "1.5 Gbps", "10 Gbps"]
+    assert [words.rate(mbps) for mbps in (500, 1500, 10_000)] == ["500 Mbit/s", "1.5 Gbit/s", "10 Gbit/s"]
 
 
 def test_a_bar_shows_a_little_as_a_little() -> None:

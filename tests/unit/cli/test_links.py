@@ -73,19 +73,19 @@ def test_a_link_is_shown_as_decisions_go_by_it() -> None:
         "0",
         "%",
         "10",
-        "Gbps",
+        "Gbit/s",
         "██░░░░░░░░",
         "7.5",
-        "Gbps",
+        "Gbit/s",
         "measured",
         "4s",
     ]
     wide = printed(table(LINKS, raw=False, wide=True))
     assert "direct" in wide[1]
     assert [wide[0].split()[at] for at in (7, 8, 9)] == ["CARRIED", "PROMISED", "FREE"]
-    assert " 3 Gbps " in wide[1]
-    assert " 2 Gbps " in wide[1]
-    assert "7.5 Gbps" in wide[1] or "7,500 Mbps" in wide[1]
+    assert " 3 Gbit/s " in wide[1]
+    assert " 2 Gbit/s " in wide[1]
+    assert "7.5 Gbit/s" in wide[1]
 
 
 def test_raw_figures_are_those_of_the_latest_round() -> None:
@@ -110,7 +110,7 @@ def test_a_matrix_has_a_row_and_a_column_for_each_gateway() -> None:
     assert rows[0] == ["from", "\\", "to", "gw-1", "gw-2", "gw-3", "gw-4"]
     assert rows[1] == ["gw-1", "·", "–", "–", "–"]
     assert rows[4] == ["gw-4", "0", "%", "100", "%", "–", "·"]
-    assert "10 Gbps" in printed(matrix(LINKS, Figure.BANDWIDTH, raw=False))[4]
+    assert "10 Gbit/s" in printed(matrix(LINKS, Figure.BANDWIDTH, raw=False))[4]
     assert "14 ms" in printed(matrix(LINKS, Figure.RTT, raw=True))[4]
 
 
