@@ -196,7 +196,7 @@ def test_logs_of_several_replicas_are_told_apart(cli: Cli, monkeypatch: pytest.M
     ran = cli("logs", "-f", "many", "--all", "--all-containers")
     over.join()
     assert (ran.code, ran.err) == (0, "")
-    assert {line.split()[0] for line in ran.out.splitlines()} == {"[0]", "[1]", "[2]"}
+    assert {line.split()[0] for line in ran.out.splitlines()} == {"[0/main]", "[1/main]", "[2/main]"}
     assert len(ran.out.splitlines()) == len(set(ran.out.splitlines()))
 
 

@@ -11,7 +11,7 @@ from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.options import Options
 from seaway.application.ports.logs import NoContainerError
 from seaway.application.system_clock import SystemClock
-from seaway.domain.deployment import CopyPhase
+from seaway.domain.deployment import Container, CopyPhase
 from seaway.domain.errors import RejectedError
 from seaway.domain.placement import DeviceSlice
 from seaway.testing.builders import cluster, fleet, mig_gpu, node
@@ -35,6 +35,16 @@ def test_a_copy_starts_runs_and_ends_on_the_clock() -> None:
     assert alpha.phase() is CopyPhase.RUNNING
     alpha.clock.advance_s(0.001)
     assert alpha.phase() is CopyPhase.SUCCEEDED
+
+
+def test_replicas_are_told_with_pod_container_and_ports() -> None:
+    """As in a real cluster: a pod of its own for each, by the name of its object, and who holds which device."""
+    alpha = world()
+    alpha.send(deployment(places=(0, 1)))
+    for replica in alpha.copies()["a"].replicas:
+        assert replica.pod == f"default/sw-a-1-{replica.replica}"
+        assert replica.containers == (Container("main", (8080,)),)
+        assert replica.holders == ("main",)
 
 
 def test_a_job_without_an_end_runs_on() -> None:

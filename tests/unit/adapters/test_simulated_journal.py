@@ -170,7 +170,7 @@ def test_every_create_is_written_before_it_is_answered(tmp_path: Path) -> None:
 def made(job: str, attempt: int, at_ns: int, *slices: DeviceSlice) -> Created:
     """Make an entry as a cluster with careless books would."""
     placed = deployment(job, *slices).placements
-    return Created(at_ns, job, attempt, job, "default", "", 0, 1_000, 1_024, placed, at_ns, None)
+    return Created(at_ns, job, attempt, job, "default", "", 1_000, 1_024, placed, at_ns, None)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_the_audit_looks_across_clusters() -> None:
     two = fleet(*(cluster(node(gpu(), gpu()), name=name) for name in ("alpha", "beta")))
     first, second = made("a", 1, 1), made("a", 2, 2)
     there = second.placements[0]
-    beta = Created(2, "a", 2, "a", "", "", 0, 0, 0, (type(there)("a", 0, "beta", "node-0"),), 2, None)
+    beta = Created(2, "a", 2, "a", "", "", 0, 0, (type(there)("a", 0, "beta", "node-0"),), 2, None)
     assert violations(two, {"alpha": [first], "beta": [beta]}) == [
         "job a: attempt 2 began in cluster beta while attempt 1 was alive in cluster alpha"
     ]

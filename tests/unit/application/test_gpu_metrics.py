@@ -36,6 +36,7 @@ def test_a_job_holds_what_was_decided_even_before_its_pods_are_seen() -> None:
     """Where no pod is known, the copy and the replica stand for it, so that no two have one name."""
     made = scene()
     job_id = made.submit(cpu_milli=1000, gpu_memory_mib=10_000, gpu_milli=300)
+    made.plane.controller.live.seen[job_id, 1].clear()
     (use,) = held(made)
     (holding,) = use.holdings
     assert (holding.namespace, holding.pod, holding.container) == ("", f"sw-{job_id}-1-0", "")

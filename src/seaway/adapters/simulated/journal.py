@@ -40,8 +40,8 @@ class Created:
     ----------
     at_ns
         When; as in all entries, nanoseconds since 1970, never before an entry further up.
-    name, tenant, image, port
-        Of its job: name, tenant, image, and first port (0 without one).
+    name, tenant, image
+        Of its job.
     cpu_milli, memory_mib
         What each replica takes of its node.
     placements
@@ -49,6 +49,8 @@ class Created:
     starts_ns, ends_ns, fails, vanishes_ns
         What will become of it if nobody meddles: when it starts, when it ends (None for never) and why in
         failure (empty for success), and when it vanishes (None for never).
+    ports
+        Where each replica says that it answers.
     """
 
     at_ns: int
@@ -57,7 +59,6 @@ class Created:
     name: str
     tenant: str
     image: str
-    port: int
     cpu_milli: int
     memory_mib: int
     placements: tuple[Placement, ...]
@@ -65,6 +66,7 @@ class Created:
     ends_ns: int | None
     fails: str = ""
     vanishes_ns: int | None = None
+    ports: tuple[int, ...] = ()
     kind: Literal["created"] = "created"
 
 

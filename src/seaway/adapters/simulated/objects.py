@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from seaway.adapters.simulated.record import Record
+from seaway.adapters.simulated.record import CONTAINER, Record
 from seaway.application.ports.logs import NoContainerError
 from seaway.domain.deployment import CopyPhase, Deployment
 from seaway.domain.device import MILLI_PER_PERCENT_POINT
 from seaway.domain.placement import Placement
-
-CONTAINER = "main"
-"""The only one of a pod."""
 
 NS_PER_S = 1_000_000_000
 MOST_STEPS = 20

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from seaway.adapters.simulated.books import Key
 from seaway.adapters.simulated.journal import Created, Ended
-from seaway.domain.deployment import Cause, Copy, CopyPhase, ReplicaStatus
+from seaway.domain.deployment import Cause, Container, Copy, CopyPhase, ReplicaStatus, deployment_name
+
+NAMESPACE, CONTAINER = "default", "main"
+"""Where all pods are, and the only container of each."""
 
 LIVE = frozenset({CopyPhase.STARTING, CopyPhase.RUNNING})
 
@@ -59,7 +62,8 @@ class Record:
 
     def seen(self, cluster: str) -> Copy:
         """Return what is seen of it."""
-        made = self.made
+        made, name = self.made, deployment_name(*self.key)
+        containers = (Container(CONTAINER, made.ports),)
         replicas = tuple(
             ReplicaStatus(
                 each.replica,
@@ -69,11 +73,14 @@ class Record:
                 self._why(each.replica),
                 made.cpu_milli,
                 made.memory_mib,
+                f"{NAMESPACE}/{name}-{each.replica}",
+                (CONTAINER,) * len(each.slices),
+                containers,
             )
             for each in made.placements
         )
-        serves = made.port and self.phase is CopyPhase.RUNNING
-        address = f"sw-{made.job_id}-{made.attempt}.{cluster}.simulated:{made.port}" if serves else ""
+        serves = made.ports and self.phase is CopyPhase.RUNNING
+        address = f"{name}.{cluster}.simulated:{','.join(map(str, made.ports))}" if serves else ""
         return Copy(made.job_id, made.attempt, cluster, self.phase, replicas, self.reason, address, self.cause)
 
     def _why(self, replica: int) -> str:

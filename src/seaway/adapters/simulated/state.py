@@ -371,7 +371,6 @@ def _made(deployment: Deployment, fate: Fate, now_ns: int) -> Created:
         spec.name,
         spec.tenant,
         spec.run.image,
-        spec.run.ports[0] if spec.run.ports else 0,
         request.cpu_milli,
         request.memory_mib,
         deployment.placements,
@@ -379,6 +378,7 @@ def _made(deployment: Deployment, fate: Fate, now_ns: int) -> Created:
         after(fate.ends_after_ns),
         fate.fails,
         after(fate.vanishes_after_ns),
+        tuple(dict.fromkeys(spec.run.ports)),
     )
 
 
