@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import time
 from random import Random
 from statistics import median
@@ -49,7 +50,7 @@ def scrape(seed: int) -> Result:
     missed = [f"{median(seconds):.2f} s, asked < {MOST_S:g}"] if median(seconds) >= MOST_S else []
     notes = [
         f"{CLUSTERS * NODES * GPUS:,} GPUs, {SLICES:,} slices, {WAITING:,} jobs of {KINDS} kinds that wait; "
-        "by way of the whole application, in one process, and no socket",
+        "by way of the whole application, packed with gzip as Prometheus asks, in one process, and no socket",
         "the clock goes on for a minute before each, so that nothing that was worked out before is told again",
     ]
     return Result("scrape", rows, notes, missed)
@@ -70,20 +71,24 @@ def _fill(plane: Plane, clock: VirtualClock, seed: int) -> None:
 
 async def _read(plane: Plane, clock: VirtualClock, secret: str) -> list[dict[str, Any]]:
     transport = httpx.ASGITransport(make_app(plane))
-    headers = {"authorization": f"Bearer {secret}"}
+    headers = {"authorization": f"Bearer {secret}", "accept-encoding": "gzip"}
     rows = []
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
         for number in range(TIMES):
             clock.advance_s(60)
             cpu_s, began_s = time.process_time(), time.perf_counter()
-            answer = await client.get("/metrics")
+            async with client.stream("GET", "/metrics") as answer:
+                sent = b"".join([piece async for piece in answer.aiter_raw()])
+            took_s, took_cpu_s = time.perf_counter() - began_s, time.process_time() - cpu_s
+            text = gzip.decompress(sent)
             rows.append(
                 {
                     "scrape": number + 1,
-                    "s": round(time.perf_counter() - began_s, 3),
-                    "cpu_s": round(time.process_time() - cpu_s, 3),
-                    "mb": round(len(answer.content) / 1e6, 1),
-                    "series": sum(not line.startswith("#") for line in answer.text.splitlines()),
+                    "s": round(took_s, 3),
+                    "cpu_s": round(took_cpu_s, 3),
+                    "mb": round(len(text) / 1e6, 1),
+                    "sent_mb": round(len(sent) / 1e6, 2),
+                    "series": sum(not line.startswith(b"#") for line in text.splitlines()),
                 }
             )
     return rows

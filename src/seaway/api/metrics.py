@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Annotated
 
 from fastapi import Query, Request, Response
-from fastapi.responses import StreamingResponse
 
 from seaway.api.desk import desk_of, plane_of, who_of
 from seaway.api.job_query import Word
 from seaway.api.meter import MEDIA_TYPE, Meter
+from seaway.api.packing import in_pieces
 from seaway.api.routes import operation, router
 from seaway.application.network.views import LinkView, Side
 from seaway.application.records import Role
@@ -48,7 +47,8 @@ async def metrics(request: Request, metric: OfName = "", cluster: OfCluster = ""
     asked = await _asked(request, metric, cluster)
     own = b"" if metric or cluster else await _own(request)
     of_links = as_text(asked.links, asked.sides, asked.link_metrics, asked.cluster)
-    return _in_pieces(chain([own], prometheus(asked.uses, asked.metrics, who_of(request).tenant), of_links), MEDIA_TYPE)
+    of_gpus = prometheus(asked.uses, asked.metrics, who_of(request).tenant)
+    return in_pieces(request, chain([own], of_gpus, of_links), MEDIA_TYPE)
 
 
 @operation(routes, "GET", "/metrics", Role.VIEWER, {200: MetricsOut})
@@ -56,7 +56,8 @@ async def list_metrics(request: Request, metric: OfName = "", cluster: OfCluster
     """List the metrics of clusters, devices, vGPUs and links; pods of other tenants and of nobody as in `/metrics`."""
     asked = await _asked(request, metric, cluster)
     of_links = as_series(asked.links, asked.sides, asked.link_metrics, asked.cluster)
-    return _in_pieces(as_json(asked.uses, asked.metrics, who_of(request).tenant, of_links), "application/json")
+    series = as_json(asked.uses, asked.metrics, who_of(request).tenant, of_links)
+    return in_pieces(request, series, "application/json")
 
 
 async def _asked(request: Request, metric: str, cluster: str) -> Asked:
@@ -79,8 +80,3 @@ async def _own(request: Request) -> bytes:
     assert isinstance(meter, Meter)
     listeners, by_queue = len(request.app.state.hub), not who_of(request).tenant
     return await desk.threads.read(meter.text, desk.plane, desk.audit, listeners, by_queue=by_queue)
-
-
-def _in_pieces(pieces: Iterator[bytes], media: str) -> Response:
-    """Answer piece by piece, made in a thread while the one before is sent."""
-    return StreamingResponse(pieces, media_type=media)
