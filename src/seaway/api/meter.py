@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
+from platform import python_version
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from seaway import __version__
 from seaway.api.loop_meter import LoopMetrics
 from seaway.api.network_meter import NetworkMetrics
 from seaway.application.audit import AuditLog
@@ -63,10 +73,13 @@ class Tally:
 
 
 class Meter:
-    """Counts requests, and shows them with what the control loop counts."""
+    """Counts requests, and shows them with what the control loop counts, and what the process itself takes."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        build = Gauge("seaway_build_info", "1, with what runs.", ("version", "python"), registry=self._registry)
+        build.labels(__version__, python_version()).set(1)
         self.requests = Tally("seaway_http_request", "Requests to the API", "operation", self._registry)
         self.pages = Tally("seaway_page_request", "Requests for pages", "page", self._registry)
         self.asks = Tally("seaway_page_ask", "What pages asked the API", "operation", self._registry)

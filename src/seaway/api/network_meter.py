@@ -42,7 +42,12 @@ def _of_agents(agents: Sequence[AgentView], rounds: dict[tuple[str, str], int]) 
     """Return what agents reported; of what they count themselves, since they were heard first."""
     reports = {(each.gateway, "refused"): each.refused for each in agents}
     reports |= {(each.gateway, "taken"): each.known.reports for each in agents if each.known}
-    yield counter_by("seaway_agent_reports", "Reports of agents.", ["gateway", "outcome"], reports)
+    yield counter_by(
+        "seaway_agent_reports",
+        "Reports of agents of gateways, by whether they were taken.",
+        ["gateway", "outcome"],
+        reports,
+    )
     yield counter_by("seaway_probe_rounds", "Rounds of probes, by how they ended.", ["gateway", "outcome"], rounds)
     for name, says, counts in (
         (
@@ -78,6 +83,11 @@ def _of_interfaces(interfaces: Sequence[Interface]) -> Iterator[Metric]:
             used.add_metric([each.gateway, "out"], traffic.out_used_mbps)
     yield used
     yield gauge_by("seaway_gateway_speed_mbps", "What a gateway's interface can carry, Mbit/s.", "gateway", speeds)
-    yield gauge_by("seaway_gateway_traffic_age_seconds", "How old it is what an interface carries.", "gateway", ages_s)
+    yield gauge_by(
+        "seaway_gateway_traffic_age_seconds",
+        "Seconds since it was heard what a gateway's interface carries.",
+        "gateway",
+        ages_s,
+    )
     unread = {each.gateway: int(each.unread) for each in interfaces if each.covered}
     yield gauge_by("seaway_gateway_unread", "Whether a gateway's interface is looked at in vain.", "gateway", unread)

@@ -12,7 +12,7 @@ from seaway.application.control.loop import Controller
 from seaway.application.control.stages import Deployed
 from seaway.application.ports.backend import Collecting, CollectorState
 from seaway.application.records import JobRecord, Outgoing
-from seaway.application.timing import Timed
+from seaway.application.timing import Timed, Timing
 from seaway.application.writer import Writer
 from seaway.domain.lifecycle import JobState
 
@@ -20,6 +20,9 @@ DOUBLED = "doubled"
 """A trouble of a cluster: one of its nodes lists devices that another node has."""
 
 NS = 1_000_000_000
+
+NOTHING = Timing()
+"""Times of a queue of which no job was placed yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ class Figures:
     decided, conflicts
         Jobs tried, and given back because somebody changed them meanwhile, since the start.
     placed
-        Jobs placed, by the policy that chose, since the start.
+        Placements, by the policy that chose, since the start; those that queues go by are there with 0.
     failures
         Rounds of the control loop that failed, since the start.
     breaches, moves
@@ -145,14 +148,14 @@ def figures(controller: Controller, writer: Writer) -> Figures:
         clusters, nodes = everyone(live), doubled(live)
         jobs, waiting = list(live.jobs.values()), [each.queue for each in live.waiting.entries()]
         outgoing, delays = list(live.outgoing.values()), live.dispatcher.delays()
-        queues = list(live.queues)
+        queues, policies = list(live.queues), sorted({each.policy for each in live.queues.values()})
     now_ns, tally, names = live.clock.monotonic_ns(), controller.scheduler.tally, [each.name for each in clusters]
     return Figures(
         ready=not controller.unready(),
         jobs=_jobs(live, jobs, queues, waiting),
         store=store,
         decided=tally.decided,
-        placed=dict(tally.placed),
+        placed=dict.fromkeys(policies, 0) | tally.placed,
         conflicts=tally.conflicts,
         failures=controller.failures,
         breaches=controller.breaches.reported,
@@ -181,7 +184,7 @@ def _jobs(live: Live, jobs: Sequence[JobRecord], queues: Sequence[str], waiting:
         waiting=dict.fromkeys(queues, 0) | Counter(waiting),
         longest_waits_s={queue: (now_ns - at_ns) / NS for queue, at_ns in since_ns.items()},
         reached={state.value: stages.reached[state] for state in JobState},
-        waits={queue: stages.waits[queue].timed() for queue in queues if queue in stages.waits},
+        waits={queue: stages.waits.get(queue, NOTHING).timed() for queue in queues},
     )
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from seaway import __version__
 from seaway.domain.deployment import Occupant
 from seaway.domain.placement import DeviceSlice
 from seaway.learning.policies.watch import Reason
@@ -18,7 +22,7 @@ BUCKETS = ("0.00025", "0.001", "1", "+Inf")
 
 LABELS = {
     *("cluster", "direction", "gateway", "kind", "le", "operation", "outcome", "policy"),
-    *("queue", "reason", "rule", "source", "stage", "state", "status"),
+    *("python", "queue", "reason", "rule", "source", "stage", "state", "status", "version"),
 }
 
 OWN = (
@@ -39,6 +43,7 @@ OWN = (
     ("seaway_transaction_failures_total",),
     ("seaway_changes_waiting",),
     ("seaway_http_requests_total", "operation", "status"),
+    ("seaway_build_info", "version", "python"),
 )
 """Some of the control plane's own figures, and their labels."""
 
@@ -148,6 +153,51 @@ async def test_the_control_planes_own_figures_have_few_labels(rig: Rig) -> None:
     assert set().union(*found.values()) <= LABELS
     for name, *labels in OWN:
         assert found[name] == frozenset(labels), name
+
+
+VAGUE = re.compile(r"\b(?:of it|for that|they took)\b")
+"""What points at something that stands elsewhere."""
+
+FEWEST = 4
+"""Words that say of what a figure is."""
+
+
+async def families(rig: Rig, role: str = "operator") -> dict[str, Metric]:
+    """Return what a role is told, by name."""
+    async with rig.client(role) as client:
+        text = (await client.get("/metrics")).text
+    return {each.name: each for each in text_string_to_metric_families(text)}
+
+
+async def test_every_help_stands_on_its_own(rig: Rig) -> None:
+    """It is read alone, with no other metric's before it: it says of what, and in which unit what has one is."""
+    told = await families(rig)
+    ours = {name: each.documentation for name, each in told.items() if name.startswith("seaway_")}
+    assert [(name, says) for name, says in ours.items() if VAGUE.search(says) or len(says.split()) < FEWEST] == []
+    timed = {name: says for name, says in ours.items() if name.endswith("_seconds")}
+    assert len(timed) > 5
+    assert [(name, says) for name, says in timed.items() if "seconds" not in says.lower()] == []
+
+
+async def test_what_has_not_happened_yet_is_there_with_nothing(rig: Rig) -> None:
+    """So that the first time is a rise: placements of each policy that a queue goes by, and waits in each queue."""
+    told = await families(rig)
+    placed = {one.labels["policy"]: one.value for one in told["seaway_jobs_placed"].samples}
+    queues = rig.plane.controller.live.queues.values()
+    assert placed == dict.fromkeys((each.policy for each in queues), 0)
+    waits = {one.labels["queue"] for one in told["seaway_queue_wait_seconds"].samples if one.name.endswith("_count")}
+    assert waits == {each.name for each in queues}
+    assert {one.value for one in told["seaway_queue_wait_seconds"].samples} == {0}
+
+
+async def test_what_runs_and_what_it_takes_is_told(rig: Rig) -> None:
+    """Its version, and the process as Prometheus' own clients tell of it; to a tenant's viewer nothing of that."""
+    told = await families(rig)
+    (build,) = told["seaway_build_info"].samples
+    assert (build.labels["version"], build.value) == (__version__, 1)
+    process = {"process_cpu_seconds", "process_resident_memory_bytes", "process_start_time_seconds", "process_open_fds"}
+    assert process <= told.keys()
+    assert not (process | {"seaway_build_info"}) & (await families(rig, "viewer")).keys()
 
 
 async def test_stages_are_histograms_of_seconds(rig: Rig) -> None:
