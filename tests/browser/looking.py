@@ -23,7 +23,10 @@ SCREENS = Path(os.environ.get("SEAWAY_TEST_SCREENS", "build/screens"))
 """Where screenshots of a run are kept."""
 
 SERIOUS = frozenset({"serious", "critical"})
-"""What counts of what the check of accessibility finds."""
+"""What counts of what the check of accessibility finds, by how much it hinders."""
+
+LANDMARKS = ("landmark-", "region")
+"""How rules begin that count, too, however little that hinders: by landmarks readers of screens find their way."""
 
 
 @dataclass
@@ -104,9 +107,13 @@ def keep_screen(page: Page, name: str) -> None:
 
 
 def hindrances(page: Page) -> list[str]:
-    """Return what keeps people who see or move otherwise from using a page: labels, contrast, roles."""
-    found = Axe().run(page).response["violations"]
-    return [f"{each['id']}: {node['html']}" for each in found if each["impact"] in SERIOUS for node in each["nodes"]]
+    """Return what keeps people who see or move otherwise from using a page: labels, contrast, roles, landmarks."""
+    found = [
+        each
+        for each in Axe().run(page).response["violations"]
+        if each["impact"] in SERIOUS or each["id"].startswith(LANDMARKS)
+    ]
+    return [f"{each['id']}: {node['html']}" for each in found for node in each["nodes"]]
 
 
 SIDEWAYS = """() => {

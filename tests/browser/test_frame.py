@@ -116,11 +116,12 @@ def test_the_overview_can_be_read_by_everybody(look: Look, theme: str, language:
 
 @pytest.mark.parametrize("size", [WIDE, NARROW])
 def test_no_page_hides_anything_sideways(look: Look, demo: Running, size: tuple[int, int]) -> None:
-    """Tables fit on a desk, cordons and all; on a phone rows stand as cards, or an edge shows that there is more."""
+    """Tables fit on a desk, cordons and all; on a phone rows are cards, or an edge shows that there is more."""
     job = demo.submit(name="seen-whole", run={"image": "ubuntu", "command": ["sleep", "inf"]})
     demo.await_state(job, "running")
     cordon = {"cluster": "cluster-2", "drain": True, "reason": "rebuilding"}
     assert demo.client.post("/api/v1/cordons", json=cordon).is_success
+    assert demo.client.put("/api/v1/tenants/robotics-research", json={"description": "Robots"}).is_success
     found = {}
     with look(size=size) as looker:
         page = looker.open("/")
@@ -131,6 +132,7 @@ def test_no_page_hides_anything_sideways(look: Look, demo: Running, size: tuple[
             page.wait_for_timeout(300)  # what comes a moment later is measured, too
             keep_screen(page, f"whole-{path.strip('/') or 'overview'}-{size[0]}")
             found[path] = hidden_sideways(page)
+    demo.client.delete("/api/v1/tenants/robotics-research")
     demo.client.delete("/api/v1/cordons", params={"cluster": "cluster-2"})
     demo.client.post(f"/api/v1/jobs/{job}/cancel")
     assert {path: cut for path, cut in found.items() if cut} == {}
@@ -147,6 +149,16 @@ def test_what_is_hidden_sideways_is_found(look: Look, size: tuple[int, int], hin
         )
         page.add_style_tag(content=style)
         assert len(hidden_sideways(page)) == 1
+
+
+def test_who_skips_to_the_content_lands_in_the_one_main_landmark(look: Look) -> None:
+    """By keyboard: the first thing that Tab reaches leads past the menu."""
+    with look() as looker:
+        page = looker.open("/")
+        expect(page.get_by_role("main")).to_have_count(1)
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("main")).to_be_focused()
 
 
 def test_what_happens_is_seen_without_a_reload(look: Look, demo: Running) -> None:

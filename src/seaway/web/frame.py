@@ -35,6 +35,7 @@ def frame(visit: Visit, title: str, menu: Sequence[Entry], style: str = "") -> I
     """Put a page into its frame; what is made within is the page."""
     words, path = visit.words, visit.request.url.path
     dress(visit.theme, words, title, style)
+    _unmark(visit)
     with ui.element("div").classes("frame"):
         with ui.element("nav").classes("menu").props(f'aria-label="{words("Pages")}"'):
             _menu(words, path, menu)
@@ -50,10 +51,17 @@ def frame(visit: Visit, title: str, menu: Sequence[Entry], style: str = "") -> I
                 ui.label(title).classes("head-title").props("role=heading aria-level=1")
                 ui.space()
                 _who(visit)
-            with ui.element("main").classes("page").props("id=main") as main:
+            with ui.element("main").classes("page") as main:
                 _trouble(visit)
                 yield
     ui.skip_link(words("Skip to content"), target=main)
+
+
+def _unmark(visit: Visit) -> None:
+    """Have the library's page be no landmark: the page within its frame is the one that readers of screens go to."""
+    page = visit.client.content.parent_slot
+    assert page is not None
+    page.parent.tag = "div"
 
 
 def dress(theme: str, words: Words, title: str, style: str = "") -> None:
