@@ -14,6 +14,15 @@ from tests.integration.running import Running
 
 pytestmark = pytest.mark.slow
 
+SLOW_TO_TELL = """
+    const tell = Storage.prototype.getItem;
+    Storage.prototype.getItem = function (name) {
+        for (const begun = Date.now(); name.startsWith("seaway-draft") && Date.now() < begun + 2000; );
+        return tell.call(this, name);
+    };
+"""
+"""Has a browser take two seconds to tell what it keeps of a draft."""
+
 SERVES = {"image": "ubuntu", "command": ["sleep", "inf"]}
 
 
@@ -77,6 +86,55 @@ def test_the_form_and_its_yaml_are_one_job(look: Look, demo: Running) -> None:
     assert demo.client.get(f"/api/v1/jobs/{name}").json()["spec"]["resources"]["gpu_memory"] == "1GB"
 
 
+def test_a_draft_survives_a_slow_browser(look: Look) -> None:
+    """However long it takes to tell what is kept: nothing can be typed in its place before."""
+    name = named("slow")
+    with look("user") as looker:
+        page = looker.open("/submit")
+        page.get_by_label("Name").fill(name)
+        page.wait_for_function(f"Object.values(sessionStorage).some(each => each.includes('{name}'))")
+        page.add_init_script(SLOW_TO_TELL)
+        page.reload()
+        expect(page.get_by_label("Name")).to_be_disabled()
+        expect(page.get_by_label("Name")).to_have_value(name, timeout=10_000)
+        expect(page.get_by_label("Name")).to_be_enabled()
+
+
+def test_what_json_does_not_hold_is_refused_as_the_api_says_it(look: Look) -> None:
+    """A draft without a name, too; the candidates of before go."""
+    with look("user") as looker:
+        page = looker.open("/submit?as=yaml")
+        expect(page.locator(".submit-trial .chosen")).to_have_count(1)
+        write(page, "labels: {2024-01-01: x}")
+        expect(page.get_by_role("alert").filter(has_text="no place in JSON")).to_be_visible()
+        expect(page.locator(".submit-trial .chosen")).to_have_count(0)
+        write(page, "resources: {gpus: 1}")
+        expect(page.locator(".submit-trial .chosen")).to_have_count(1)
+        page.get_by_role("button", name="Form").click()
+        page.get_by_label("Priority").fill("9" * 5000)
+        expect(page.get_by_text("has to be a whole number")).to_be_visible()
+        page.get_by_label("Priority").fill("1")
+        expect(page.locator(".submit-trial .chosen")).to_have_count(1)
+
+
+def test_on_a_phone_the_verdict_stands_beside_the_button(look: Look) -> None:
+    """Whether it fits, and why not, is seen without scrolling past the form; on a desk it stands beside the form."""
+    with look("user", size=NARROW) as looker:
+        page = looker.open("/submit")
+        verdict = page.locator(".submit-foot .fragment-job-verdict")
+        expect(verdict).to_contain_text("nodes fit")
+        button = page.get_by_role("button", name="Submit", exact=True)
+        button.scroll_into_view_if_needed()
+        expect(verdict).to_be_in_viewport()
+        page.get_by_label("GPUs", exact=True).fill("16")
+        expect(verdict).to_contain_text("0 of 29 nodes fit")
+        keep_screen(page, "submit-verdict-390")
+    with look("user", size=WIDE) as looker:
+        page = looker.open("/submit")
+        expect(page.locator(".submit-trial .verdict")).to_be_visible()
+        expect(page.locator(".submit-foot .fragment-job-verdict")).to_be_hidden()
+
+
 def test_the_list_is_narrowed_by_the_server_and_its_address_says_how(look: Look, demo: Running) -> None:
     """Text and states filter; the address has them, so that a reload shows the same."""
     name = named("listed")
@@ -113,6 +171,47 @@ def test_a_job_is_stopped_by_who_may_and_after_a_question(look: Look, demo: Runn
         page = looker.open(f"/jobs/{job}")
         expect(page.locator(".job-title .state")).to_have_text("suspended")
         expect(page.get_by_role("button", name="Resume")).to_have_count(0)
+    demo.client.delete(f"/api/v1/jobs/{job}")
+
+
+def test_a_job_that_is_deleted_says_so_and_can_be_submitted_again(look: Look, demo: Running) -> None:
+    """No state, no tab and no button of it stays but the one for a job like it; and nothing is asked of it any more."""
+    name = named("deleted")
+    job = demo.submit(name=name, run=SERVES)
+    demo.await_state(job, "running")
+    with look("user") as looker:
+        page = looker.open(f"/jobs/{job}")
+        expect(page.locator(".places a").first).to_be_visible()
+        demo.client.delete(f"/api/v1/jobs/{job}")
+        expect(page.locator(".job-reason")).to_have_text("This job was deleted.")
+        expect(page.locator(".job-title .state")).to_have_count(0)
+        expect(page.locator(".trouble")).to_be_hidden()
+        expect(page.locator(".job-panels")).to_be_hidden()
+        expect(page.get_by_role("group", name="Actions").get_by_role("button")).to_have_count(1)
+        keep_screen(page, "job-deleted")
+        page.get_by_role("button", name="Submit one like it").click()
+        expect(page).to_have_url(re.compile("/submit$"))
+        expect(page.get_by_label("Name")).to_have_value(name)
+
+
+def test_somebody_else_s_change_of_priority_is_told_before_it_is_undone(look: Look, demo: Running) -> None:
+    """What counts is the priority with which the question was opened; who knows of the new one may go on."""
+    job = demo.submit(name=named("raised"), run=SERVES)
+    demo.await_state(job, "running")
+    with look("user") as looker:
+        page = looker.open(f"/jobs/{job}")
+        page.get_by_role("button", name="Change priority").click()
+        asked = page.get_by_role("dialog")
+        merge = {"content-type": "application/merge-patch+json"}
+        assert demo.client.patch(f"/api/v1/jobs/{job}", headers=merge, json={"priority": 7}).is_success
+        expect(page.locator(".facts")).to_contain_text("7")
+        asked.get_by_label("Priority").fill("3")
+        asked.get_by_role("button", name="Change").click()
+        expect(asked.get_by_role("alert")).to_contain_text("changed from 0 to 7")
+        assert demo.client.get(f"/api/v1/jobs/{job}").json()["priority"] == 7
+        asked.get_by_role("button", name="Change").click()
+        expect(asked).to_have_count(0)
+        assert demo.client.get(f"/api/v1/jobs/{job}").json()["priority"] == 3
     demo.client.delete(f"/api/v1/jobs/{job}")
 
 

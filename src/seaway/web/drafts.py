@@ -25,6 +25,24 @@ LEAVE = "() => window.leaveSeaway()"
 """Does so, in JavaScript."""
 
 
+FOUND = "seaway-draft-found"
+"""The event by which a browser tells of a draft that it keeps."""
+
+
+def keeping(who: WhoOut, text: str) -> str:
+    """Return what keeps somebody's draft, in JavaScript."""
+    return f"sessionStorage.setItem({draft_of(who)}, {json.dumps(text)})"
+
+
+def telling(who: WhoOut) -> str:
+    """Return what tells of somebody's draft, in JavaScript: by `FOUND`, with nothing where none is kept."""
+    return f"""(() => {{
+        let kept = null;
+        try {{ kept = sessionStorage.getItem({draft_of(who)}); }} catch {{ /* it keeps nothing at all */ }}
+        emitEvent("{FOUND}", kept || "");
+    }})()"""
+
+
 def draft_of(who: WhoOut) -> str:
     """Return under which name somebody's draft is kept, as JavaScript has it."""
     return json.dumps(f"{_BEGIN} {who.tenant}/{who.name}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from nicegui import ui
+from nicegui import background_tasks, ui
 
 from seaway.client.calls import fleet, jobs
+from seaway.domain.errors import SeawayError, UnknownError
 from seaway.domain.lifecycle import JobState
 from seaway.web.fragment import Fragment
 from seaway.web.job_words import gpus
@@ -48,6 +50,7 @@ class _Job:
         self.visit, self.words, self.job = visit, visit.words, job
         self._tabs: dict[str, Tab] = {}
         self._latest = Latest(visit)
+        self._gone = False
 
     async def make(self) -> None:
         """Make what is seen."""
@@ -76,15 +79,17 @@ class _Job:
             tabs.props("no-caps inline-label align=left dense outside-arrows mobile-arrows")
             for name, label in labels.items():
                 ui.tab(name, label)
-        with ui.tab_panels(tabs, value=first, animated=False, keep_alive=True).classes("job-panels"):
+        with ui.tab_panels(tabs, value=first, animated=False, keep_alive=True).classes("job-panels") as panels:
             for name, tab in self._tabs.items():
                 with ui.tab_panel(name):
                     tab.make()
         tabs.on_value_change(lambda event: self._turned(str(event.value)))
-        await visit.follow(fleet.clusters(), self._heard_clusters)
+        self._below = (tabs, panels)
+        self._stops = [await visit.follow(fleet.clusters(), self._heard_clusters), self._latest.end]
         await self._watch()
         await self._tabs[first].open()
-        ui.timer(AGED_S, self._draw)
+        self._stops.append(ui.timer(AGED_S, self._draw).cancel)
+        visit.troubles.append(self._told)
 
     async def _turned(self, to: str) -> None:
         """Turn to a tab; nothing is asked for those that nobody sees."""
@@ -93,6 +98,30 @@ class _Job:
                 tab.close()
         self._tabs[to].keep()
         await self._tabs[to].open()
+
+    def _told(self, error: SeawayError | None) -> None:
+        """Look what became of the job, where something of it is not there."""
+        if isinstance(error, UnknownError) and not self._gone:
+            background_tasks.create(self._see_whether_it_is_gone(), name=f"see whether {self.job.id} is gone")
+
+    async def _see_whether_it_is_gone(self) -> None:
+        with suppress(SeawayError):  # who follows it is told
+            try:
+                await self.visit.ask(jobs.job(self.job.id))
+            except UnknownError:
+                self._end()
+
+    def _end(self) -> None:
+        """Say that the job was deleted, and ask for nothing of it any more."""
+        self._gone = True
+        for tab in self._tabs.values():
+            tab.close()
+        for stop in self._stops:
+            stop()
+        for each in self._below:
+            each.set_visibility(False)
+        self._actions.end()
+        self._draw()
 
     async def _watch(self) -> None:
         """Follow the job; hardly anything happens to one that is over."""
@@ -113,7 +142,7 @@ class _Job:
             tab.nodes = {each.name: each.nodes for each in value.clusters}
 
     def _draw(self) -> None:
-        self._head.show(job=self.job, gpus=gpus(self.job), over=self.job.state in OVER)
+        self._head.show(job=self.job, gpus=gpus(self.job), over=self.job.state in OVER, gone=self._gone)
         for tab in self._tabs.values():
             if tab.is_open:
                 tab.draw()

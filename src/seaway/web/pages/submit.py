@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from nicegui import ui
+from nicegui.events import GenericEventArguments
 
 from seaway.client.calls import fleet, jobs, tenancy
 from seaway.client.errors import ForbiddenError
 from seaway.domain.errors import RejectedError, SeawayError
-from seaway.web.drafts import draft_of
+from seaway.web.drafts import FOUND, keeping, telling
 from seaway.web.figures import count
 from seaway.web.fragment import Fragment
 from seaway.web.job_document import LARGEST
@@ -60,6 +59,8 @@ class _Submit:
     def __init__(self, visit: Visit) -> None:
         self.visit, self.words = visit, visit.words
         self._draft = JobDraft()
+        self._begun = False
+        """Whether it is known what was being written: until then nothing is typed, and nothing kept in its place."""
         self._nodes: dict[str, int] = {}
         self._trial: TrialOut | None = None
         self._latest = Latest(visit)
@@ -87,6 +88,7 @@ class _Submit:
                         "no-caps unelevated"
                     )
                     self._note = ui.label().classes("dim")
+                    self._verdict = Fragment("job_verdict", words)
             with ui.element("section").classes("panel submit-trial").props("aria-live=polite"):
                 self._shown = Fragment("trial", words)
                 on_act(self._shown, self._take)
@@ -96,7 +98,12 @@ class _Submit:
             self._way.set_value(YAML)
         await visit.follow(fleet.clusters(), self._heard_clusters)
         self._show()
-        ui.timer(0, self._begin, once=True)
+        if self._draft.text:
+            ui.timer(0, self._begin, once=True)
+        else:
+            self._offer_form()
+            ui.on(FOUND, self._found)
+            visit.client.run_javascript(telling(visit.who))
 
     async def _choices(self) -> Choices:
         """Find out what there is to choose from."""
@@ -109,22 +116,21 @@ class _Submit:
             tenants=[each.name for each in tenants],
         )
 
-    async def _begin(self) -> None:
-        """Take up what was being written in this tab before a reload, and ask about it."""
-        draft = ""
-        with suppress(TimeoutError):  # a browser that does not say begins anew
-            if not self._draft.text:
-                await self.visit.client.connected()
-                kept = f"sessionStorage.getItem({draft_of(self.visit.who)}) || ''"
-                draft = str(await self.visit.client.run_javascript(kept))
-        if draft:
+    async def _found(self, event: GenericEventArguments) -> None:
+        """Take up what was being written in this tab before a reload."""
+        if not self._begun:
+            self._begun = True
+            draft = str(event.args or "")
             self._editor.show(draft)
             await self._pasted(draft)
-        else:
-            await self._ask(self._latest.begin())
+
+    async def _begin(self) -> None:
+        """Begin with a job like one that there is."""
+        self._begun = True
+        await self._ask(self._latest.begin())
 
     def _keep_draft(self, text: str) -> None:
-        self.visit.client.run_javascript(f"sessionStorage.setItem({draft_of(self.visit.who)}, {json.dumps(text)})")
+        self.visit.client.run_javascript(keeping(self.visit.who, text))
 
     # What is typed.
 
@@ -172,7 +178,8 @@ class _Submit:
     def _offer_form(self) -> None:
         """Let people type into the form, unless it cannot show what is written."""
         unreadable = self._draft.document is None and self._way.value == FORM
-        self._form.enable(not unreadable)
+        self._form.enable(self._begun and not unreadable)
+        self._editor.enable(self._begun)
         self._note.set_text(self.words("Mend the YAML first: the form cannot show it.") if unreadable else "")
 
     def _lead(self, path: str) -> None:
@@ -243,13 +250,17 @@ class _Submit:
         trial = self._trial
         elsewhere = [each for each in self._errors if not field_of(each.where, self._form.fields)]
         explained = trial.explanation if trial else None
+        verdict = {
+            "trial": trial,
+            "wrong": wrong,
+            "elsewhere": elsewhere if self._way.value == FORM else [],
+            "trouble": trouble,
+        }
+        self._verdict.show(**verdict)
         self._shown.show(
-            trial=trial,
+            **verdict,
             asks=bool((self._draft.document or {}).get("resources")),
             most_room=MOST_ROOM,
-            wrong=wrong,
-            elsewhere=elsewhere if self._way.value == FORM else [],
-            trouble=trouble,
             clusters=by_cluster(explained, self._nodes) if explained else [],
             mends=list(mends(explained.remedies)) if explained else [],
         )

@@ -43,6 +43,10 @@ class Editor:
             self._text = text
             self._editor.set_value(text)
 
+    def enable(self, on: bool) -> None:
+        """Let people type, or not."""
+        self._editor.set_enabled(on)
+
     def mark(self, errors: Sequence[RejectedError], lines: Mapping[str, int]) -> None:
         """Mark the lines at which something is wrong.
 

@@ -11,8 +11,10 @@ from nicegui import ui
 
 from seaway.client.call import Call
 from seaway.client.calls import jobs
-from seaway.domain.errors import RejectedError
+from seaway.domain.errors import ConflictError, RejectedError
 from seaway.domain.lifecycle import JobState
+from seaway.web.drafts import keeping
+from seaway.web.job_document import written
 from seaway.web.parts.form import Field, Form, confirm
 from seaway.web.visit import Visit
 
@@ -28,7 +30,7 @@ class Actions:
     """Buttons for a job."""
 
     def __init__(self, visit: Visit, job: JobOut) -> None:
-        self._visit, self._job = visit, job
+        self._visit, self._job, self._gone = visit, job, False
         self._buttons: dict[str, ui.button] = {}
         if not visit.may("user"):
             return
@@ -55,6 +57,12 @@ class Actions:
         }
         for name, button in self._buttons.items():
             button.set_visibility(sensible.get(name, True))
+
+    def end(self) -> None:
+        """Offer no more than to submit one like it: the job is not there any more."""
+        self._gone = True
+        for name, button in self._buttons.items():
+            button.set_visibility(name == "again")
 
     def _add(self, name: str, label: str, icon: str, do: Callable[[], None]) -> None:
         self._buttons[name] = (
@@ -88,10 +96,18 @@ class Actions:
 
     def _prioritise(self) -> None:
         words, job = self._visit.words, self._job
+        known = job.priority
 
         async def send(given: dict[str, Any]) -> None:
-            wanted = priority_of(str(given["priority"]))
-            await self._visit.ask(jobs.change(job.id, {"priority": wanted}, seen=self._job))
+            nonlocal known
+            wanted, before = priority_of(str(given["priority"])), known
+            now = await self._visit.ask(jobs.job(job.id))
+            if now.priority != before:
+                known = now.priority  # who presses again knows it
+                said = words("Meanwhile it was changed from {before} to {now}. Press again to change it all the same.",
+                             before=before, now=known)  # fmt: skip
+                raise ConflictError(said)
+            await self._visit.ask(jobs.change(job.id, {"priority": wanted}, seen=now))
 
         field = Field("priority", words("Priority"), value=str(job.priority), hint=words("Higher goes first."))
         Form(words, words("Change the priority of {job}", job=job.name), [field], words("Change"), send)
@@ -107,7 +123,11 @@ class Actions:
         confirm(words, words("Delete {job}?", job=job.name), text, words("Delete"), do)
 
     def _again(self) -> None:
-        ui.navigate.to(f"/submit?from={quote(self._job.id)}")
+        if self._gone:  # nobody can be asked for it any more: it is a draft of its own
+            ui.run_javascript(keeping(self._visit.who, written(self._job.spec)))
+            ui.navigate.to("/submit")
+        else:
+            ui.navigate.to(f"/submit?from={quote(self._job.id)}")
 
 
 def priority_of(text: str) -> int:
