@@ -10,7 +10,7 @@ from babel.dates import format_timedelta
 from babel.numbers import format_decimal
 from babel.units import format_unit
 
-FILTERS = ("count", "gib", "whole", "share", "percent", "ago", "lasting", "rtt", "rate", "clock", "span", "exact")
+FILTERS = ("count", "gib", "whole", "share", "percent", "ago", "lasting", "clock", "span", "exact")
 """What templates have as filters."""
 
 MIB_PER_GIB = 1024
@@ -72,18 +72,6 @@ def ago(moment: str, locale: Locale) -> str:
 def lasting(seconds: float, locale: Locale) -> str:
     """Write how long something takes."""
     return format_timedelta(timedelta(seconds=seconds), locale=locale)
-
-
-def rtt(ns: int | None, locale: Locale) -> str:
-    """Write a time on a network, given in nanoseconds; None where nothing answered."""
-    return "–" if ns is None else f"{_decimal(ns / 1e6, '#,##0.##', locale)} ms"
-
-
-def rate(mbps: float, locale: Locale) -> str:
-    """Write a bandwidth, given in Mbit/s."""
-    if mbps >= 1000:
-        return f"{_decimal(mbps / 1000, '#,##0.#', locale)} Gbit/s"
-    return f"{_decimal(mbps, '#,##0', locale)} Mbit/s"
 
 
 def clock(moment: str) -> str:

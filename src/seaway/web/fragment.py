@@ -16,6 +16,7 @@ from markupsafe import Markup
 from nicegui.elements.mixins.content_element import ContentElement
 
 from seaway.web import figures
+from seaway.web.parts.link_figures import milliseconds, rate
 from seaway.web.words import Words
 
 T = TypeVar("T")
@@ -109,5 +110,6 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {name: getattr(figures, name) for name in figures.FILTERS}
+    made.filters |= {each.__name__: each for each in (milliseconds, rate)}
     made.globals["Markup"] = Markup
     return made

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from seaway.terminal import words
+from seaway.web.fragment import environment
 from seaway.web.parts.link_figures import FIGURES, STEPS, Figure, milliseconds, percent, plain, rate, scale_of
 
 MS = 1_000_000
@@ -23,6 +25,14 @@ def test_units_are_those_that_people_read() -> None:
     assert milliseconds(9_800_000) == "9.8 ms"
     assert percent(1_500) == "0.15 %"
     assert [rate(each) for each in (400, 10_000, None)] == ["400 Mbit/s", "10 Gbit/s", "–"]
+
+
+def test_links_are_written_in_one_way() -> None:
+    """Templates have what pages have, and a terminal says the same units."""
+    written = environment().from_string("{{ 9400 | rate }}, {{ 38_254_000 | milliseconds }}").render()
+    assert written == f"{rate(9400)}, {milliseconds(38_254_000)}" == "9.4 Gbit/s, 38.3 ms"
+    for mbps in (400, 1500, 10_000):
+        assert words.rate(mbps) == rate(mbps)
 
 
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=list(FIGURES))
