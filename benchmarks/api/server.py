@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import httpx
@@ -66,12 +67,18 @@ class Served:
 
     def get(self, path: str) -> httpx.Response:
         """Ask for something."""
-        return httpx.get(f"{self.url}{path}", headers={"authorization": f"Bearer {self.token}"}, timeout=60)
+        return _client().get(f"{self.url}{path}", headers={"authorization": f"Bearer {self.token}"})
 
     def jobs(self) -> dict[str, int]:
         """Return how many jobs there are, by state; asked for often, so not by way of all metrics."""
         states: dict[str, int] = self.get("/api/v1/job-counts").json()["states"]
         return states
+
+
+@cache
+def _client() -> httpx.Client:
+    """Return what asks all: to make one takes as long as many a server's answer."""
+    return httpx.Client(timeout=60)
 
 
 def cpu_s(process: int) -> float:

@@ -27,6 +27,15 @@ Heard = Callable[[T], Awaitable[None] | None]
 EVERY_S = 0.5
 """How often the same is asked again while somebody looks: a change is to be seen within a second."""
 
+LATEST_S = 0.85
+"""While jobs are being placed nothing is asked again sooner than so long after it was asked last: that goes first."""
+
+TURN_S = 0.02
+"""How often it is seen meanwhile whether that is over."""
+
+Busy = Callable[[], bool]
+"""Tells whether jobs are being placed just now."""
+
 SLOWER = 4.0
 """An answer that takes long is asked for more seldom: so many times as long as it takes at the least."""
 
@@ -84,9 +93,16 @@ class _Line(Generic[T]):
 
 
 class Board:
-    """Has answers at hand for all who look."""
+    """Has answers at hand for all who look.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    busy
+        As `Busy`.
+    """
+
+    def __init__(self, busy: Busy = lambda: False) -> None:
+        self._busy = busy
         self._lines: dict[tuple[object, str, tuple[object, ...], float], _Line[Any]] = {}
         self._tellings: set[asyncio.Task[None]] = set()
 
@@ -166,6 +182,7 @@ class Board:
                 async with asyncio.timeout(pause_s):
                     await line.again.wait()
             line.again.clear()
+            await self._give_way(line)
             began_s = time.monotonic()
             await self._ask_again(line)
             pause_s = max(line.every_s, SLOWER * (time.monotonic() - began_s))
@@ -173,6 +190,11 @@ class Board:
                 self._tell(line, follower)
                 await asyncio.sleep(0)  # others have their turn: what is shown to many is written for each
         line.task = None
+
+    async def _give_way(self, line: _Line[T]) -> None:
+        """Wait while jobs are being placed, but not for so long that changes are seen late."""
+        while self._busy() and time.monotonic() - line.asked_s < LATEST_S:
+            await asyncio.sleep(TURN_S)
 
     def _tell(self, line: _Line[T], follower: Follower[T]) -> None:
         """Tell a follower what is new, at his own pace: who is slow holds up nobody, and skips what is old by then."""

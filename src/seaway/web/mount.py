@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seaway.domain.errors import ForbiddenError, InvariantError, UnknownError
 from seaway.web import addresses, tabs
-from seaway.web.board import Board
+from seaway.web.board import Board, Busy
 from seaway.web.brand import ICON
 from seaway.web.page import Page, Platform, TurnedAwayError, add_page
 from seaway.web.pages import (
@@ -75,7 +75,13 @@ RECONNECT_S = 30.0
 """For how long a page is kept whose browser lost its connection."""
 
 
-def mount(app: FastAPI, api: ASGIApp, provider: ProviderSettings | None = None, public_url: str = "") -> None:
+def mount(
+    app: FastAPI,
+    api: ASGIApp,
+    provider: ProviderSettings | None = None,
+    public_url: str = "",
+    busy: Busy = lambda: False,
+) -> None:
     """Serve pages beside the API; once in a process.
 
     Parameters
@@ -88,6 +94,8 @@ def mount(app: FastAPI, api: ASGIApp, provider: ProviderSettings | None = None, 
         Where people may log in besides with a token of Seaway's own; None for nowhere.
     public_url
         Where people reach it, where that is not where it listens; else empty.
+    busy
+        Tells whether jobs are being placed just now; pages that are open wait for that a while.
 
     Raises
     ------
@@ -96,7 +104,7 @@ def mount(app: FastAPI, api: ASGIApp, provider: ProviderSettings | None = None, 
     """
     _check_library()
     public, renewals = addresses.origin_of(public_url), Renewals()
-    platform = Platform(api, Board(), renewals, PAGES)
+    platform = Platform(api, Board(busy), renewals, PAGES)
     nicegui_app.add_static_files(addresses.STATIC, Path(str(files("seaway.web") / "static")))
     for page in PAGES:
         add_page(page, platform)

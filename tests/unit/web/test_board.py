@@ -276,3 +276,25 @@ def test_what_is_asked_for_again_is_asked_at_once() -> None:
         stop()
 
     run(test)
+
+
+def test_pages_wait_while_jobs_are_placed_and_not_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as the loop is busy nothing is asked again before its time; at that time it is, and at once after."""
+    monkeypatch.setattr("seaway.web.board.LATEST_S", 0.15)
+    busy = [True]
+
+    async def test() -> None:
+        world, board = World(), Board(lambda: busy[0])
+        somebody = Somebody(world, "ada")
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        stop = await board.follow("all", CALL, somebody.follower(), EVERY_S)
+        world.answer = b"2"
+        await soon(lambda: somebody.heard == ["1", "2"])
+        assert loop.time() - began_s >= 0.15
+        busy[0], world.answer, began_s = False, b"3", loop.time()
+        await soon(lambda: somebody.heard == ["1", "2", "3"])
+        assert loop.time() - began_s < 0.15
+        stop()
+
+    asyncio.run(test())

@@ -66,6 +66,8 @@ class Controller:
         in parts, and between them whoever waits for the lock has it.
     half_read
         Whether only a part of what is stored is in memory yet.
+    busy
+        Whether its thread found something to do when it went round last: who can wait does so.
     failures
         Rounds that failed since the start, as where the database did not answer.
     pulse
@@ -101,6 +103,7 @@ class Controller:
         self.breaches = Breaches(self.live, self.scheduler.ready, self.scheduler.reservations)
         self._clock = clock
         self.half_read = False
+        self.busy = False
         self.failures = 0
         self.names = Names()
         self._telling = threading.Lock()  # of what is stored, in its order
@@ -346,18 +349,20 @@ class Controller:
         while not self._stopping.is_set():
             self._wake.clear()
             try:
-                happened = self.step()
+                self.busy = self.step()
             except UnavailableError as error:
+                self.busy = False
                 if self._writer.deposed:
                     return
                 log.warning("%s; trying again in %d s", error, error.retry_after_s)
                 self._stopping.wait(error.retry_after_s)
                 continue
             except Exception:
+                self.busy = False
                 log.exception("the control loop failed; everything is read anew")
                 self._stopping.wait(1)
                 continue
-            if not happened:
+            if not self.busy:
                 self._wake.wait(self._pause_s())
             self._stopping.wait(self._settings.round_s)
 

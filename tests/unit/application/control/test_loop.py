@@ -6,6 +6,7 @@ from contextlib import suppress
 from itertools import pairwise
 from random import Random
 from threading import Event
+from time import sleep
 
 import pytest
 
@@ -243,7 +244,7 @@ def test_who_looks_at_half_of_it_is_told_to_come_again() -> None:
 
 
 def test_it_runs_in_threads_of_its_own() -> None:
-    """With real threads a job is taken in and deployed without anybody stepping, and stopping takes no time."""
+    """With real threads a job is taken in and deployed without anybody stepping; then it rests, and stops at once."""
     clock, store = SystemClock(), MemoryStore()
     store.lead("test")
     writer = Writer(store)
@@ -260,6 +261,10 @@ def test_it_runs_in_threads_of_its_own() -> None:
         job_id = ran.submit(jobs)
         assert ran.running.wait(20)
         assert jobs.find(job_id).attempt == 1
+        deadline_ns = clock.monotonic_ns() + 20_000_000_000
+        while controller.busy and clock.monotonic_ns() < deadline_ns:
+            sleep(0.01)
+        assert not controller.busy
     finally:
         begun_ns = clock.monotonic_ns()
         controller.stop()
