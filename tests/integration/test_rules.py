@@ -9,6 +9,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
+
+from seaway.dashboards.every import DASHBOARDS
+from seaway.dashboards.language import Language
+from tests.unit.dashboards.asked import asked
 
 pytestmark = pytest.mark.programs("promtool")
 
@@ -195,3 +200,30 @@ def test_a_cluster_that_is_lost_does_not_stand_idle(tmp_path: Path) -> None:
         exp_samples: [{labels: '{cluster="idle", alertstate="firing"}', value: 1}]
 """,
     )
+
+
+def test_the_most_that_is_lost_is_that_of_links_to_gateways_that_answer(tmp_path: Path) -> None:
+    """A link that lost all is the worst there is; links to a gateway that answers nobody are another panel's."""
+    (most,) = [
+        each.query for each in asked("network", DASHBOARDS["network"](Language.ENGLISH)) if each.title == "Most lost"
+    ]
+    test = {
+        "interval": "1m",
+        "input_series": [
+            {
+                "series": f'UserToClusterPacketLoss{{source="{source}", target="{target}", cluster="a"}}',
+                "values": values,
+            }
+            for source, target, values in (
+                ("gw-1", "whole", "0x5 0.6x5"),
+                ("gw-2", "whole", "0x10"),
+                ("gw-1", "dead", "0.4x5 1x5"),
+                ("gw-2", "dead", "1x10"),
+            )
+        ],
+        "promql_expr_test": [
+            {"expr": most.replace("$cluster", "a"), "eval_time": at, "exp_samples": [{"labels": "{}", "value": lost}]}
+            for at, lost in (("3m", 1), ("8m", 0.6))
+        ],
+    }
+    try_out(tmp_path, "network.yml", yaml.safe_dump([test], width=1000))
