@@ -43,6 +43,8 @@ def test_who_is_not_known_logs_in_and_comes_to_where_he_wanted(look: Look, token
         page.get_by_label("Token").fill("sw_nobody_nothing")
         page.get_by_role("button", name="Log in").click()
         expect(page.get_by_role("alert")).to_contain_text("token")
+        assert [each for each in looker.wrong if "401" not in each] == []
+        looker.wrong.clear()  # browsers tell their console of every refusal
         page.get_by_label("Token").fill(tokens["viewer"])
         page.keyboard.press("Enter")
         expect(page).to_have_url(re.compile(r"/\?from=a-link$"))
