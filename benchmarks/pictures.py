@@ -1,10 +1,13 @@
-"""Make pictures of pages: `script/pictures`, from a demo that runs for them; the README shows some."""
+"""Make pictures of pages and of `seaway top` for the README: `script/pictures`, from a demo that runs for them."""
 
 from __future__ import annotations
 
+import asyncio
+import re
 import sys
 import time
-from collections.abc import Iterator
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -15,13 +18,27 @@ from rich.progress import track
 
 from benchmarks.api.server import Served, served
 from benchmarks.record import ROOT
-from seaway import Client
+from seaway import AsyncClient, Client
+from seaway.client.calls.access import me
+from seaway.terminal.app import Top
 from seaway.testing.browser import chromium
 from seaway.testing.missing import MissingError
 from seaway.web.cookies import THEME, TOKEN
 
 FOLDER = ROOT / "docs" / "images"
-SIZE = (1440, 900)
+SIZE = (1440, 1000)
+"""Of the window, pixels; a picture ends before it where its last card does."""
+
+MARGIN = 20
+"""Pixels below the last card, where no other comes before."""
+
+TOP = "top"
+TOP_SIZE = (130, 32)
+"""Of the terminal, columns and rows."""
+
+TOP_KEYS = ("down", "enter", "down", "down", "right", "down", "right")
+"""Has a cluster unfold, its second node, and the first device of that."""
+
 TENANTS = ("vision", "speech", "research", "recommend")
 SETTLE_S = 4.0
 """How long the fleet has until its pictures are taken: what is really used has to have been measured."""
@@ -35,32 +52,68 @@ PICTURES = (
 )
 """Name, address, colours."""
 
+NAMES = (*(name for name, _, _ in PICTURES), TOP)
+
+WHOLE = """([window, margin]) => {
+    const framed = (style) => parseFloat(style.borderTopWidth) && parseFloat(style.borderTopLeftRadius);
+    const cards = [...document.querySelectorAll("main *")].filter((each) => framed(getComputedStyle(each)));
+    const boxes = cards.map((each) => each.getBoundingClientRect()).filter((each) => each.height);
+    const cut = (bottom) => boxes.some((each) => each.top < bottom - 1 && bottom + 1 < each.bottom);
+    const last = Math.max(0, ...boxes.map((each) => each.bottom).filter((at) => at <= window && !cut(at)));
+    const next = Math.min(...boxes.map((each) => each.top).filter((at) => at >= last));
+    return Math.floor(Math.min(last + margin, (last + next) / 2, window));
+}"""
+"""Returns where to end below the last card that is whole in a window of some height, and above the next."""
+
 
 def main() -> int:
     """Make all, or those that are named; return the exit code."""
-    unknown = set(sys.argv[1:]) - {name for name, _, _ in PICTURES}
-    if unknown:
-        print(
-            f"error: no picture {min(unknown)!r}; there are: {', '.join(name for name, _, _ in PICTURES)}",
-            file=sys.stderr,
-        )
-        return 2
-    wanted = [each for each in PICTURES if each[0] in sys.argv[1:] or not sys.argv[1:]]
+    parser = ArgumentParser(prog="script/pictures")
+    parser.add_argument("--out", type=Path, default=FOLDER)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    asked = parser.parse_args()
+    if unknown := set(asked.names) - set(NAMES):
+        parser.error(f"no picture {min(unknown)!r}; there are: {', '.join(NAMES)}")
+    asked.out.mkdir(parents=True, exist_ok=True)
     try:
-        with TemporaryDirectory() as folder, served(Path(folder), fleet="demo") as server, chromium() as browser:
-            job = fill(server)
-            time.sleep(SETTLE_S)
-            context = browser.new_context(
-                viewport={"width": SIZE[0], "height": SIZE[1]}, reduced_motion="reduce", locale="en"
-            )
-            context.add_cookies([{"name": TOKEN, "value": server.token, "url": server.url}])
-            for name, path, theme in track(wanted, "pictures"):
-                context.add_cookies([{"name": THEME, "value": theme, "url": server.url}])
-                take(context, server.url + path.format(job=job), FOLDER / f"{name}.png")
+        with TemporaryDirectory() as folder, served(Path(folder), fleet="demo") as server:
+            draw(server, asked.names or NAMES, asked.out)
     except MissingError as missing:
         print(f"error: {missing}", file=sys.stderr)
         return 1
     return 0
+
+
+def draw(server: Served, names: Sequence[str], out: Path) -> None:
+    """Make pictures of a server's pages, and of what is seen of it in a terminal."""
+    job = fill(server)
+    time.sleep(SETTLE_S)
+    terminal = asyncio.run(top(server)) if TOP in names else ""
+    with chromium() as browser:
+        context = browser.new_context(
+            viewport={"width": SIZE[0], "height": SIZE[1]}, reduced_motion="reduce", locale="en"
+        )
+        context.add_cookies([{"name": TOKEN, "value": server.token, "url": server.url}])
+        for name, path, theme in track([each for each in PICTURES if each[0] in names], "pictures"):
+            context.add_cookies([{"name": THEME, "value": theme, "url": server.url}])
+            take(context, server.url + path.format(job=job), out / f"{name}.png")
+        if terminal:
+            page = context.new_page()
+            page.set_content(terminal)
+            page.locator("svg").screenshot(path=out / f"{TOP}.png", omit_background=True)
+
+
+async def top(server: Served) -> str:
+    """Return what `seaway top` shows, as an SVG that asks nobody for its letters."""
+    async with AsyncClient(server.url, server.token) as client:
+        app = Top(client, await client.body(me()))
+        async with app.run_test(size=TOP_SIZE) as pilot:
+            await pilot.pause(SETTLE_S)
+            for key in TOP_KEYS:
+                await pilot.press(key)
+                await pilot.pause(1.0)
+            drawn = app.export_screenshot(title="seaway top")
+    return re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
 
 
 def fill(server: Served) -> str:
@@ -103,12 +156,13 @@ def one(name: str, tenant: str, *, gpus: int, memory: str, cores: int, replicas:
 
 
 def take(context: BrowserContext, url: str, file: Path) -> None:
-    """Take the picture of a page."""
+    """Take the picture of a page, as far as its cards are whole."""
     page = context.new_page()
     page.goto(url)
     page.wait_for_function("() => window.did_handshake === true")
     page.wait_for_timeout(1_500)
-    page.screenshot(path=file)
+    height = page.evaluate(WHOLE, [SIZE[1], MARGIN])
+    page.screenshot(path=file, clip={"x": 0, "y": 0, "width": SIZE[0], "height": height})
     page.close()
 
 
