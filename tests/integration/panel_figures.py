@@ -241,6 +241,8 @@ def of_vgpus(told: Told) -> dict[Key, Shown]:
         ("vgpu", "vGPUs", "Memory held"): each_one(lambda each: each["memory_mib"] * MIB),
         ("vgpu", "Memory held", row): each_one(lambda each: each["memory_mib"] * MIB, 20),
         ("vgpu", "Cores held", row): each_one(cores, 20),
+        ("vgpu", "Memory used", row): each_one(lambda each: each["used"]["memory_bytes"], 20),
+        ("vgpu", "Cores used", row): each_one(lambda each: each["used"]["core_milli"] / 10, 20),
         ("vgpu", "Memory held by namespace", "{{namespace}}"): counted("namespace", by_namespace),
     }
 
@@ -353,16 +355,14 @@ INSIDE = "what goes on inside Seaway: only metrics tell it"
 COUNTED = "counted since the start, and by no list of the API"
 TIMES = "an estimate between the bounds of a histogram; how many it counts is held to the API by other panels"
 TRAFFIC = "traffic that goes on: it differs from one look to the next"
-NAMELESS = "the API tells what containers of pods use that have a name, and simulated ones have none; see every series"
+LOWEST = "a quotient of two other panels' figures, and the lowest of it"
 ASKED_FOR = "held in sum to the jobs that wait, by a test of its own: the API explains a job, not all"
 
 WITHOUT: dict[tuple[str, str], str] = {
     ("fleet", "Clusters/Silent for"): AGE,
     ("fleet", "Do clusters answer?"): AGE,
     ("device", "Age of what is measured"): AGE,
-    ("vgpu", "Memory used"): NAMELESS,
-    ("vgpu", "Cores used"): NAMELESS,
-    ("vgpu", "Least used of what is held"): NAMELESS,
+    ("vgpu", "Least used of what is held"): LOWEST,
     ("network", "Fullest interface"): TRAFFIC,
     ("network", "Bandwidth free"): TRAFFIC,
     ("network", "Links to clusters/Bandwidth free"): TRAFFIC,
@@ -396,6 +396,16 @@ WITHOUT: dict[tuple[str, str], str] = {
     ("scheduler", "Requests"): INSIDE,
     ("scheduler", "Share of errors"): INSIDE,
     ("scheduler", "Who follows events"): INSIDE,
+    **dict.fromkeys(
+        (
+            ("scheduler", title)
+            for title in (
+                *("Requests for pages", "Pages: 99 of 100 took less", "What pages ask"),
+                *("Memory", "Processor", "Runs for", "Version"),
+            )
+        ),
+        INSIDE,
+    ),
     ("jobs", "Queues/Half waited less"): TIMES,
     ("jobs", "Queues/95 of 100 waited less"): TIMES,
     ("jobs", "Broken bounds"): INSIDE,

@@ -140,7 +140,13 @@ def test_one_thing_can_be_chosen(watched: Watched) -> None:
 
 @pytest.fixture(scope="module")
 def calm(watched: Watched) -> Watched:
-    """Let the demo rest, and Prometheus have seen that."""
+    """Let the demo rest, once jobs ended well and badly, and Prometheus have seen that."""
+
+    def ended() -> bool:
+        known = watched.demo.get("/job-counts")["states"]
+        return all(known.get(state) for state in ("completed", "failed"))
+
+    watched.until(ended, "no job ends")
     watched.demo.rest()
 
     def settled() -> bool:

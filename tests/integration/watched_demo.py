@@ -35,6 +35,8 @@ from seaway.bootstrap.warming import warm_up
 from seaway.learning.policies.file import pack
 from seaway.simulation.demo import demo_fleet
 from seaway.testing.policies import cluster_policy, node_policy
+from seaway.web.cookies import TOKEN
+from seaway.web.mount import mount
 from tests.documented import scraper_role
 
 PATIENCE_S = 30
@@ -65,7 +67,7 @@ class MeasuredCluster(SimulatedCluster):
         for copy in changes.copies:
             for replica in copy.replicas:
                 devices, containers = nodes[replica.node]
-                for taken in replica.slices:
+                for taken, container in zip(replica.slices, replica.holders, strict=True):
                     used = Used(taken.memory_mib << 19, taken.core_milli // 2)
                     before = devices[taken.uuid]
                     assert before.memory_bytes is not None
@@ -74,7 +76,7 @@ class MeasuredCluster(SimulatedCluster):
                         before.memory_bytes + (taken.memory_mib << 19), before.core_milli + taken.core_milli // 2
                     )
                     namespace, _, pod = (replica.pod or f"/{copy.name}-{replica.replica}").partition("/")
-                    containers[taken.uuid, namespace, pod] = {"": used}
+                    containers[taken.uuid, namespace, pod] = {container: used}
         return {name: NodeUsage(1.0, devices, containers) for name, (devices, containers) in nodes.items()}
 
     def collector_state(self) -> CollectorState:
@@ -113,7 +115,9 @@ class WatchedDemo:
             clock,
             random=Random(1),
         )
-        self._server = make_server(make_app(self.plane), ServerSettings())
+        app = make_app(self.plane, home=False)
+        mount(app, app.inside)
+        self._server = make_server(app, ServerSettings())
         self._socket = create_server(("127.0.0.1", 0))
         self.place = f"127.0.0.1:{self._socket.getsockname()[1]}"
         secrets = {
@@ -126,6 +130,7 @@ class WatchedDemo:
         self.client = httpx.Client(
             base_url=f"http://{self.place}", headers={"authorization": f"Bearer {admin}"}, timeout=PATIENCE_S
         )
+        self._browser = {"cookie": f"{TOKEN}={admin}"}
         self._exporter = ThreadingHTTPServer(("127.0.0.1", 0), Exporter)
         self._reported = 0
         self._resting = Event()
@@ -178,7 +183,7 @@ class WatchedDemo:
         return answer.json()
 
     def rest(self) -> None:
-        """Let nothing come and go any more; agents go on."""
+        """Let nothing come and go any more; agents, and who looks at a page, go on."""
         self._resting.set()
 
     def stop(self) -> None:
@@ -195,11 +200,12 @@ class WatchedDemo:
         self.backends.close()
 
     def _live(self) -> None:
-        """Submit jobs that end soon, well or not, and report what agents measured, until it is over."""
+        """Submit jobs that end soon, well or not, look at a page, and report what agents measured, until it is over."""
         number = 0
         while not self._over.wait(PERIOD_S):
             number += 1
             self._report()
+            self.client.get("/jobs", headers=self._browser)
             if self._resting.is_set():
                 continue
             queue = ("default", "tiny", "narrow")[number % 3]

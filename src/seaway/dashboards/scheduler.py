@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from seaway.dashboards.frame import Frame, Section
 from seaway.dashboards.language import Language
-from seaway.dashboards.looks import ANY, NUMBER, PER_SECOND, READY, SECONDS, SHARE, SOME, WAIT_S
+from seaway.dashboards.looks import ANY, BYTES, NUMBER, PER_SECOND, READY, SECONDS, SHARE, SOME, WAIT_S
 from seaway.dashboards.panels import Panel, Show, lines, number, ranking, spread
 
 WINDOW = "[$__rate_interval]"
+OURS = "and on (job, instance) seaway_build_info"
+"""Which processes are Seaway's: others tell of themselves by the same names."""
 
 
 def _rate(name: str, by: str = "") -> str:
@@ -38,6 +40,8 @@ def scheduler(language: Language) -> Frame:
             Section(say("Clusters", "集群"), _clusters(language)),
             Section(say("Database", "数据库"), _database(language)),
             Section(say("Interface", "接口"), _interface(language)),
+            Section(say("Pages", "网页"), _pages(language)),
+            Section(say("Seaway itself", "Seaway 自身"), _itself(language)),
         ],
     )
 
@@ -392,5 +396,85 @@ def _interface(language: Language) -> list[Panel]:
                 say("streams", "事件流"): "sum(seaway_event_listeners)",
                 say("audit entries lost", "丢失的审计条目"): "sum(seaway_audit_dropped_total)",
             },
+        ),
+    ]
+
+
+def _pages(language: Language) -> list[Panel]:
+    say = language.say
+    return [
+        lines(
+            Show(
+                say("Requests for pages", "页面请求"),
+                say("By what browsers ask for.", "按浏览器请求的页面。"),
+                PER_SECOND,
+                8,
+            ),
+            {"{{page}}": _rate("seaway_page_requests_total", "page")},
+            stacked=True,
+        ),
+        lines(
+            Show(
+                say("Pages: 99 of 100 took less", "页面耗时 p99"),
+                say("Until a page, or a part of it, was answered.", "页面或其局部的响应耗时。"),
+                SECONDS,
+                8,
+            ),
+            {"{{page}}": _quantile(0.99, "seaway_page_request_seconds", "page")},
+        ),
+        lines(
+            Show(
+                say("What pages ask", "页面查询"),
+                say("Of the interface, once for all who look at the same.", "页面对接口的查询，相同内容只查一次。"),
+                PER_SECOND,
+                8,
+            ),
+            {"{{operation}}": _rate("seaway_page_asks_total", "operation")},
+            stacked=True,
+        ),
+    ]
+
+
+def _itself(language: Language) -> list[Panel]:
+    say = language.say
+    return [
+        lines(
+            Show(
+                say("Memory", "内存"),
+                say("What the process holds in memory.", "进程常驻内存。"),
+                BYTES,
+                6,
+            ),
+            {"{{instance}}": f"process_resident_memory_bytes {OURS}"},
+        ),
+        lines(
+            Show(
+                say("Processor", "CPU"),
+                say("Cores that the process keeps busy.", "进程占用的 CPU 核数。"),
+                NUMBER,
+                6,
+            ),
+            {"{{instance}}": f"rate(process_cpu_seconds_total{WINDOW}) {OURS}"},
+        ),
+        lines(
+            Show(
+                say("Runs for", "运行时长"),
+                say(
+                    "Since the process started. Each fall is a restart, or another replica that leads now.",
+                    "距进程启动的时间。每次下降表示重启，或由另一副本接管。",
+                ),
+                SECONDS,
+                6,
+            ),
+            {"{{instance}}": f"time() - process_start_time_seconds {OURS}"},
+        ),
+        lines(
+            Show(
+                say("Version", "版本"),
+                say("What runs, and from when to when.", "运行的版本及其时段。"),
+                NUMBER,
+                6,
+            ),
+            {"{{version}}, Python {{python}}": "count by (version, python) (seaway_build_info)"},
         ),
     ]

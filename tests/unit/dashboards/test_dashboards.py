@@ -27,7 +27,7 @@ GRAFANAS = {"__all", "__rate_interval", "__range", "datasource", "__url_time_ran
 """Variables that Grafana itself knows."""
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
-KEPT_AS_THEY_ARE = {"vGPU", "Seaway"}
+KEPT_AS_THEY_ARE = {"vGPU", "Seaway", "CPU"}
 
 
 def every(language: Language = Language.ENGLISH) -> list[tuple[str, dict[str, Any]]]:
@@ -138,6 +138,36 @@ def test_rates_are_taken_over_what_grafana_says() -> None:
         for each in asked(name, frame(Language.ENGLISH)):
             windows = re.findall(r"\[([^\]]+)\]", each.query)
             assert set(windows) <= {"$__rate_interval", "$__range", "1h"}, each
+
+
+COURSES = {"timeseries", "state-timeline"}
+MANY = re.compile(r"v?GPU\w+|\w+ToCluster\w+")
+"""Metrics with a series for each device, vGPU or link: too many to draw all."""
+
+
+def test_courses_of_many_things_are_of_a_few_that_stay_the_same() -> None:
+    """What has thousands of series is summed up, or cut to those that are highest or lowest at the end."""
+    for name, dashboard in every():
+        for panel in panels(dashboard):
+            if panel["type"] not in COURSES:
+                continue
+            for query in (target["expr"] for target in panel["targets"]):
+                few = "@ end()" in query
+                assert ("topk(" in query or "bottomk(" in query) is few, (name, panel["title"])
+                assert few or "sum" in query or "count" in query or not MANY.search(query), (name, panel["title"])
+
+
+def test_what_can_be_chosen_goes_by_what_is_chosen_before() -> None:
+    """A cluster's nodes, their devices, and the namespaces on these; the gateways of links to a cluster."""
+    chains = {
+        ("vgpu", "namespace"): {"cluster", "node", "device"},
+        ("device", "device"): {"cluster", "node"},
+        ("network", "site"): {"cluster"},
+        ("network", "target"): {"cluster", "source"},
+    }
+    for (name, last), before in chains.items():
+        (variable,) = [each for each in DASHBOARDS[name](Language.ENGLISH).variables if each.name == last]
+        assert set(re.findall(r"\$(\w+)", variable.series)) == before
 
 
 def test_what_is_good_news_is_green_everywhere() -> None:
