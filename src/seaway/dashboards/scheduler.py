@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from seaway.dashboards.frame import Frame, Section
 from seaway.dashboards.language import Language
-from seaway.dashboards.looks import ANY, BYTES, NUMBER, PER_SECOND, READY, SECONDS, SHARE, SOME, WAIT_S
+from seaway.dashboards.looks import ANY, NUMBER, PER_SECOND, READY, SECONDS, SOME, WAIT_S
 from seaway.dashboards.panels import Panel, Show, lines, number, ranking, spread
-
-WINDOW = "[$__rate_interval]"
-OURS = "and on (job, instance) seaway_build_info"
-"""Which processes are Seaway's: others tell of themselves by the same names."""
-
-
-def _rate(name: str, by: str = "") -> str:
-    return f"sum{f' by ({by})' if by else ''} (rate({name}{WINDOW}))"
-
-
-def _quantile(share: float, name: str, by: str = "") -> str:
-    within = f"le, {by}" if by else "le"
-    return f"histogram_quantile({share}, sum by ({within}) (rate({name}_bucket{WINDOW})))"
+from seaway.dashboards.rates import WINDOW, quantile, rate
+from seaway.dashboards.service import database, interface, itself, pages
 
 
 def scheduler(language: Language) -> Frame:
@@ -38,10 +27,10 @@ def scheduler(language: Language) -> Frame:
             Section(say("Decisions", "决策"), _decisions(language)),
             Section(say("Stages", "阶段"), _stages(language)),
             Section(say("Clusters", "集群"), _clusters(language)),
-            Section(say("Database", "数据库"), _database(language)),
-            Section(say("Interface", "接口"), _interface(language)),
-            Section(say("Pages", "网页"), _pages(language)),
-            Section(say("Seaway itself", "Seaway 自身"), _itself(language)),
+            Section(say("Database", "数据库"), database(language)),
+            Section(say("Interface", "接口"), interface(language)),
+            Section(say("Pages", "网页"), pages(language)),
+            Section(say("Seaway itself", "Seaway 自身"), itself(language)),
         ],
     )
 
@@ -70,7 +59,7 @@ def _now(language: Language) -> list[Panel]:
                 5,
                 5,
             ),
-            _rate("seaway_jobs_placed_total"),
+            rate("seaway_jobs_placed_total"),
         ),
         number(
             Show(say("Jobs that wait", "等待的任务"), say("In all queues.", "所有队列合计。"), width=4, height=5),
@@ -133,8 +122,8 @@ def _decisions(language: Language) -> list[Panel]:
                 8,
             ),
             {
-                say("tried", "尝试"): _rate("seaway_jobs_decided_total"),
-                say("placed", "放置"): _rate("seaway_jobs_placed_total"),
+                say("tried", "尝试"): rate("seaway_jobs_decided_total"),
+                say("placed", "放置"): rate("seaway_jobs_placed_total"),
             },
         ),
         lines(
@@ -144,7 +133,7 @@ def _decisions(language: Language) -> list[Panel]:
                 PER_SECOND,
                 8,
             ),
-            {"{{policy}}": _rate("seaway_jobs_placed_total", "policy")},
+            {"{{policy}}": rate("seaway_jobs_placed_total", "policy")},
             stacked=True,
         ),
         ranking(
@@ -167,7 +156,7 @@ def _decisions(language: Language) -> list[Panel]:
                 say("99 of 100 decisions took less.", "99 % 的决策不超过该值。"),
                 SECONDS,
             ),
-            {"{{policy}}": _quantile(0.99, "seaway_policy_decision_seconds", "policy")},
+            {"{{policy}}": quantile(0.99, "seaway_policy_decision_seconds", "policy")},
         ),
         lines(
             Show(
@@ -178,7 +167,7 @@ def _decisions(language: Language) -> list[Panel]:
                 ),
                 PER_SECOND,
             ),
-            {"{{policy}} {{reason}}": _rate("seaway_policy_fallbacks_total", "policy, reason")},
+            {"{{policy}} {{reason}}": rate("seaway_policy_fallbacks_total", "policy, reason")},
         ),
     ]
 
@@ -196,7 +185,7 @@ def _stages(language: Language) -> list[Panel]:
                 ),
                 SECONDS,
             ),
-            {"{{stage}}": _quantile(0.5, "seaway_stage_seconds", "stage")},
+            {"{{stage}}": quantile(0.5, "seaway_stage_seconds", "stage")},
         ),
         lines(
             Show(
@@ -204,7 +193,7 @@ def _stages(language: Language) -> list[Panel]:
                 say("The same stages, their slowest hundredth.", "同样的阶段，最慢的百分之一。"),
                 SECONDS,
             ),
-            {"{{stage}}": _quantile(0.99, "seaway_stage_seconds", "stage")},
+            {"{{stage}}": quantile(0.99, "seaway_stage_seconds", "stage")},
         ),
         spread(
             Show(
@@ -297,184 +286,5 @@ def _clusters(language: Language) -> list[Panel]:
                 width=8,
             ),
             {"{{cluster}} {{kind}}": "sum by (cluster, kind) (seaway_collector_troubles)"},
-        ),
-    ]
-
-
-def _database(language: Language) -> list[Panel]:
-    say = language.say
-    failed = say("failed", "失败")
-    return [
-        lines(
-            Show(
-                say("Time of a transaction", "事务耗时"),
-                say("Nobody is answered before what they did is stored.", "存储完成之前不会答复任何请求。"),
-                SECONDS,
-                6,
-            ),
-            {
-                "p50": _quantile(0.5, "seaway_transaction_seconds"),
-                "p99": _quantile(0.99, "seaway_transaction_seconds"),
-            },
-        ),
-        lines(
-            Show(
-                say("Changes that wait", "等待写入的变更"),
-                say(
-                    "To be stored. At 20,000 those who submit are told to come again.",
-                    "等待写入存储的变更，达到 20,000 时拒绝新的提交。",
-                ),
-                width=6,
-            ),
-            {say("wait", "等待"): "sum(seaway_changes_waiting)"},
-        ),
-        lines(
-            Show(
-                say("Transactions", "事务"),
-                say(
-                    "And the changes in them: the more changes in one, the busier the writer.",
-                    "以及其中的变更数：单个事务变更越多，写入越繁忙。",
-                ),
-                PER_SECOND,
-                6,
-            ),
-            {
-                say("changes", "变更"): _rate("seaway_changes_total"),
-                say("transactions", "事务"): _rate("seaway_transactions_total"),
-            },
-        ),
-        lines(
-            Show(
-                say("Failures", "失败"),
-                say("Each has everything read anew. One is one too many.", "每次失败都会重新读取全部数据。"),
-                PER_SECOND,
-                6,
-            ),
-            {failed: _rate("seaway_transaction_failures_total")},
-            colours={failed: "red"},
-        ),
-    ]
-
-
-def _interface(language: Language) -> list[Panel]:
-    say = language.say
-    answered = 'sum(rate(seaway_http_requests_total{status!~"5.."}[$__rate_interval]))'
-    return [
-        lines(
-            Show(say("Requests", "请求"), say("By status.", "按状态码。"), PER_SECOND, 6),
-            {"{{status}}": _rate("seaway_http_requests_total", "status")},
-            stacked=True,
-        ),
-        lines(
-            Show(
-                say("99 of 100 took less", "请求耗时 p99"),
-                say("By operation; streams are left out.", "按操作，不含流式接口。"),
-                SECONDS,
-                6,
-            ),
-            {"{{operation}}": _quantile(0.99, "seaway_http_request_seconds", "operation")},
-        ),
-        lines(
-            Show(
-                say("Share of errors", "错误占比"),
-                say(
-                    "Requests that failed on this side: a status of 500 or more.",
-                    "服务端失败的请求：状态码不小于 500。",
-                ),
-                SHARE,
-                6,
-            ),
-            {say("errors", "错误"): f"1 - {answered} / {_rate('seaway_http_requests_total')}"},
-        ),
-        lines(
-            Show(
-                say("Who follows events", "事件订阅者"),
-                say("Open streams, and audit entries that found no room.", "打开的事件流，以及无法写入的审计条目。"),
-                width=6,
-            ),
-            {
-                say("streams", "事件流"): "sum(seaway_event_listeners)",
-                say("audit entries lost", "丢失的审计条目"): "sum(seaway_audit_dropped_total)",
-            },
-        ),
-    ]
-
-
-def _pages(language: Language) -> list[Panel]:
-    say = language.say
-    return [
-        lines(
-            Show(
-                say("Requests for pages", "页面请求"),
-                say("By what browsers ask for.", "按浏览器请求的页面。"),
-                PER_SECOND,
-                8,
-            ),
-            {"{{page}}": _rate("seaway_page_requests_total", "page")},
-            stacked=True,
-        ),
-        lines(
-            Show(
-                say("Pages: 99 of 100 took less", "页面耗时 p99"),
-                say("Until a page, or a part of it, was answered.", "页面或其局部的响应耗时。"),
-                SECONDS,
-                8,
-            ),
-            {"{{page}}": _quantile(0.99, "seaway_page_request_seconds", "page")},
-        ),
-        lines(
-            Show(
-                say("What pages ask", "页面查询"),
-                say("Of the interface, once for all who look at the same.", "页面对接口的查询，相同内容只查一次。"),
-                PER_SECOND,
-                8,
-            ),
-            {"{{operation}}": _rate("seaway_page_asks_total", "operation")},
-            stacked=True,
-        ),
-    ]
-
-
-def _itself(language: Language) -> list[Panel]:
-    say = language.say
-    return [
-        lines(
-            Show(
-                say("Memory", "内存"),
-                say("What the process holds in memory.", "进程常驻内存。"),
-                BYTES,
-                6,
-            ),
-            {"{{instance}}": f"process_resident_memory_bytes {OURS}"},
-        ),
-        lines(
-            Show(
-                say("Processor", "CPU"),
-                say("Cores that the process keeps busy.", "进程占用的 CPU 核数。"),
-                NUMBER,
-                6,
-            ),
-            {"{{instance}}": f"rate(process_cpu_seconds_total{WINDOW}) {OURS}"},
-        ),
-        lines(
-            Show(
-                say("Runs for", "运行时长"),
-                say(
-                    "Since the process started. Each fall is a restart, or another replica that leads now.",
-                    "距进程启动的时间。每次下降表示重启，或由另一副本接管。",
-                ),
-                SECONDS,
-                6,
-            ),
-            {"{{instance}}": f"time() - process_start_time_seconds {OURS}"},
-        ),
-        lines(
-            Show(
-                say("Version", "版本"),
-                say("What runs, and from when to when.", "运行的版本及其时段。"),
-                NUMBER,
-                6,
-            ),
-            {"{{version}}, Python {{python}}": "count by (version, python) (seaway_build_info)"},
         ),
     ]

@@ -141,7 +141,7 @@ def test_rates_are_taken_over_what_grafana_says() -> None:
 
 
 COURSES = {"timeseries", "state-timeline"}
-MANY = re.compile(r"v?GPU\w+|\w+ToCluster\w+")
+MANY = re.compile(r"\bv?GPU\w+|\w+ToCluster\w+")
 """Metrics with a series for each device, vGPU or link: too many to draw all."""
 
 
