@@ -27,10 +27,13 @@ Heard = Callable[[T], Awaitable[None] | None]
 EVERY_S = 0.5
 """How often the same is asked again while somebody looks: a change is to be seen within a second."""
 
-LATEST_S = 0.85
-"""While jobs are being placed nothing is asked again sooner than so long after it was asked last: that goes first."""
+REST = 12.0
+"""While jobs are being placed one thing is asked at a time, and then nothing for so many times as long as that took."""
 
-TURN_S = 0.02
+MOST_REST_S = 1.0
+"""For so long at the most."""
+
+LOOK_S = 0.02
 """How often it is seen meanwhile whether that is over."""
 
 Busy = Callable[[], bool]
@@ -103,6 +106,7 @@ class Board:
 
     def __init__(self, busy: Busy = lambda: False) -> None:
         self._busy = busy
+        self._turns = asyncio.Lock()
         self._lines: dict[tuple[object, str, tuple[object, ...], float], _Line[Any]] = {}
         self._tellings: set[asyncio.Task[None]] = set()
 
@@ -182,19 +186,29 @@ class Board:
                 async with asyncio.timeout(pause_s):
                     await line.again.wait()
             line.again.clear()
-            await self._give_way(line)
-            began_s = time.monotonic()
-            await self._ask_again(line)
-            pause_s = max(line.every_s, SLOWER * (time.monotonic() - began_s))
-            for follower in list(line.followers):
-                self._tell(line, follower)
-                await asyncio.sleep(0)  # others have their turn: what is shown to many is written for each
+            if self._busy():
+                async with self._turns:
+                    took_s = await self._go_round(line)
+                    await self._rest(REST * took_s)
+            else:
+                took_s = await self._go_round(line)
+            pause_s = max(line.every_s, SLOWER * took_s)
         line.task = None
 
-    async def _give_way(self, line: _Line[T]) -> None:
-        """Wait while jobs are being placed, but not for so long that changes are seen late."""
-        while self._busy() and time.monotonic() - line.asked_s < LATEST_S:
-            await asyncio.sleep(TURN_S)
+    async def _go_round(self, line: _Line[T]) -> float:
+        """Ask again and tell who looks what is new; return how long that took, seconds."""
+        began_s = time.monotonic()
+        await self._ask_again(line)
+        for follower in list(line.followers):
+            self._tell(line, follower)
+            await asyncio.sleep(0)  # others have their turn: what is shown to many is written for each
+        return time.monotonic() - began_s
+
+    async def _rest(self, seconds: float) -> None:
+        """Leave the time to whoever places jobs, for as long as somebody does."""
+        until_s = time.monotonic() + min(seconds, MOST_REST_S)
+        while self._busy() and time.monotonic() < until_s:
+            await asyncio.sleep(LOOK_S)
 
     def _tell(self, line: _Line[T], follower: Follower[T]) -> None:
         """Tell a follower what is new, at his own pace: who is slow holds up nobody, and skips what is old by then."""

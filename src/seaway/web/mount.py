@@ -95,7 +95,7 @@ def mount(
     public_url
         Where people reach it, where that is not where it listens; else empty.
     busy
-        Tells whether jobs are being placed just now; pages that are open wait for that a while.
+        Tells whether jobs are being placed just now; open pages take little of the time then.
 
     Raises
     ------

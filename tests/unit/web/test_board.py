@@ -278,23 +278,32 @@ def test_what_is_asked_for_again_is_asked_at_once() -> None:
     run(test)
 
 
-def test_pages_wait_while_jobs_are_placed_and_not_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As long as the loop is busy nothing is asked again before its time; at that time it is, and at once after."""
-    monkeypatch.setattr("seaway.web.board.LATEST_S", 0.15)
-    busy = [True]
+def test_while_jobs_are_placed_pages_take_little_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thing is asked at a time, with rests between; all are asked in turn, and freely once that is over."""
+    monkeypatch.setattr("seaway.web.board.REST", 1e6)
+    monkeypatch.setattr("seaway.web.board.MOST_REST_S", 0.1)
+    busy = [False]
+    calls = [Call("GET", f"/{number}", Text()) for number in range(4)]
 
     async def test() -> None:
         world, board = World(), Board(lambda: busy[0])
-        somebody = Somebody(world, "ada")
-        loop = asyncio.get_running_loop()
-        began_s = loop.time()
-        stop = await board.follow("all", CALL, somebody.follower(), EVERY_S)
+        people = [Somebody(world, call.path) for call in calls]
+        stops = [
+            await board.follow("all", call, somebody.follower(), EVERY_S)
+            for call, somebody in zip(calls, people, strict=True)
+        ]
+        busy[0] = True
+        await asyncio.sleep(0.1)  # who was at it is done
+        before = len(world.asked)
+        await soon(lambda: len(world.asked) >= before + 4)
+        asked_s = asyncio.get_running_loop().time()
+        assert sorted(world.asked[before : before + 4]) == [call.path for call in calls]
+        await soon(lambda: len(world.asked) >= before + 8)
+        assert asyncio.get_running_loop().time() - asked_s >= 0.3
+        busy[0], before = False, len(world.asked)
         world.answer = b"2"
-        await soon(lambda: somebody.heard == ["1", "2"])
-        assert loop.time() - began_s >= 0.15
-        busy[0], world.answer, began_s = False, b"3", loop.time()
-        await soon(lambda: somebody.heard == ["1", "2", "3"])
-        assert loop.time() - began_s < 0.15
-        stop()
+        await soon(lambda: all(each.heard[-1] == "2" for each in people))
+        for stop in stops:
+            stop()
 
     asyncio.run(test())
