@@ -19,8 +19,10 @@ from sqlalchemy.exc import DBAPIError
 from seaway.adapters.sqlalchemy import check, open_store
 from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.application.changes import Change, Outcome
+from seaway.application.control.pulse import Pulse
 from seaway.application.ports.store import JobFilter, Retention, Store
 from seaway.application.records import JobRecord
+from seaway.application.system_clock import SystemClock
 from seaway.domain.errors import UnavailableError
 from seaway.testing import records as make
 from seaway.testing.databases import SERVERS, Server
@@ -82,6 +84,23 @@ def test_a_store_outlives_its_server(server: Server) -> None:
     store_all(store, *submits(20))
     require_whole(store, 40)
     assert len(list(store.live_jobs())) == 40
+    store.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_server_that_is_away_is_noticed_where_nothing_is_stored(server: Server) -> None:
+    """Who asks every so often hears of it, and of its return, without a change that fails."""
+    store = open_store(server.new_database())
+    pulse = Pulse(store.ping, SystemClock())
+    pulse.look()
+    assert pulse.trouble == ""
+    server.stop()
+    pulse.look()
+    assert "database" in pulse.trouble
+    server.start()
+    pulse.look()
+    assert pulse.trouble == ""
     store.close()
 
 
@@ -217,6 +236,7 @@ import sys
 from random import Random
 from seaway.adapters.sqlalchemy import open_store
 from seaway.application.changes import Change, Outcome
+from seaway.application.control.pulse import Pulse
 from seaway.domain.ids import JobIds
 from seaway.testing import records as make
 
