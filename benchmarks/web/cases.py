@@ -57,10 +57,10 @@ LIVELY = ("/", "/jobs", "/queues")
 JOBS = 2_000
 """So many run meanwhile."""
 
-BURST = 300
+BURST = 1_500
 """So many are decided with and without viewers, again and again."""
 
-BLOCKS = 6
+BLOCKS = 3
 """Of two pairs each."""
 
 CHANGES = 30
