@@ -155,6 +155,22 @@ def test_the_list_is_narrowed_by_the_server_and_its_address_says_how(look: Look,
         expect(page.get_by_text("No job is like that.")).to_be_visible()
 
 
+def test_what_only_an_address_asks_for_can_be_taken_off(look: Look, demo: Running) -> None:
+    """A label and who submitted stand beside the states; an address of a page that is gone begins anew."""
+    name = named("labelled")
+    job = demo.submit(name=name, resources={"gpus": 0}, labels={"team": name})
+    demo.submit(name=f"{name}-other", resources={"gpus": 0})
+    with look("viewer") as looker:
+        page = looker.open(f"/jobs?name={name}&label=team%3D{name}&submitted_by=nobody&after=gone")
+        expect(page.get_by_text("No job is like that.")).to_be_visible()
+        page.get_by_role("button", name="submitted by nobody").click()
+        expect(page.locator(".jobs-rows tbody tr")).to_have_count(1)
+        expect(page.locator(".jobs-rows")).to_contain_text(job)
+        page.get_by_role("button", name=f"label team={name}").click()
+        expect(page.locator(".jobs-rows tbody tr")).to_have_count(2)
+        expect(page).to_have_url(re.compile(rf"/jobs\?name={name}$"))
+
+
 def test_a_job_is_stopped_by_who_may_and_after_a_question(look: Look, demo: Running) -> None:
     """A user suspends a job with a reason, which is seen at once; a viewer is offered nothing."""
     job = demo.submit(name=named("stopped"), run=SERVES)

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from nicegui import ui
 
 from seaway.client.calls import fleet, jobs, tenancy
-from seaway.domain.errors import SeawayError
+from seaway.domain.errors import RejectedError, SeawayError
 from seaway.domain.lifecycle import JobState
 from seaway.web.fragment import Fragment
 from seaway.web.job_words import ORDER, gpus
@@ -37,6 +37,9 @@ PLACED = frozenset(state.value for state in JobState if state.placed)
 
 FILTERS = ("name", "queue", "tenant", "cluster", "label", "submitted_by")
 """What narrows the list besides states, as the API and the address call it."""
+
+BESIDE = ("label", "submitted_by")
+"""Of these, those that only an address asks for: the page has a chip for each, to leave it out."""
 
 
 async def build(visit: Visit) -> None:
@@ -68,7 +71,7 @@ class _Jobs:
         with ui.element("section").classes("panel jobs-panel"):
             await self._filters()
             self._chips = Fragment("job_chips", self.words)
-            on_act(self._chips, self._chosen_state)
+            on_act(self._chips, self._chosen)
             self._wrong = ui.label().classes("form-error").props("role=alert")
             self._wrong.set_visibility(False)
             self._table = Fragment("jobs", self.words)
@@ -110,14 +113,16 @@ class _Jobs:
         if await self._typing.begin().pause(TYPING_S):
             await self._anew()
 
-    async def _chosen_state(self, _: str, state: str) -> None:
-        """Take a state in, or out again; none stands for all."""
-        if not state:
+    async def _chosen(self, act: str, name: str) -> None:
+        """Take a state in, or out again, where none stands for all; or leave out what else narrows the list."""
+        if act == "drop":
+            self._wanted.pop(name, None)
+        elif not name:
             self._states = []
-        elif state in self._states:
-            self._states.remove(state)
+        elif name in self._states:
+            self._states.remove(name)
         else:
-            self._states.append(state)
+            self._states.append(name)
         self._typing.end()
         await self._anew()
 
@@ -141,6 +146,11 @@ class _Jobs:
             await turn.follow(listed.first, self._heard)
             if await turn.follow(jobs.count(**wanted), self._counted):
                 self._say(self._not_there())
+        except RejectedError as error:
+            if error.where != "after":
+                self._say(str(error))
+            else:  # an old address: the list begins anew
+                await self._anew()
         except SeawayError as error:
             self._say(str(error))
 
@@ -170,17 +180,18 @@ class _Jobs:
             return
         page, count, states = self._page, self._count, self._states
         query = {name: value for name, value in self._query().items() if value}
-        self._chips.show_of([count], lambda: _chips(count, states), *states)
+        beside = {name: query[name] for name in BESIDE if name in query}
+        self._chips.show_of([count], lambda: _chips(count, states, beside), *states, *beside.items())
         self._table.show_of([page], lambda: _table(page, query), time.monotonic() // AGED_S, *query.items())
         total = sum(count.states.get(state, 0) for state in states) if states else count.total
         older = urlencode({**query, "after": page.next}) if page.next else ""
         self._pager.show(total=total, newest=urlencode(query) if self._after else None, older=older)
 
 
-def _chips(count: JobCount, chosen: Sequence[str]) -> dict[str, object]:
-    """Return what the line of states shows."""
+def _chips(count: JobCount, chosen: Sequence[str], beside: Mapping[str, str]) -> dict[str, object]:
+    """Return what the line of states shows, and of what else narrows the list."""
     listed = [state for state in ORDER if count.states.get(state) or state in chosen]
-    return {"states": listed, "counts": count.states, "chosen": chosen, "total": count.total}
+    return {"states": listed, "counts": count.states, "chosen": chosen, "total": count.total, "beside": beside}
 
 
 def _table(page: JobPage, query: Mapping[str, str]) -> dict[str, object]:
