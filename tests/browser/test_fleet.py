@@ -63,6 +63,26 @@ def test_what_is_looked_for_is_counted_and_survives_a_reload(look: Look, job: st
         expect(page.get_by_text("a number ≥ 0")).to_be_visible()
 
 
+def test_one_gets_back_to_what_was_looked_at_before(look: Look) -> None:
+    """Another list and a cluster that is chosen are steps of the browser; what is typed is none."""
+    with look("viewer") as looker:
+        page = looker.open("/fleet")
+        page.get_by_role("button", name="Cards", exact=True).click()
+        expect(page).to_have_url(re.compile(r"/fleet\?view=cards$"))
+        page.locator(".strip-one").first.click()
+        expect(page.locator(".strip-here")).to_have_count(1)
+        expect(page).to_have_url(re.compile("cluster="))
+        page.go_back()
+        expect(page).to_have_url(re.compile(r"/fleet\?view=cards$"))
+        expect(page.locator(".strip-here")).to_have_count(0)
+        looker.settled(page)
+        page.go_back()
+        expect(page).to_have_url(re.compile("/fleet$"))
+        expect(page.locator(".node-name").first).to_be_visible()
+        page.go_forward()
+        expect(page.locator(".fragment-fleet-cards")).to_be_visible()
+
+
 def test_operators_drain_a_node_with_a_reason_and_others_may_not(look: Look) -> None:
     """A cordon asks for its reason, is seen at once and can be undone; whoever only looks has no buttons."""
     path = "/fleet/cluster-3/cluster-3-n0"

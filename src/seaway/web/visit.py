@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
@@ -16,6 +16,7 @@ from seaway.domain.errors import SeawayError, UnauthenticatedError
 from seaway.web import addresses
 from seaway.web.asking import Asker
 from seaway.web.board import EVERY_S, Board, Follower, Heard
+from seaway.web.turns import turning
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
@@ -214,8 +215,15 @@ class Visit:
 
     def keep(self, **query: str | None) -> None:
         """Put into the page's address what is looked at, so that it survives a reload; None and empty leave it out."""
-        self._kept = {**(self.query if self._kept is None else self._kept), **query}
-        ui.navigate.history.replace(self._here())
+        self._address(query, back=False)
+
+    def turn(self, **query: str | None) -> None:
+        """Do so where something else is turned to, so that one gets back to what was there before."""
+        self._address(query, back=True)
+
+    def _address(self, query: Mapping[str, str | None], *, back: bool) -> None:
+        before, self._kept = self._here(), {**(self.query if self._kept is None else self._kept), **query}
+        ui.run_javascript(turning(self._here(), back=back and self._here() != before))
 
     def _here(self) -> str:
         """Return the page's address with what is looked at."""

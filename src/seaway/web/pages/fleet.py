@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
@@ -67,7 +68,7 @@ class _FleetPage:
         """Make all parts, and follow what they show."""
         words = self.visit.words
         self._strip = Fragment("fleet_strip", words)
-        on_act(self._strip, lambda _, name: self.change(cluster="" if name == self.given.get("cluster") else name))
+        on_act(self._strip, self._choose)
         self._closing = Closing(self.visit)
         models = (await self.visit.ask(fleet.models())).models
         self._bar = FleetBar(words, self.given, [each.model for each in models], self.change)
@@ -90,11 +91,15 @@ class _FleetPage:
     async def change(self, **given: str) -> None:
         """Look for something else, from the first page on."""
         self._before = []
-        await self._go(**{"after": "", **given})
+        await self._go(self.visit.keep, **{"after": "", **given})
 
-    async def _go(self, **given: str) -> None:
+    async def _turn_to(self, **given: str) -> None:
+        """Look at something else, from where one gets back."""
+        await self._go(self.visit.turn, **given)
+
+    async def _go(self, address: Callable[..., None], **given: str) -> None:
         self.given = {name: value for name, value in (self.given | given).items() if value}
-        self.visit.keep(**{name: self.given.get(name) for name in (*FIELDS, "view", "by", "after")})
+        address(**{name: self.given.get(name) for name in (*FIELDS, "view", "by", "after")})
         self._draw_clusters()
         await self._look()
 
@@ -157,22 +162,28 @@ class _FleetPage:
             before=bool(self._before),
         )  # fmt: skip
 
+    async def _choose(self, _: str, cluster: str) -> None:
+        """Look at one cluster alone, or at all again."""
+        self._before = []
+        await self._turn_to(after="", cluster="" if cluster == self.given.get("cluster") else cluster)
+
     async def _tab(self, act: str, name: str) -> None:
         """Show another list, or other colours."""
         if act == "view":
-            await self.change(view="" if name == NODES else name)
+            self._before = []
+            await self._turn_to(after="", view="" if name == NODES else name)
         else:
-            await self._go(by=name)
+            await self._turn_to(by=name)
 
     async def _turn(self, act: str, name: str) -> None:
         """Turn to another page of the list."""
         if act == "back":
-            await self._go(after=self._before.pop() if self._before else "")
+            await self._turn_to(after=self._before.pop() if self._before else "")
         elif name == self.given.get("after"):
             return  # pressed twice, and once is meant
         elif name:
             self._before.append(self.given.get("after", ""))
-            await self._go(after=name)
+            await self._turn_to(after=name)
         else:
             await self.change()
 

@@ -78,7 +78,7 @@ class Tab(ABC):
 
     def keep(self) -> None:
         """Have the address say what is looked at."""
-        self.visit.keep(tab=self.name or None, **self.kept)
+        self.visit.turn(tab=self.name or None, **self.kept)
 
     def draw(self) -> None:  # noqa: B027  # most have nothing that goes on by itself
         """Write anew what changes with time."""
