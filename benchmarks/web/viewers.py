@@ -23,6 +23,9 @@ from seaway.web.cookies import TOKEN
 CLIENT = re.compile(r"'client_id': '([0-9a-f-]+)'")
 SOCKET = "/_nicegui_ws/socket.io"
 PATIENCE_S = 30
+LAST = 19
+"""Browsers are on machines of their own: here they take no core from the server while that has work."""
+
 AT_ONCE = 10
 """So many load their page at a time."""
 
@@ -74,6 +77,7 @@ class Viewer:
 
 async def main() -> None:
     """Look until told to end."""
+    os.nice(LAST)
     url, many, paths = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
     each_way = cycle(product(os.environ["VIEWER_TOKENS"].split(","), paths))
     viewers = [Viewer(path, token) for token, path in islice(each_way, many)]
