@@ -27,7 +27,7 @@ Heard = Callable[[T], Awaitable[None] | None]
 EVERY_S = 0.5
 """How often the same is asked again while somebody looks: a change is to be seen within a second."""
 
-REST = 12.0
+REST = 20.0
 """While jobs are being placed one thing is asked at a time, and then nothing for so many times as long as that took."""
 
 MOST_REST_S = 1.0

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from markupsafe import escape
+
 from seaway.web import figures
 from seaway.web.parts.colours import colours_of
 from seaway.web.words import Words
@@ -38,6 +40,28 @@ class Holder:
 
     name: str
     colour: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A slice as it is drawn in the bars of its device.
+
+    Attributes
+    ----------
+    job
+        Id of the job whose page it leads to; empty for none.
+    who, tip
+        What is said of it, ready to stand in HTML.
+    cores, memory
+        How wide it is in each bar, percent; 0 where it holds nothing of that.
+    """
+
+    job: str
+    colour: str
+    who: str
+    tip: str
+    cores: float
+    memory: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +107,20 @@ class Painter:
         if held.used:
             lines.append(words("Really used: {used}", used=used_text(held.used, device, words)))
         return "\n".join(lines)
+
+    def cuts(self, device: DeviceOut) -> list[Cut]:
+        """Return the slices of a device as they are drawn; said once, for they stand in two bars."""
+        return [
+            Cut(
+                each.job_id if each.tenant else "",
+                self.colour(each),
+                escape(self.who(each)),
+                escape(self.tip(each, device)),
+                figures.share(each.core_milli, device.core_milli.total),
+                figures.share(each.memory_mib, device.memory_mib.total),
+            )
+            for each in device.slices
+        ]
 
     def card_tip(self, device: DeviceOut) -> str:
         """Say what is to be known of a device, line by line."""
