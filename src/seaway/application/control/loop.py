@@ -41,6 +41,9 @@ MOST_REST_S = 0.5
 BATCHES = 8
 """Batches decided before the loop looks around again; others may look at the memory between any two."""
 
+BUSY_NS = 100_000_000
+"""How long after it found something to do the loop counts as busy: in a rush there is a round without anything, too."""
+
 
 class Controller:
     """Steps jobs on, for ever.
@@ -66,8 +69,6 @@ class Controller:
         in parts, and between them whoever waits for the lock has it.
     half_read
         Whether only a part of what is stored is in memory yet.
-    busy
-        Whether its thread found something to do when it went round last: who can wait does so.
     failures
         Rounds that failed since the start, as where the database did not answer.
     pulse
@@ -103,7 +104,7 @@ class Controller:
         self.breaches = Breaches(self.live, self.scheduler.ready, self.scheduler.reservations)
         self._clock = clock
         self.half_read = False
-        self.busy = False
+        self._happened_ns = -BUSY_NS
         self.failures = 0
         self.names = Names()
         self._telling = threading.Lock()  # of what is stored, in its order
@@ -124,6 +125,11 @@ class Controller:
     def loaded(self) -> bool:
         """Whether the memory agrees with the database."""
         return self._loaded and not self._doubt.is_set()
+
+    @property
+    def busy(self) -> bool:
+        """Whether its thread found something to do a moment ago: who can wait does so."""
+        return self._clock.monotonic_ns() - self._happened_ns < BUSY_NS
 
     def unready(self) -> str:
         """Say why no job can be placed; empty when jobs can."""
@@ -349,20 +355,20 @@ class Controller:
         while not self._stopping.is_set():
             self._wake.clear()
             try:
-                self.busy = self.step()
+                happened = self.step()
             except UnavailableError as error:
-                self.busy = False
                 if self._writer.deposed:
                     return
                 log.warning("%s; trying again in %d s", error, error.retry_after_s)
                 self._stopping.wait(error.retry_after_s)
                 continue
             except Exception:
-                self.busy = False
                 log.exception("the control loop failed; everything is read anew")
                 self._stopping.wait(1)
                 continue
-            if not self.busy:
+            if happened:
+                self._happened_ns = self._clock.monotonic_ns()
+            else:
                 self._wake.wait(self._pause_s())
             self._stopping.wait(self._settings.round_s)
 
