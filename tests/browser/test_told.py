@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import FilePayload, expect
 
+from seaway.learning.policies.file import LARGEST_FILE
+from seaway.web.parts.file_form import AROUND
 from tests.browser.conftest import Look
 
 pytestmark = pytest.mark.slow
@@ -30,9 +32,11 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_sent(look: Look) -> No
         page = looker.open("/policies")
         page.get_by_role("button", name="Import a policy file").click()
         dialog = page.get_by_role("dialog", name="Import a policy file")
-        large = FilePayload(name="large.policy", mimeType="", buffer=b"P" * (1 << 20))
+        large = FilePayload(name="large.policy", mimeType="", buffer=b"P" * LARGEST_FILE)
         dialog.locator("input[type=file]").set_input_files(large)
-        said = dialog.get_by_role("alert").filter(has_text="This server takes files of 1,046,528 bytes at the most.")
+        said = dialog.get_by_role("alert").filter(
+            has_text=f"This server takes files of {LARGEST_FILE - AROUND:,} bytes at the most."
+        )
         expect(said).to_be_visible()
         dialog.get_by_role("button", name="Import it").click()
         expect(said).to_be_visible()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -142,7 +143,7 @@ def test_whatever_a_file_makes_of_its_reader_the_others_go_on(text: str, tmp_pat
     (tmp_path / "bad").write_text(text, encoding="utf-8")
     found = find(tmp_path)
     assert [each.context for each in found.contexts] == ["alpha"]
-    assert "bad is no kubeconfig: this YAML" in found.broken[tmp_path / "bad"]
+    assert re.search(r"/bad is no kubeconfig: (this YAML|line \d+, column \d+: )", found.broken[tmp_path / "bad"])
 
 
 def test_whatever_an_entry_says_the_others_go_on(tmp_path: Path) -> None:
