@@ -122,7 +122,7 @@ def _application(plane: Plane, settings: Settings) -> FastAPI:
         )
         if oidc.client_id:
             require_whole(provider)
-        mount(app, app.inside, provider if oidc.client_id else None, public_url, lambda: plane.controller.busy)
+        mount(app, app.inside, provider if oidc.client_id else None, public_url, lambda: plane.controller.rush.on)
     return app
 
 

@@ -16,6 +16,7 @@ from seaway.application.control.names import Names
 from seaway.application.control.observe import Observer
 from seaway.application.control.pulse import Pulse
 from seaway.application.control.reports import Report
+from seaway.application.control.rush import Rush
 from seaway.application.control.schedule import ProfileFactory, Scheduler
 from seaway.application.control.settings import ControlSettings
 from seaway.application.control.stages import Stage
@@ -40,9 +41,6 @@ MOST_REST_S = 0.5
 
 BATCHES = 8
 """Batches decided before the loop looks around again; others may look at the memory between any two."""
-
-BUSY_NS = 100_000_000
-"""How long after it found something to do the loop counts as busy: in a rush there is a round without anything, too."""
 
 
 class Controller:
@@ -73,6 +71,8 @@ class Controller:
         Rounds that failed since the start, as where the database did not answer.
     pulse
         Whether the database answers, asked every so often under no lock.
+    rush
+        Whether there is more to do than what comes in one by one.
     names
         The queues, pools and tenants that are stored: known before whoever stored them goes on, however long the loop
         takes to take them over. Who comes in is measured by these.
@@ -96,6 +96,7 @@ class Controller:
         self._settings = settings
         self.lock = Turns()
         self.pulse = Pulse(store.ping, clock)
+        self.rush = Rush(clock)
         self.live = Live(dispatcher, clock, settings)
         self.observer = Observer(self.live, store)
         self.scheduler = Scheduler(self.live, make)
@@ -104,7 +105,6 @@ class Controller:
         self.breaches = Breaches(self.live, self.scheduler.ready, self.scheduler.reservations)
         self._clock = clock
         self.half_read = False
-        self._happened_ns = -BUSY_NS
         self.failures = 0
         self.names = Names()
         self._telling = threading.Lock()  # of what is stored, in its order
@@ -125,11 +125,6 @@ class Controller:
     def loaded(self) -> bool:
         """Whether the memory agrees with the database."""
         return self._loaded and not self._doubt.is_set()
-
-    @property
-    def busy(self) -> bool:
-        """Whether its thread found something to do a moment ago: who can wait does so."""
-        return self._clock.monotonic_ns() - self._happened_ns < BUSY_NS
 
     def unready(self) -> str:
         """Say why no job can be placed; empty when jobs can."""
@@ -355,7 +350,8 @@ class Controller:
         while not self._stopping.is_set():
             self._wake.clear()
             try:
-                happened = self.step()
+                with self.rush.round() as now:
+                    happened = now.found = self.step()
             except UnavailableError as error:
                 if self._writer.deposed:
                     return
@@ -366,9 +362,7 @@ class Controller:
                 log.exception("the control loop failed; everything is read anew")
                 self._stopping.wait(1)
                 continue
-            if happened:
-                self._happened_ns = self._clock.monotonic_ns()
-            else:
+            if not happened:
                 self._wake.wait(self._pause_s())
             self._stopping.wait(self._settings.round_s)
 
