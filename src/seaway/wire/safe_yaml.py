@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -18,6 +19,16 @@ MOST_VALUES = 50_000
 
 LONG = 200
 """Characters of a text that count as another value, so that aliases make no long texts many."""
+
+
+class _Extent(NamedTuple):
+    """How many values a value stands for, itself included, and how deep they lie in each other."""
+
+    values: int
+    height: int
+
+
+NONE = _Extent(0, 0)
 
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -55,20 +66,27 @@ def _require_flat(body: bytes | str, most: int) -> None:
             raise RejectedError(f"this YAML nests deeper than {MOST_NESTED} or has more than {most} values")
 
 
-def _expanded(node: yaml.Node, known: dict[int, int], most: int) -> int:
-    """Count the values below a node, each alias as all that it stands for; 0 in `known` marks what is being counted."""
-    size = known.get(id(node))
-    if size == 0:
+def _expanded(node: yaml.Node, known: dict[int, _Extent], most: int) -> _Extent:
+    """Measure a value, each alias as all that it stands for; `NONE` in `known` marks what is being measured."""
+    extent = known.get(id(node))
+    if extent is NONE:
         raise RejectedError("this YAML holds a value that contains itself")
-    if size is None:
-        known[id(node)] = 0
-        size = 1 + sum(_expanded(part, known, most) for part in _parts(node))
+    if extent is None:
+        known[id(node)] = NONE
+        size, height = 1, 0
+        for part in _parts(node):
+            below = _expanded(part, known, most)
+            size, height = size + below.values, max(height, below.height)
         if isinstance(node, yaml.ScalarNode):
             size += len(node.value) // LONG
-        known[id(node)] = size
-    if size > most:
+        else:
+            height += 1
+        extent = known[id(node)] = _Extent(size, height)
+    if extent.values > most:
         raise RejectedError(f"this YAML stands for more than {most} values")
-    return size
+    if extent.height > MOST_NESTED:
+        raise RejectedError(f"this YAML nests deeper than {MOST_NESTED}, each alias as what it stands for")
+    return extent
 
 
 def _parts(node: yaml.Node) -> list[yaml.Node]:
@@ -82,9 +100,17 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
         return [part for pair in node.value for part in pair]
     if isinstance(node, yaml.SequenceNode):
         return list(node.value)
-    if node.tag == "tag:yaml.org,2002:float" and node.value.lower().lstrip("+-") in (".inf", ".nan"):
+    if node.tag == "tag:yaml.org,2002:float" and not _is_finite(node.value):
         raise RejectedError(f"{node.value} is no number", where=f"line {node.start_mark.line + 1}")
     return []
+
+
+def _is_finite(text: str) -> bool:
+    """Tell whether a text is no way to write infinity or nothing at all; `1e999` is one, for it becomes infinity."""
+    try:
+        return math.isfinite(float(text.lower().replace("_", "").replace(".inf", "inf").replace(".nan", "nan")))
+    except ValueError:  # as 1:30.5, which is 90.5, and what is no number, of which it is told as it is read
+        return True
 
 
 def _scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:

@@ -38,9 +38,7 @@ SHOWN = 40
 def broken(error: yaml.YAMLError | UnicodeEncodeError, body: bytes | str) -> RejectedError:
     """Say of a text that it is no YAML."""
     if isinstance(error, (yaml.reader.ReaderError, UnicodeEncodeError)):
-        at = error.start if isinstance(error, UnicodeEncodeError) else error.position
-        before = (body.encode(errors="replace") if isinstance(body, str) else body)[:at]
-        return RejectedError("this is no YAML: it holds what no text has", where=f"line {before.count(10) + 1}")
+        return RejectedError("this is no YAML: it holds what no text has", where=f"line {_line(error, body)}")
     said = str(error)
     says = next((says for part, says in SAYS if part in said), OTHERWISE)
     mark = (error.problem_mark or error.context_mark) if isinstance(error, yaml.MarkedYAMLError) else None
@@ -58,6 +56,13 @@ def unreadable(scalars: Iterable[yaml.ScalarNode], read: Callable[[yaml.ScalarNo
             says = f"{short!r} can be read as no {kind}: put it in quotes if it is a text"
             return RejectedError(says, where=place(node.start_mark))
     return RejectedError("this YAML holds what is no plain value")
+
+
+def _line(error: yaml.reader.ReaderError | UnicodeEncodeError, body: bytes | str) -> int:
+    """Return where it is, counted from 1: told by the character of a text that cannot be written, else by the byte."""
+    if isinstance(error, UnicodeEncodeError):
+        return error.object[: error.start].count("\n") + 1
+    return (body.encode() if isinstance(body, str) else body)[: error.position].count(b"\n") + 1
 
 
 def place(mark: yaml.Mark) -> str:

@@ -14,6 +14,7 @@ BOMB = "x0: &x0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
 )
 LONG_TEXTS = f"a: &a {'x' * 100_000}\nb: [{', '.join(['*a'] * 10_000)}]\n"
 MERGES = "x0: &x0 {a: 1}\n" + "".join(f"x{at}: &x{at} {{<<: [*x{at - 1}, *x{at - 1}]}}\n" for at in range(1, 40))
+CHAIN = "- &x0 [1]\n" + "".join(f"- &x{at} {'[' * 29}*x{at - 1}{']' * 29}\n" for at in range(1, 50))
 
 
 def test_plain_values_are_read() -> None:
@@ -39,6 +40,11 @@ def test_plain_values_are_read() -> None:
         ("!!python/object/apply:os.system ['true']", "no YAML"),
         ("a: .nan", "no number"),
         ("a: -.inf", "no number"),
+        ("a: !!float nan", "no number"),
+        ("a: !!float -Infinity", "no number"),
+        ("a: 1.0e+999", "no number"),
+        (CHAIN, "nests deeper"),
+        (CHAIN + "- !!int x\n", "nests deeper"),
         ("a: " + "9" * 5000, "no number"),
         ("a: !!bool maybe", "no truth value"),
         ("a: !!timestamp soon", "no date"),
@@ -72,6 +78,8 @@ def test_what_is_no_plain_document_is_refused(text: str, says: str) -> None:
         ("%YAML 3.0\n---\na: 1", "line 1, column 1", "not written as YAML is"),
         (b"a: 1\nb: \xff", "line 2", "what no text has"),
         ("a: 1\nb: \ud800", "line 2", "what no text has"),
+        ("a: éé\nb: éé\nc: \ud800\nd: 1\n", "line 3", "what no text has"),
+        ("a: éé\nb: éé\nc: \x07\nd: 1\n", "line 3", "what no text has"),
         ("a: 1\nb: " + "9" * 5000, "line 2, column 4", f"'{'9' * 40}…' can be read as no number: put it in quotes"),
         ("a: [1, 2026-02-30]", "line 1, column 8", "'2026-02-30' can be read as no date"),
     ],
