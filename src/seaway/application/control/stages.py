@@ -152,7 +152,10 @@ class Stages:
             self.times[Stage.START].note(seconds)
 
     def _found(self, job: JobRecord) -> None:
-        """Note where a job was found that was stored before; one that never had a place has waited all the time."""
+        """Note where a job was found that was stored before; one that never had a place has waited all the time.
+
+        Nothing that is stored tells that a person held it meanwhile: after a restart it counts from its submit.
+        """
         state, began_ns = self._before.get(job.id, (None, 0))
         if state is None or not (state is job.state or (state.waits and job.state.waits)):
             began_ns = job.submitted_ns if job.state.waits and not job.attempt else job.changed_ns
