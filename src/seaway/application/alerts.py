@@ -26,7 +26,10 @@ EVERY_S = 15.0
 """How often it is looked, as Prometheus does."""
 
 FAILING_WITHIN_S = 90
-"""Failures of the database are counted over so long, which is less than they have to last: one that is over is none."""
+"""Failures of the database are counted over so long, which is less than they have to last: one that is over is none.
+
+Prometheus' rule counts over longer, and has them last longer: it may look more seldom.
+"""
 
 SLOW_WITHIN_S = 5 * MINUTE_S
 """How long transactions take is counted over so long."""

@@ -34,6 +34,9 @@ from seaway.testing.clocks import VirtualClock
 
 SHIPPED = Path(__file__).parents[3] / "deploy" / "prometheus" / "rules"
 UNITS_S = {"s": 1, "m": 60, "h": 3600}
+SELDOM_S = 120
+"""How seldom Prometheus may scrape what alerts go by."""
+
 NOTHING = Timed((0,) * (len(BOUNDS_S) + 1), 0.0)
 
 
@@ -92,20 +95,22 @@ def seconds(text: str) -> int:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_rules_have_the_bounds_that_are_shipped_for_prometheus(rule: Rule) -> None:
-    """Whoever has both is told the same of both: name, severity, bound, and how long it has to last."""
+    """Whoever has both is told the same of both: name, severity, bound, and how long it has to last.
+
+    But for failures of the database, which Seaway sees sooner.
+    """
     files = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in SHIPPED.glob("*.yml")]
     shipped = {each["alert"]: each for file in files for group in file["groups"] for each in group["rules"]}[rule.name]
     bound = re.search(r"(?:[<>]|==) ([\d.]+)(?: and| unless|$)", " ".join(shipped["expr"].split()))
     assert bound
-    assert (shipped["labels"]["severity"], float(bound[1]), seconds(shipped["for"])) == (
-        rule.severity,
-        rule.bound,
-        rule.for_s,
-    )
+    lasts_s = seconds(shipped["for"])
+    assert (shipped["labels"]["severity"], float(bound[1])) == (rule.severity, rule.bound)
+    assert lasts_s == rule.for_s or rule is DATABASE_FAILS
     windows = {seconds(each) for each in re.findall(r"\[(\w+)\]", shipped["expr"])}
-    if rule is DATABASE_FAILS:
-        assert windows == {FAILING_WITHIN_S}
-        assert rule.for_s > FAILING_WITHIN_S
+    if rule is DATABASE_FAILS:  # Prometheus may look at it more seldom than Seaway itself
+        (within_s,) = windows
+        assert lasts_s > within_s >= 2 * SELDOM_S
+        assert rule.for_s > FAILING_WITHIN_S >= 2 * EVERY_S
     elif rule is DATABASE_SLOW:
         assert windows == {SLOW_WITHIN_S}
     elif rule is LINK_LOSSY:
