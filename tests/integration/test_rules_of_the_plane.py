@@ -77,7 +77,7 @@ def seen_to_fire() -> Iterator[str]:
                 continue
             texts = [str(each.value) for each in call.args if isinstance(each, ast.Constant)]
             if call.func.id == "fires" and {each.arg for each in call.keywords} - {"at", "not_at", "every"}:
-                yield texts[0]
+                yield from texts[:1]  # none where the name is a parameter
             if call.func.id == "try_out" and len(texts) > 1:
                 for test in yaml.safe_load(texts[1]):
                     yield from (each["alertname"] for each in test.get("alert_rule_test", ()) if each["exp_alerts"])
@@ -234,6 +234,62 @@ def test_a_seaway_that_places_nothing_is_told_of(tmp_path: Path) -> None:
     )
 
 
+def in_a_namespace(name: str, pod: str) -> str:
+    """Return the labels that Prometheus' operator gives to what a pod says of Seaway."""
+    return f'job="seaway", namespace="{name}", pod="{pod}", instance="{pod}:8080"'
+
+
+OTHER, OURS = in_a_namespace("other", "a-1"), (in_a_namespace("ours", "b-1"), in_a_namespace("ours", "b-2"))
+CALLED = {"job": "seaway", "namespace": "ours"}
+MATTERS = {
+    "SeawayDown": ("up{%s}", "1", "0", "Seaway has not answered Prometheus for 2 minutes"),
+    "SeawayNotReady": ("seaway_ready{%s}", "1", "0", "Seaway has placed no job for 2 minutes"),
+    "SeawayDatabaseBehind": ("seaway_changes_waiting{%s}", "0", "5001", "5001 changes wait to be stored"),
+}
+"""What says that Seaway does not do what it should, with a figure that is well and one that is not."""
+
+
+@pytest.mark.parametrize("name", MATTERS)
+def test_one_seaway_does_not_answer_for_another(name: str, tmp_path: Path) -> None:
+    """One in a namespace that does what it should hides none in another that does not, which is named."""
+    series, well, ill, says = MATTERS[name]
+    told = {series % OTHER: f"{well}x60", **{series % each: f"{well}x10 {ill}x50" for each in OURS}}
+    fires(tmp_path, name, told, not_at="10m", at="14m", it=(says, CALLED))
+
+
+@pytest.mark.parametrize("name", ["SeawayDown", "SeawayNotReady"])
+def test_a_replica_that_stands_by_is_no_alert(name: str, tmp_path: Path) -> None:
+    """Of the replicas of one Seaway, the one that leads is enough."""
+    series, well, ill, _ = MATTERS[name]
+    told = {series % each: f"{value}x60" for each, value in zip(OURS, (well, ill), strict=True)}
+    fires(tmp_path, name, told, not_at="5m", at="30m")
+
+
+def test_a_slow_database_is_not_hidden_by_a_busier_one(tmp_path: Path) -> None:
+    """Each Seaway's transactions are looked at alone."""
+    many = {f'{PREFIX}{{{OTHER}, le="{le}"}}': "0+9000x30" for le in ("1", "2.5", "+Inf")}
+    few = {f'{PREFIX}{{{OURS[0]}, le="{le}"}}': f"0+{rise}x30" for le, rise in (("1", 1), ("2.5", 10), ("+Inf", 10))}
+    says = "One in a hundred transactions takes 2.483s or longer"
+    fires(tmp_path, "SeawayDatabaseSlow", {**many, **few}, not_at="4m", at="20m", it=(says, CALLED))
+
+
+def test_a_database_that_fails_is_told_of_by_namespace(tmp_path: Path) -> None:
+    """Whose it is stands in the alert."""
+    both = {f"seaway_{what}_failures_total{{{each}}}": "0x60" for what in ("transaction", "loop") for each in OURS}
+    ill = f"seaway_loop_failures_total{{{OURS[1]}}}"
+    says = "The database fails: 4 times within 4 minutes, for 5 minutes"
+    fires(tmp_path, "SeawayDatabaseFails", {**both, ill: "0x10 0+1x40"}, not_at="10m", at="25m", it=(says, CALLED))
+
+
+def test_figures_of_one_seaway_are_not_seen_for_another(tmp_path: Path) -> None:
+    """One that says whether it is ready does not hide one in another namespace that does not."""
+    says = "Seaway has answered Prometheus for 10 minutes and not said whether it is ready"
+    series = {f"up{{{each}}}": "1x60" for each in (OTHER, *OURS)}
+    series[f"seaway_ready{{{OTHER}}}"] = "1x60"
+    fires(tmp_path, "SeawayHalfSeen", series, not_at="9m", at="12m", it=(says, CALLED))
+    fires(tmp_path, "SeawayHalfSeen", {**series, f"seaway_ready{{{OURS[0]}}}": "0x60"}, not_at="9m", at="30m")
+
+
 def test_figures_that_prometheus_may_not_see_are_told_of(tmp_path: Path) -> None:
     """Where Seaway answers and says nothing of itself; while it does not answer at all, that is another alert."""
     fires(
@@ -246,7 +302,7 @@ def test_figures_that_prometheus_may_not_see_are_told_of(tmp_path: Path) -> None
         },
         not_at="15m",
         at="27m",
-        it=("Seaway has answered Prometheus for 10 minutes and not said whether it is ready", {}),
+        it=("Seaway has answered Prometheus for 10 minutes and not said whether it is ready", {"job": "seaway"}),
     )
 
 
@@ -280,7 +336,7 @@ def test_a_database_that_fails_is_told_of(every_s: int, tmp_path: Path) -> None:
         'seaway_loop_failures_total{instance="two"}': f"7x{before + during + after}",
     }
     counted = 240 // every_s
-    it = (f"The database fails: {counted} times within 4 minutes, for 5 minutes", {})
+    it: tuple[str, dict[str, str]] = (f"The database fails: {counted} times within 4 minutes, for 5 minutes", {})
     fires(tmp_path, "SeawayDatabaseFails", series, every=f"{every_s}s", not_at="10m", at="18m", it=it)
     fires(tmp_path, "SeawayDatabaseFails", series, every=f"{every_s}s", not_at="14m", at="24m")
 
