@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,11 +18,14 @@ from typing import Any
 import httpx
 import pytest
 
+from seaway.dashboards.every import DASHBOARDS
+from seaway.dashboards.language import Language
 from seaway.testing.ports import free_port
 from seaway.wire.link_metrics import LINK_METRICS
 from seaway.wire.metrics import METRICS
 from tests.documented import scraper_role
 from tests.integration.running import PATIENCE_S, Running, running
+from tests.unit.dashboards.asked import asked
 
 pytestmark = [pytest.mark.slow, pytest.mark.programs("prometheus", "promtool")]
 
@@ -106,6 +110,48 @@ def test_prometheus_scrapes_what_is_allocated(tmp_path: Path) -> None:
             (vgpu,) = await_series(client, "vGPUMemoryAllocated")
             assert vgpu["metric"]["pod"] == f"sw-{job}-1-0"
             assert len(await_series(client, 'up{job="seaway"} == 1')) == 1
+        server.end()
+
+
+def test_a_large_fleet_is_scraped_cluster_by_cluster_and_nothing_twice(tmp_path: Path) -> None:
+    """Every figure is there once, so that dashboards show what the API says: of GPUs, and of Seaway itself."""
+    (tmp_path / "seaway").mkdir()
+    with running(tmp_path / "seaway") as server:
+        server.await_state(server.submit(resources={"gpus": 1, "gpu_memory": "8GiB"}), "running")
+        folder = tmp_path / "prometheus"
+        set_up(server, folder)
+        clusters = [each["name"] for each in server.client.get("/api/v1/fleet/clusters").json()["clusters"]]
+        text = (folder / "large.yml").read_text(encoding="utf-8")
+        assert len(clusters) > 1
+        assert text.count("[berlin, paris]") == text.count("127.0.0.1:8080") == 1
+        text = text.replace("[berlin, paris]", f"[{', '.join(clusters)}]")
+        text = text.replace("127.0.0.1:8080", server.client.base_url.netloc.decode())
+        text = re.sub(r"(?m)^( +scrape_\w+): \d+s$", r"\1: 1s", text)
+        (folder / "prometheus.yml").write_text(text, encoding="utf-8")
+        before = server.client.get("/metrics").text
+        with prometheus(folder) as client:
+            await_series(client, f"count(up == 1) == {len(clusters) + 1}")
+            await_series(client, "seaway_ready and on () vGPUMemoryAllocated")
+            devices = server.client.get("/api/v1/fleet/devices", params={"limit": 1000}).json()["devices"]
+            sums = {
+                ("fleet", "GPUs"): len(devices),
+                ("fleet", "vGPUs"): sum(len(each["slices"]) for each in devices),
+                ("device", "Devices"): len(devices),
+                ("vgpu", "Memory held"): sum(each["memory_mib"]["used"] for each in devices) << 20,
+            }
+            for (name, title), figure in sums.items():
+                panel = next(each for each in asked(name, DASHBOARDS[name](Language.ENGLISH)) if each.title == title)
+                (shown,) = await_series(client, re.sub(r"\$\w+", ".*", panel.query))
+                assert float(shown["value"][1]) == figure, title
+            told = [each["metric"] for each in await_series(client, '{__name__=~".+"}')]
+            scraped = Counter(
+                frozenset((label, value) for label, value in each.items() if label not in {"job", "instance"})
+                for each in told
+                if each["__name__"] != "up" and not each["__name__"].startswith(("scrape_", "ALERTS"))
+            )
+            assert [each for each, times in scraped.items() if times > 1] == []
+            names = {each["__name__"] for each in told}
+            assert names >= {re.split(r"[{ ]", line)[0] for line in before.splitlines() if not line.startswith("#")}
         server.end()
 
 
