@@ -18,6 +18,7 @@ from tests.integration.test_prometheus import await_series, prometheus
 pytestmark = pytest.mark.programs("prometheus", "promtool")
 
 DEVICES, STEPS, STEP_S = 60, 60, 15
+HANDED_OVER, DAY_S = 30, 86_400
 HERE = '{cluster=~"a"}'
 PATIENCE_S = 30
 
@@ -35,8 +36,11 @@ def client(tmp_path_factory: pytest.TempPathFactory, began_s: int) -> Iterator[h
     lines = ["# TYPE GPUDeviceCoreAllocated gauge"]
     for device in range(DEVICES):
         for step in range(STEPS + 1):
-            labels = f'cluster="a",nodeid="n",deviceuuid="gpu-{device}"'
-            lines.append(f"GPUDeviceCoreAllocated{{{labels}}} {(device + step) % DEVICES} {began_s + step * STEP_S}")
+            # as it is where another process takes over: for a while both tell of every device
+            for process in (1,) if step < HANDED_OVER else (1, 2) if step == HANDED_OVER else (2,):
+                labels = f'cluster="a",nodeid="n",deviceidx="0",deviceuuid="gpu-{device}",instance="{process}"'
+                figure, at_s = (device + step) % DEVICES, began_s + step * STEP_S
+                lines.append(f"GPUDeviceCoreAllocated{{{labels}}} {figure} {at_s}")
     (folder / "told").write_text("\n".join([*lines, "# EOF", ""]), encoding="utf-8")
     made = subprocess.run(
         ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(folder / "told"), str(folder / "data")],
@@ -49,17 +53,20 @@ def client(tmp_path_factory: pytest.TempPathFactory, began_s: int) -> Iterator[h
         yield client
 
 
-def drawn(client: httpx.Client, query: str, began_s: int) -> dict[str, float]:
-    """Return which devices a panel draws, and where each line ends."""
-    asked = {"query": query, "start": began_s, "end": began_s + STEPS * STEP_S, "step": STEP_S}
-    answer = client.get("/api/v1/query_range", params={key: str(value) for key, value in asked.items()}).json()
-    return {each["metric"]["deviceuuid"]: float(each["values"][-1][1]) for each in answer["data"]["result"]}
+def drawn(client: httpx.Client, query: str, began_s: int, lasts_s: int = STEPS * STEP_S) -> dict[str, float]:
+    """Return which devices a panel draws, each by one line, and where that ends."""
+    asked = {"query": query.replace("$__range", f"{lasts_s}s"), "start": began_s, "end": began_s + lasts_s}
+    given = {key: str(value) for key, value in {**asked, "step": max(STEP_S, lasts_s // 1000)}.items()}
+    found = client.get("/api/v1/query_range", params=given).json()["data"]["result"]
+    ends = {each["metric"]["deviceuuid"]: float(each["values"][-1][1]) for each in found}
+    assert len(ends) == len(found)
+    return ends
 
 
 def test_as_many_are_drawn_as_are_said(client: httpx.Client, began_s: int) -> None:
     """Those that are highest at the end, over all of the time; chosen anew at each moment all would be drawn."""
     query = f"GPUDeviceCoreAllocated{HERE}"
-    assert len(drawn(client, f"topk({MOST}, {query})", began_s)) == DEVICES
+    assert len(drawn(client, f"topk({MOST}, max by ({DEVICE}) ({query}))", began_s)) == DEVICES
     assert sorted(drawn(client, most(query, HERE, DEVICE), began_s).values()) == [*range(DEVICES - MOST, DEVICES)]
     assert sorted(drawn(client, most(query, HERE, DEVICE, least=True), began_s).values()) == [*range(MOST)]
 
@@ -69,3 +76,22 @@ def test_what_is_worked_out_is_chosen_by_what_comes_of_it(client: httpx.Client, 
     query = f"100 - GPUDeviceCoreAllocated{HERE} / (0 * GPUDeviceCoreAllocated{HERE} + 1)"
     ends = drawn(client, most(query, HERE, DEVICE), began_s)
     assert sorted(ends.values()) == [*range(100 - MOST + 1, 101)]
+
+
+@pytest.mark.parametrize("figure", ["GPUDeviceCoreAllocated%s", "100 * GPUDeviceCoreAllocated%s / 100"])
+def test_a_range_that_ends_in_the_future_is_drawn_too(client: httpx.Client, began_s: int, figure: str) -> None:
+    """Of "today" nothing is known at its end: there the last figure of each counts."""
+    where = '{cluster=~"a",instance="2"}'
+    ends = drawn(client, most(figure % where, where, DEVICE), began_s, DAY_S)
+    assert sorted(ends.values()) == [*range(DEVICES - MOST, DEVICES)]
+    ends = drawn(client, most(figure % where, where, DEVICE, least=True), began_s, DAY_S)
+    assert sorted(ends.values()) == [*range(MOST)]
+
+
+def test_a_failover_draws_no_second_line(client: httpx.Client, began_s: int) -> None:
+    """While two processes tell of the same devices, each is drawn once: by `drawn`, the others hold that too."""
+    query = f"GPUDeviceCoreAllocated{HERE}"
+    at = {"query": f"count({query})", "time": str(began_s + HANDED_OVER * STEP_S)}
+    (both,) = client.get("/api/v1/query", params=at).json()["data"]["result"]
+    assert both["value"][1] == str(2 * DEVICES)
+    assert len(drawn(client, most(query, HERE, DEVICE), began_s, (HANDED_OVER + 1) * STEP_S)) == MOST

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 MOST = 20
 """Series that one panel draws: those that matter most."""
 
-DEVICE = "cluster, nodeid, deviceuuid"
+DEVICE = "cluster, nodeid, deviceidx, deviceuuid"
 VGPU = f"{DEVICE}, namespace, pod, container"
 LINK = "source, target, cluster"
-"""What tells devices, vGPUs and links apart."""
+"""What tells devices, vGPUs and links apart, whichever process tells of them: while one takes over, two do."""
 
 
 def most(query: str, where: str, labels: str, *, least: bool = False) -> str:
     """Ask for the courses of the series that are highest at the end of what is looked at.
 
-    ``topk`` alone chooses anew at each moment, so that a panel draws every series that was among them at any.
+    ``topk`` alone chooses anew at each moment, so that a panel draws every series that was among them at any. Where
+    the end is still to come, as of "today", nothing has a figure there, and the last one of each series counts, be it
+    of one that has ended meanwhile.
 
     Parameters
     ----------
@@ -25,5 +29,7 @@ def most(query: str, where: str, labels: str, *, least: bool = False) -> str:
     least
         Whether to ask for the lowest in place of the highest.
     """
-    end = query.replace(where, f"{where} @ end()")
-    return f"({query}) and on ({labels}) {'bottomk' if least else 'topk'}({MOST}, {end})"
+    shown = f"max by ({labels}) ({query})"
+    end = shown.replace(where, f"{where} @ end()")
+    last = re.sub(rf"(\w+){re.escape(where)}", r"last_over_time(\g<0>[$__range] @ end())", shown)
+    return f"{shown} and {'bottomk' if least else 'topk'}({MOST}, {end} or ({last} unless on () {end}))"
