@@ -227,3 +227,36 @@ def test_the_most_that_is_lost_is_that_of_links_to_gateways_that_answer(tmp_path
         ],
     }
     try_out(tmp_path, "network.yml", yaml.safe_dump([test], width=1000))
+
+
+def test_interfaces_are_shown_while_two_processes_tell_of_them(tmp_path: Path) -> None:
+    """As one takes over from another: neither does a panel fail, nor is anything there twice."""
+    queries = {each.title: each.query for each in asked("network", DASHBOARDS["network"](Language.ENGLISH))}
+    shown = {
+        "Fullest interface": [("{}", 95)],
+        "How full interfaces are": [('{gateway="gw-1", direction="in"}', 95), ('{gateway="gw-1", direction="out"}', 5)],
+        "Do agents report?": [('{gateway="gw-1"}', 3)],
+    }
+    told = {
+        'seaway_gateway_used_mbps{gateway="gw-1", direction="in"': 950,
+        'seaway_gateway_used_mbps{gateway="gw-1", direction="out"': 50,
+        'seaway_gateway_speed_mbps{gateway="gw-1"': 1000,
+        'seaway_agent_silent_seconds{gateway="gw-1"': 3,
+    }
+    test = {
+        "interval": "1m",
+        "input_series": [
+            {"series": f'{each}, instance="{instance}"}}', "values": f"{value}x10"}
+            for each, value in told.items()
+            for instance in ("one", "two")
+        ],
+        "promql_expr_test": [
+            {
+                "expr": queries[title],
+                "eval_time": "5m",
+                "exp_samples": [{"labels": labels, "value": value} for labels, value in samples],
+            }
+            for title, samples in shown.items()
+        ],
+    }
+    try_out(tmp_path, "network.yml", yaml.safe_dump([test], width=1000))

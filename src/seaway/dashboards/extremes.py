@@ -29,7 +29,8 @@ def most(query: str, where: str, labels: str, *, least: bool = False) -> str:
     least
         Whether to ask for the lowest in place of the highest.
     """
-    shown = f"max by ({labels}) ({query})"
-    end = shown.replace(where, f"{where} @ end()")
-    last = re.sub(rf"(\w+){re.escape(where)}", r"last_over_time(\g<0>[$__range] @ end())", shown)
-    return f"{shown} and {'bottomk' if least else 'topk'}({MOST}, {end} or ({last} unless on () {end}))"
+    once = f"max by ({labels}) "
+    end = once + f"({query.replace(where, f'{where} @ end()')})"
+    last = once + re.sub(rf"\w+{re.escape(where)}", r"last_over_time(\g<0>[$__range] @ end())", f"({query})")
+    chosen = f"{'bottomk' if least else 'topk'}({MOST}, {end} or ({last} unless on () {end}))"
+    return f"{once}(({query}) and on ({labels}) {chosen})"

@@ -187,7 +187,7 @@ def _clusters(language: Language) -> list[Panel]:
                 5,
                 SILENCE_S,
             ),
-            f"seaway_cluster_silent_seconds{HERE}",
+            f"max by (cluster) (seaway_cluster_silent_seconds{HERE})",
             "{{cluster}}",
         ),
     ]
@@ -205,7 +205,7 @@ def _courses(language: Language) -> list[Panel]:
                 PERCENT,
                 steps=FILL,
             ),
-            {"{{cluster}}": f"ClusterGPUCorePercentage{HERE}"},
+            {"{{cluster}}": f"max by (cluster) (ClusterGPUCorePercentage{HERE})"},
         ),
         lines(
             Show(
@@ -214,7 +214,7 @@ def _courses(language: Language) -> list[Panel]:
                 PERCENT,
                 steps=FILL,
             ),
-            {"{{cluster}}": f"ClusterGPUMemoryPercentage{HERE}"},
+            {"{{cluster}}": f"max by (cluster) (ClusterGPUMemoryPercentage{HERE})"},
         ),
         lines(
             Show(

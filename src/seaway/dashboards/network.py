@@ -25,7 +25,10 @@ FROM_SITE = '{cluster=~"$cluster",site=~"$site",source=~"$source",target=~"$targ
 EVERY_LOSS = '{__name__=~"(UserToCluster|ClusterToCluster)PacketLoss",cluster=~"$cluster"}'
 FROM_SOURCE = '{__name__=~"(UserToCluster|ClusterToCluster)PacketLoss",cluster=~"$cluster",source=~"$source"}'
 WAY = "{{source}} → {{target}}"
-KEPT = "max by (source, target, cluster)"
+KEPT = f"max by ({LINK})"
+USED = "max by (gateway, direction) (seaway_gateway_used_mbps)"
+FULL = f"100 * {USED} / on (gateway) group_left max by (gateway) (seaway_gateway_speed_mbps)"
+"""How full interfaces are, percent; of each one figure while two processes tell of it, as one takes over."""
 
 
 def network(language: Language) -> Frame:
@@ -122,7 +125,7 @@ def _now(language: Language) -> list[Panel]:
                 5,
                 PRESSURE,
             ),
-            "100 * max(seaway_gateway_used_mbps / on (gateway) group_left seaway_gateway_speed_mbps)",
+            f"max({FULL})",
         ),
     ]
 
@@ -233,7 +236,7 @@ def _gateways(language: Language) -> list[Panel]:
                 say("By each gateway's interface, in and out.", "各网关接口的进出流量。"),
                 MBITS,
             ),
-            {"{{gateway}} {{direction}}": "seaway_gateway_used_mbps"},
+            {"{{gateway}} {{direction}}": USED},
         ),
         ranking(
             Show(
@@ -247,10 +250,7 @@ def _gateways(language: Language) -> list[Panel]:
                 8,
                 PRESSURE,
             ),
-            {
-                "{{gateway}} {{direction}}": "100 * seaway_gateway_used_mbps / on (gateway) group_left"
-                " seaway_gateway_speed_mbps"
-            },
+            {"{{gateway}} {{direction}}": FULL},
             most=100,
         ),
         lines(
@@ -284,7 +284,7 @@ def _agents(language: Language) -> list[Panel]:
                 6,
                 SILENCE_S,
             ),
-            "seaway_agent_silent_seconds",
+            "max by (gateway) (seaway_agent_silent_seconds)",
             "{{gateway}}",
         ),
         lines(

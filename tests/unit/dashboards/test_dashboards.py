@@ -157,6 +157,18 @@ def test_courses_of_many_things_are_of_a_few_that_stay_the_same() -> None:
                 assert few or "sum" in query or "count" in query or not MANY.search(query), (name, panel["title"])
 
 
+ONCE = re.compile(r"max by \([^)]+\) \(\w+(\{[^}]*\})?\)")
+TOLD_BY_EACH = re.compile(r"\b(seaway_gateway_\w+_mbps|seaway_agent_silent|seaway_cluster_silent|ClusterGPU)\w*")
+"""Figures of gateways, agents and clusters, which every process tells."""
+
+
+def test_a_failover_breaks_no_panel_and_draws_nothing_twice() -> None:
+    """While one process takes over from another, both tell of the same: that has to be one line, and one match."""
+    every_query = [each for name, frame in DASHBOARDS.items() for each in asked(name, frame(Language.ENGLISH))]
+    assert len([each for each in every_query if TOLD_BY_EACH.search(each.query)]) > 5
+    assert [each for each in every_query if TOLD_BY_EACH.search(ONCE.sub("", each.query))] == []
+
+
 def test_what_can_be_chosen_goes_by_what_is_chosen_before() -> None:
     """A cluster's nodes, their devices, and the namespaces on these; the gateways of links to a cluster."""
     chains = {
