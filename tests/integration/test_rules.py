@@ -229,6 +229,23 @@ def test_the_most_that_is_lost_is_that_of_links_to_gateways_that_answer(tmp_path
     try_out(tmp_path, "network.yml", yaml.safe_dump([test], width=1000))
 
 
+def test_a_completion_rate_is_of_jobs_that_ended(tmp_path: Path) -> None:
+    """While none did there is none: neither a figure that is not a number, nor one that looks like a failure."""
+    queries = {each.title: each.query for each in asked("jobs", DASHBOARDS["jobs"](Language.ENGLISH))}
+    rate = queries["Completion rate"].replace("$__range", "3m")
+    of = "seaway_jobs_reached_total"
+    series = {f'{of}{{state="completed"}}': "0x9 3x9", f'{of}{{state="failed"}}': "0x9 1x9"}
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": [
+            {"expr": rate, "eval_time": "5m", "exp_samples": []},
+            {"expr": rate, "eval_time": "11m", "exp_samples": [{"labels": "{}", "value": 0.75}]},
+        ],
+    }
+    try_out(tmp_path, "jobs.yml", yaml.safe_dump([test], width=1000))
+
+
 def test_interfaces_are_shown_while_two_processes_tell_of_them(tmp_path: Path) -> None:
     """As one takes over from another: neither does a panel fail, nor is anything there twice."""
     queries = {each.title: each.query for each in asked("network", DASHBOARDS["network"](Language.ENGLISH))}

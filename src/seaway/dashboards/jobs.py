@@ -95,7 +95,8 @@ def _now(language: Language) -> list[Panel]:
                 COMPLETION,
             ),
             f'sum(increase({ENDED}{{state="completed"}}[$__range]))'
-            f' / sum(increase({ENDED}{{state=~"completed|failed"}}[$__range]))',
+            f' / (sum(increase({ENDED}{{state=~"completed|failed"}}[$__range])) > 0)',
+            nothing=say("None ended", "没有任务结束"),
         ),
         number(
             Show(

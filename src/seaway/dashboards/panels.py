@@ -95,9 +95,16 @@ class Labels:
     links: Mapping[str, Link] = field(default_factory=dict)
 
 
-def number(show: Show, query: str) -> Panel:
-    """Show one figure, as it is now, and its course behind it."""
+def number(show: Show, query: str, *, nothing: str = "") -> Panel:
+    """Show one figure, as it is now, and its course behind it.
+
+    Parameters
+    ----------
+    nothing
+        What stands there where the query has no answer; empty for Grafana's own words.
+    """
     panel = _dressed(stat.Panel(), show).with_target(_asked(query, ""))
+    panel = panel.no_value(nothing) if nothing else panel
     return (
         panel.color_scheme(by_steps())
         .graph_mode(common_models.BigValueGraphMode.AREA)

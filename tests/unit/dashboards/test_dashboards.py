@@ -225,6 +225,16 @@ def test_what_is_provisioned_is_what_is_written() -> None:
     assert source["type"] == "prometheus"
 
 
+@pytest.mark.parametrize("language", Language)
+def test_a_share_of_nothing_is_said_in_words(language: Language) -> None:
+    """Where no job ended there is no completion rate, and the panel says so."""
+    (dashboard,) = [each for name, each in every(language) if name == "jobs"]
+    (panel,) = [each for each in panels(dashboard) if "> 0)" in each["targets"][0]["expr"]]
+    said = panel["fieldConfig"]["defaults"]["noValue"]
+    assert bool(CHINESE.search(said)) is (language is Language.CHINESE)
+    assert said
+
+
 def test_idle_means_one_thing() -> None:
     """A device is idle where nobody holds anything of it, be it memory alone: in sums, tables and spreads alike."""
     idle = [
