@@ -190,7 +190,7 @@ def of_devices(told: Told) -> dict[Key, Shown]:
     nodes: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
     for each in devices:
         nodes[each["cluster"], each["node"]].append(each["memory_mib"])
-    marked, table = "{{nodeid}} #{{deviceidx}}", "Devices"
+    marked, table = "{{cluster}}/{{nodeid}} #{{deviceidx}}", "Devices"
     return {
         ("device", "Devices", ""): one(len(devices)),
         ("device", "Cores allocated", ""): one(share([each["core_milli"] for each in devices])),
@@ -227,7 +227,7 @@ def of_vgpus(told: Told) -> dict[Key, Shown]:
         return float(100 * each["core_milli"] / each["device_core_milli"])
 
     held = sum(each["memory_mib"] for each in slices) * MIB
-    row = "{{namespace}}/{{pod}} {{container}}"
+    row = "{{namespace}}/{{pod}} {{container}} ({{cluster}}/{{nodeid}} #{{deviceidx}})"
     by_namespace: Counter[str] = Counter()
     for each in slices:
         by_namespace[each["pod"].rpartition("/")[0]] += each["memory_mib"] * MIB

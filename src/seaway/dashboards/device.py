@@ -9,7 +9,7 @@ from seaway.dashboards.looks import BYTES, FILL, PERCENT, SECONDS, SOME
 from seaway.dashboards.panels import Column, Labels, Panel, Show, courses, lines, number, ranking, rows
 
 HERE = '{cluster=~"$cluster",nodeid=~"$node",deviceuuid=~"$device"}'
-NAMED = "{{nodeid}} #{{deviceidx}}"
+NAMED = "{{cluster}}/{{nodeid}} #{{deviceidx}}"
 
 
 def device_board(language: Language) -> Frame:

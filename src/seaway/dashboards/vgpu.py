@@ -9,7 +9,7 @@ from seaway.dashboards.looks import BYTES, FILL, PERCENT
 from seaway.dashboards.panels import Column, Labels, Panel, Show, lines, number, ranking, rows
 
 HERE = '{cluster=~"$cluster",nodeid=~"$node",deviceuuid=~"$device",namespace=~"$namespace"}'
-NAMED = "{{namespace}}/{{pod}} {{container}}"
+NAMED = "{{namespace}}/{{pod}} {{container}} ({{cluster}}/{{nodeid}} #{{deviceidx}})"
 
 
 def vgpu(language: Language) -> Frame:

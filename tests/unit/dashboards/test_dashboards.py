@@ -169,6 +169,17 @@ def test_a_failover_breaks_no_panel_and_draws_nothing_twice() -> None:
     assert [each for each in every_query if TOLD_BY_EACH.search(ONCE.sub("", each.query))] == []
 
 
+def test_legends_say_what_tells_series_apart() -> None:
+    """Two clusters may call a node the same, and one container may hold two devices: no two lines have one name."""
+    of_device = {"cluster", "nodeid", "deviceidx"}
+    of_vgpu = of_device | {"namespace", "pod", "container"}
+    for name, apart in (("device", of_device), ("vgpu", of_vgpu)):
+        legends = {each.legend for each in asked(name, DASHBOARDS[name](Language.ENGLISH)) if "{{" in each.legend}
+        said = [set(re.findall(r"{{(\w+)}}", each)) for each in legends]
+        assert apart in said
+        assert [each for each in said if each != apart and not each < {"cluster", "nodeid", "namespace"}] == []
+
+
 def test_what_can_be_chosen_goes_by_what_is_chosen_before() -> None:
     """A cluster's nodes, their devices, and the namespaces on these; the gateways of links to a cluster."""
     chains = {
