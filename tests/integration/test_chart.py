@@ -284,6 +284,7 @@ def test_the_only_rights_are_to_hold_the_lease_and_to_mark_who_leads() -> None:
         ({**LEAST, "clusters": {"simulated": True}}, "simulated clusters live in one process"),
         ({**LEAST, "leader": {"renewSeconds": 20}}, "retrySeconds has to be less than renewSeconds"),
         ({**LEAST, "serviceMonitor": {"enabled": True}}, "serviceMonitor.tokenSecret.name"),
+        ({**LEAST, "prometheusRule": {"enabled": True}}, "prometheusRule.enabled: set serviceMonitor.enabled"),
         ({**LEAST, "replica": 2}, "replica"),
         ({**LEAST, "settings": {"database": {"url": "postgresql://a:secret@b/c"}}}, "database"),
     ],
