@@ -6,6 +6,7 @@ from seaway.dashboards.extremes import DEVICE, MOST, most
 from seaway.dashboards.frame import Frame, Section, cluster, device, link, node
 from seaway.dashboards.language import Language
 from seaway.dashboards.looks import BYTES, FILL, PERCENT, SECONDS, SOME
+from seaway.dashboards.once import once, total
 from seaway.dashboards.panels import Column, Labels, Panel, Show, courses, lines, number, ranking, rows
 
 HERE = '{cluster=~"$cluster",nodeid=~"$node",deviceuuid=~"$device"}'
@@ -37,7 +38,7 @@ def _now(language: Language) -> list[Panel]:
     return [
         number(
             Show(say("Devices", "设备数"), say("Those chosen above.", "上方所选范围内的设备。"), width=4, height=5),
-            f"count(GPUDeviceCoreLimit{HERE})",
+            total(f"GPUDeviceCoreLimit{HERE}", of="count"),
         ),
         number(
             Show(
@@ -49,7 +50,7 @@ def _now(language: Language) -> list[Panel]:
                 FILL,
                 1,
             ),
-            f"100 * sum(GPUDeviceCoreAllocated{HERE}) / sum(GPUDeviceCoreLimit{HERE})",
+            f"100 * {total(f'GPUDeviceCoreAllocated{HERE}')} / {total(f'GPUDeviceCoreLimit{HERE}')}",
         ),
         number(
             Show(
@@ -61,7 +62,7 @@ def _now(language: Language) -> list[Panel]:
                 FILL,
                 1,
             ),
-            f"100 * sum(GPUDeviceMemoryAllocated{HERE}) / sum(GPUDeviceMemoryLimit{HERE})",
+            f"100 * {total(f'GPUDeviceMemoryAllocated{HERE}')} / {total(f'GPUDeviceMemoryLimit{HERE}')}",
         ),
         number(
             Show(
@@ -86,7 +87,7 @@ def _now(language: Language) -> list[Panel]:
                 height=5,
                 steps=SOME,
             ),
-            f"sum(GPUDeviceMemoryAllocated{HERE} > bool GPUDeviceMemoryLimit{HERE})",
+            total(f"GPUDeviceMemoryAllocated{HERE} > bool GPUDeviceMemoryLimit{HERE}"),
         ),
         number(
             Show(
@@ -129,25 +130,25 @@ def _devices(language: Language) -> list[Panel]:
             [
                 Column(
                     say("Cores", "算力"),
-                    f"100 * GPUDeviceCoreAllocated{HERE} / GPUDeviceCoreLimit{HERE}",
+                    once(f"100 * GPUDeviceCoreAllocated{HERE} / GPUDeviceCoreLimit{HERE}", DEVICE),
                     PERCENT,
                     FILL,
                     100,
                 ),
                 Column(
                     say("Memory", "显存"),
-                    f"100 * GPUDeviceMemoryAllocated{HERE} / GPUDeviceMemoryLimit{HERE}",
+                    once(f"100 * GPUDeviceMemoryAllocated{HERE} / GPUDeviceMemoryLimit{HERE}", DEVICE),
                     PERCENT,
                     FILL,
                     100,
                 ),
                 Column(
                     say("Memory free", "剩余显存"),
-                    f"GPUDeviceMemoryLimit{HERE} - GPUDeviceMemoryAllocated{HERE}",
+                    once(f"GPUDeviceMemoryLimit{HERE} - GPUDeviceMemoryAllocated{HERE}", DEVICE),
                     BYTES,
                 ),
-                Column(say("Memory there is", "显存总量"), f"GPUDeviceMemoryLimit{HERE}", BYTES),
-                Column(say("Held by", "持有者"), f"GPUDeviceSharedNum{HERE}"),
+                Column(say("Memory there is", "显存总量"), once(f"GPUDeviceMemoryLimit{HERE}", DEVICE), BYTES),
+                Column(say("Held by", "持有者"), once(f"GPUDeviceSharedNum{HERE}", DEVICE)),
             ],
             most_first=say("Held by", "持有者"),
         ),
@@ -180,8 +181,8 @@ def _allocated(language: Language) -> list[Panel]:
             ),
             {
                 "{{cluster}}/{{nodeid}}": f"topk({MOST},"
-                f" 100 * sum by (cluster, nodeid) (GPUDeviceMemoryAllocated{HERE})"
-                f" / sum by (cluster, nodeid) (GPUDeviceMemoryLimit{HERE}))"
+                f" 100 * {total(f'GPUDeviceMemoryAllocated{HERE}', 'cluster, nodeid')}"
+                f" / {total(f'GPUDeviceMemoryLimit{HERE}', 'cluster, nodeid')})"
             },
             most=100,
         ),
@@ -228,6 +229,6 @@ def _used(language: Language) -> list[Panel]:
                 24,
                 8,
             ),
-            {NAMED: f"topk(10, GPUDeviceMemoryAllocated{HERE} - GPUDeviceMemoryUsed{HERE})"},
+            {NAMED: f"topk(10, {once(f'GPUDeviceMemoryAllocated{HERE} - GPUDeviceMemoryUsed{HERE}', DEVICE)})"},
         ),
     ]

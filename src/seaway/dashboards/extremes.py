@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
+from seaway.dashboards.once import once
+
 MOST = 20
 """Series that one panel draws: those that matter most."""
 
 DEVICE = "cluster, nodeid, deviceidx, deviceuuid"
 VGPU = f"{DEVICE}, namespace, pod, container"
 LINK = "source, target, cluster"
-"""What tells devices, vGPUs and links apart, whichever process tells of them: while one takes over, two do."""
+"""What tells devices, vGPUs and links apart."""
 
 
 def most(query: str, where: str, labels: str, *, least: bool = False) -> str:
@@ -29,8 +31,7 @@ def most(query: str, where: str, labels: str, *, least: bool = False) -> str:
     least
         Whether to ask for the lowest in place of the highest.
     """
-    once = f"max by ({labels}) "
-    end = once + f"({query.replace(where, f'{where} @ end()')})"
-    last = once + re.sub(rf"\w+{re.escape(where)}", r"last_over_time(\g<0>[$__range] @ end())", f"({query})")
+    end = once(query.replace(where, f"{where} @ end()"), labels)
+    last = once(re.sub(rf"\w+{re.escape(where)}", r"last_over_time(\g<0>[$__range] @ end())", query), labels)
     chosen = f"{'bottomk' if least else 'topk'}({MOST}, {end} or ({last} unless on () {end}))"
-    return f"{once}(({query}) and on ({labels}) {chosen})"
+    return once(f"({query}) and on ({labels}) {chosen}", labels)

@@ -5,19 +5,20 @@ from __future__ import annotations
 from seaway.dashboards.frame import Frame, Section, cluster, link
 from seaway.dashboards.language import Language
 from seaway.dashboards.looks import ALLOCATED, BYTES, FILL, IDLE, PERCENT, SECONDS, SILENCE_S, USED
+from seaway.dashboards.once import once, total
 from seaway.dashboards.panels import Column, Labels, Panel, Show, courses, lines, number, ranking, rows
 
 HERE = '{cluster=~"$cluster"}'
 
-CORES = f"100 * sum(GPUDeviceCoreAllocated{HERE}) / sum(GPUDeviceCoreLimit{HERE})"
-MEMORY = f"100 * sum(GPUDeviceMemoryAllocated{HERE}) / sum(GPUDeviceMemoryLimit{HERE})"
+CORES = f"100 * {total(f'GPUDeviceCoreAllocated{HERE}')} / {total(f'GPUDeviceCoreLimit{HERE}')}"
+MEMORY = f"100 * {total(f'GPUDeviceMemoryAllocated{HERE}')} / {total(f'GPUDeviceMemoryLimit{HERE}')}"
 STRANDED = (
-    f"sum((GPUDeviceMemoryLimit{HERE} - GPUDeviceMemoryAllocated{HERE}) * (GPUDeviceSharedNum{HERE} > bool 0)"
-    f" * (GPUDeviceCoreAllocated{HERE} >= bool GPUDeviceCoreLimit{HERE}))"
+    f"(GPUDeviceMemoryLimit{HERE} - GPUDeviceMemoryAllocated{HERE}) * (GPUDeviceSharedNum{HERE} > bool 0)"
+    f" * (GPUDeviceCoreAllocated{HERE} >= bool GPUDeviceCoreLimit{HERE})"
 )
 FULL = f"(100 * GPUDeviceCoreAllocated{HERE} / GPUDeviceCoreLimit{HERE})"
-IDLE_COUNT = f"sum(GPUDeviceSharedNum{HERE} == bool 0)"
-"""Devices of which nobody holds anything, be it cores or memory."""
+NOBODYS = f"GPUDeviceSharedNum{HERE} == bool 0"
+"""Whether nobody holds anything of a device, be it cores or memory."""
 
 HELD = f"(GPUDeviceSharedNum{HERE} > bool 0)"
 
@@ -51,7 +52,7 @@ def _now(language: Language) -> list[Panel]:
                 width=4,
                 height=5,
             ),
-            f"count(GPUDeviceCoreLimit{HERE})",
+            total(f"GPUDeviceCoreLimit{HERE}", of="count"),
         ),
         number(
             Show(
@@ -95,7 +96,7 @@ def _now(language: Language) -> list[Panel]:
                 width=4,
                 height=5,
             ),
-            f"sum(GPUDeviceSharedNum{HERE})",
+            total(f"GPUDeviceSharedNum{HERE}"),
         ),
         number(
             Show(
@@ -104,7 +105,7 @@ def _now(language: Language) -> list[Panel]:
                 width=4,
                 height=5,
             ),
-            IDLE_COUNT,
+            total(NOBODYS),
         ),
         number(
             Show(
@@ -117,7 +118,7 @@ def _now(language: Language) -> list[Panel]:
                 4,
                 5,
             ),
-            STRANDED,
+            total(STRANDED),
         ),
     ]
 
@@ -140,16 +141,14 @@ def _clusters(language: Language) -> list[Panel]:
             ),
             Labels({"cluster": name}, {"cluster": to_devices}),
             [
-                Column(say("GPUs", "GPU 数量"), f"count by (cluster) (GPUDeviceCoreLimit{HERE})"),
-                Column(say("Cores", "算力"), f"max by (cluster) (ClusterGPUCorePercentage{HERE})", PERCENT, FILL, 100),
-                Column(
-                    say("Memory", "显存"), f"max by (cluster) (ClusterGPUMemoryPercentage{HERE})", PERCENT, FILL, 100
-                ),
-                Column(say("vGPUs", "vGPU 数量"), f"sum by (cluster) (GPUDeviceSharedNum{HERE})"),
-                Column(say("Idle", "空闲"), f"sum by (cluster) (GPUDeviceSharedNum{HERE} == bool 0)"),
+                Column(say("GPUs", "GPU 数量"), total(f"GPUDeviceCoreLimit{HERE}", "cluster", of="count")),
+                Column(say("Cores", "算力"), once(f"ClusterGPUCorePercentage{HERE}", "cluster"), PERCENT, FILL, 100),
+                Column(say("Memory", "显存"), once(f"ClusterGPUMemoryPercentage{HERE}", "cluster"), PERCENT, FILL, 100),
+                Column(say("vGPUs", "vGPU 数量"), total(f"GPUDeviceSharedNum{HERE}", "cluster")),
+                Column(say("Idle", "空闲"), total(NOBODYS, "cluster")),
                 Column(
                     say("Silent for", "失联时长"),
-                    f"max by (cluster) (seaway_cluster_silent_seconds{HERE})",
+                    once(f"seaway_cluster_silent_seconds{HERE}", "cluster"),
                     SECONDS,
                     SILENCE_S,
                 ),
@@ -168,10 +167,10 @@ def _clusters(language: Language) -> list[Panel]:
                 height=9,
             ),
             {
-                say("idle", "空闲"): IDLE_COUNT,
-                say("less than half", "不足一半"): f"sum({HELD} * ({FULL} < bool 50))",
-                say("half and more", "一半以上"): f"sum(({FULL} >= bool 50) * ({FULL} < bool 100))",
-                say("full", "占满"): f"sum({FULL} >= bool 100)",
+                say("idle", "空闲"): total(NOBODYS),
+                say("less than half", "不足一半"): total(f"{HELD} * ({FULL} < bool 50)"),
+                say("half and more", "一半以上"): total(f"({FULL} >= bool 50) * ({FULL} < bool 100)"),
+                say("full", "占满"): total(f"{FULL} >= bool 100"),
             },
         ),
         courses(
@@ -187,7 +186,7 @@ def _clusters(language: Language) -> list[Panel]:
                 5,
                 SILENCE_S,
             ),
-            f"max by (cluster) (seaway_cluster_silent_seconds{HERE})",
+            once(f"seaway_cluster_silent_seconds{HERE}", "cluster"),
             "{{cluster}}",
         ),
     ]
@@ -205,7 +204,7 @@ def _courses(language: Language) -> list[Panel]:
                 PERCENT,
                 steps=FILL,
             ),
-            {"{{cluster}}": f"max by (cluster) (ClusterGPUCorePercentage{HERE})"},
+            {"{{cluster}}": once(f"ClusterGPUCorePercentage{HERE}", "cluster")},
         ),
         lines(
             Show(
@@ -214,7 +213,7 @@ def _courses(language: Language) -> list[Panel]:
                 PERCENT,
                 steps=FILL,
             ),
-            {"{{cluster}}": f"max by (cluster) (ClusterGPUMemoryPercentage{HERE})"},
+            {"{{cluster}}": once(f"ClusterGPUMemoryPercentage{HERE}", "cluster")},
         ),
         lines(
             Show(
@@ -227,9 +226,9 @@ def _courses(language: Language) -> list[Panel]:
                 BYTES,
             ),
             {
-                limit: f"sum(GPUDeviceMemoryLimit{HERE})",
-                allocated: f"sum(GPUDeviceMemoryAllocated{HERE})",
-                used: f"sum(GPUDeviceMemoryUsed{HERE})",
+                limit: total(f"GPUDeviceMemoryLimit{HERE}"),
+                allocated: total(f"GPUDeviceMemoryAllocated{HERE}"),
+                used: total(f"GPUDeviceMemoryUsed{HERE}"),
             },
             colours=colours,
         ),
@@ -242,9 +241,9 @@ def _courses(language: Language) -> list[Panel]:
                 ),
             ),
             {
-                limit: f"sum(GPUDeviceCoreLimit{HERE}) / 100",
-                allocated: f"sum(GPUDeviceCoreAllocated{HERE}) / 100",
-                used: f"sum(GPUDeviceCoreUsed{HERE}) / 100",
+                limit: f"{total(f'GPUDeviceCoreLimit{HERE}')} / 100",
+                allocated: f"{total(f'GPUDeviceCoreAllocated{HERE}')} / 100",
+                used: f"{total(f'GPUDeviceCoreUsed{HERE}')} / 100",
             },
             colours=colours,
         ),

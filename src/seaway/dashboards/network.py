@@ -18,6 +18,7 @@ from seaway.dashboards.looks import (
     SILENCE_S,
     STEADY,
 )
+from seaway.dashboards.once import once
 from seaway.dashboards.panels import Column, Labels, Panel, Show, courses, lines, number, ranking, rows
 
 TO = '{cluster=~"$cluster",source=~"$source",target=~"$target"}'
@@ -25,10 +26,10 @@ FROM_SITE = '{cluster=~"$cluster",site=~"$site",source=~"$source",target=~"$targ
 EVERY_LOSS = '{__name__=~"(UserToCluster|ClusterToCluster)PacketLoss",cluster=~"$cluster"}'
 FROM_SOURCE = '{__name__=~"(UserToCluster|ClusterToCluster)PacketLoss",cluster=~"$cluster",source=~"$source"}'
 WAY = "{{source}} → {{target}}"
-KEPT = f"max by ({LINK})"
-USED = "max by (gateway, direction) (seaway_gateway_used_mbps)"
-FULL = f"100 * {USED} / on (gateway) group_left max by (gateway) (seaway_gateway_speed_mbps)"
-"""How full interfaces are, percent; of each one figure while two processes tell of it, as one takes over."""
+KNOWN, UNKNOWN = 'seaway_links{state=~"measured|told"}', 'seaway_links{state=~"stale|unknown"}'
+USED = once("seaway_gateway_used_mbps", "gateway, direction")
+FULL = f"100 * {USED} / on (gateway) group_left {once('seaway_gateway_speed_mbps', 'gateway')}"
+"""How full interfaces are, percent."""
 
 
 def network(language: Language) -> Frame:
@@ -67,7 +68,7 @@ def _now(language: Language) -> list[Panel]:
                 width=4,
                 height=5,
             ),
-            'sum(seaway_links{state=~"measured|told"})',
+            f"sum({once(KNOWN, 'state')})",
         ),
         number(
             Show(
@@ -80,7 +81,7 @@ def _now(language: Language) -> list[Panel]:
                 height=5,
                 steps=ANY,
             ),
-            'sum(seaway_links{state=~"stale|unknown"})',
+            f"sum({once(UNKNOWN, 'state')})",
         ),
         number(
             Show(
@@ -160,10 +161,10 @@ def _table(language: Language, title: str, says: str, prefix: str, where: str) -
             {"source": say("From", "起点"), "target": say("To", "终点"), "cluster": say("Cluster", "集群")},
         ),
         [
-            Column(say("Round trip", "往返时延"), f"{KEPT} ({prefix}Latency{where})", NANOSECONDS),
-            Column(say("Jitter", "抖动"), f"{KEPT} ({prefix}Jitter{where})", NANOSECONDS),
-            Column(say("Loss", "丢包率"), f"{KEPT} ({prefix}PacketLoss{where})", SHARE, LOSS),
-            Column(say("Bandwidth free", "可用带宽"), f"{KEPT} ({prefix}Bandwidth{where})", MBITS),
+            Column(say("Round trip", "往返时延"), once(f"{prefix}Latency{where}", LINK), NANOSECONDS),
+            Column(say("Jitter", "抖动"), once(f"{prefix}Jitter{where}", LINK), NANOSECONDS),
+            Column(say("Loss", "丢包率"), once(f"{prefix}PacketLoss{where}", LINK), SHARE, LOSS),
+            Column(say("Bandwidth free", "可用带宽"), once(f"{prefix}Bandwidth{where}", LINK), MBITS),
         ],
         most_first=say("Round trip", "往返时延"),
     )
@@ -284,7 +285,7 @@ def _agents(language: Language) -> list[Panel]:
                 6,
                 SILENCE_S,
             ),
-            "max by (gateway) (seaway_agent_silent_seconds)",
+            once("seaway_agent_silent_seconds", "gateway"),
             "{{gateway}}",
         ),
         lines(

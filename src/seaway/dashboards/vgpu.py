@@ -6,6 +6,7 @@ from seaway.dashboards.extremes import VGPU, most
 from seaway.dashboards.frame import Frame, Section, Variable, cluster, device, node
 from seaway.dashboards.language import Language
 from seaway.dashboards.looks import BYTES, FILL, PERCENT
+from seaway.dashboards.once import once, total
 from seaway.dashboards.panels import Column, Labels, Panel, Show, lines, number, ranking, rows
 
 HERE = '{cluster=~"$cluster",nodeid=~"$node",deviceuuid=~"$device",namespace=~"$namespace"}'
@@ -50,7 +51,7 @@ def _now(language: Language) -> list[Panel]:
                 width=6,
                 height=5,
             ),
-            f"count(vGPUMemoryAllocated{HERE})",
+            total(f"vGPUMemoryAllocated{HERE}", of="count"),
         ),
         number(
             Show(
@@ -60,7 +61,7 @@ def _now(language: Language) -> list[Panel]:
         ),
         number(
             Show(say("Memory held", "占用显存"), say("By all of them together.", "合计。"), BYTES, 6, 5),
-            f"sum(vGPUMemoryAllocated{HERE})",
+            total(f"vGPUMemoryAllocated{HERE}"),
         ),
         number(
             Show(
@@ -70,7 +71,7 @@ def _now(language: Language) -> list[Panel]:
                 height=5,
                 decimals=2,
             ),
-            f"sum(vGPUCorePercentage{HERE}) / 100",
+            f"{total(f'vGPUCorePercentage{HERE}')} / 100",
         ),
     ]
 
@@ -100,9 +101,9 @@ def _vgpus(language: Language) -> list[Panel]:
                 }
             ),
             [
-                Column(say("Cores", "算力"), f"vGPUCorePercentage{HERE}", PERCENT, FILL, 100),
-                Column(say("Memory share", "显存占比"), f"vGPUMemoryPercentage{HERE}", PERCENT, FILL, 100),
-                Column(say("Memory held", "占用显存"), f"vGPUMemoryAllocated{HERE}", BYTES),
+                Column(say("Cores", "算力"), once(f"vGPUCorePercentage{HERE}", VGPU), PERCENT, FILL, 100),
+                Column(say("Memory share", "显存占比"), once(f"vGPUMemoryPercentage{HERE}", VGPU), PERCENT, FILL, 100),
+                Column(say("Memory held", "占用显存"), once(f"vGPUMemoryAllocated{HERE}", VGPU), BYTES),
             ],
             most_first=say("Memory held", "占用显存"),
         ),
@@ -135,7 +136,7 @@ def _courses(language: Language) -> list[Panel]:
                 say("What the pods of each namespace hold.", "各命名空间的 Pod 所占显存。"),
                 BYTES,
             ),
-            {"{{namespace}}": f"sum by (namespace) (vGPUPodsDeviceAllocated{HERE})"},
+            {"{{namespace}}": total(f"vGPUPodsDeviceAllocated{HERE}", "namespace")},
             stacked=True,
         ),
         ranking(
@@ -147,7 +148,7 @@ def _courses(language: Language) -> list[Panel]:
                 ),
                 PERCENT,
             ),
-            {NAMED: f"bottomk(10, 100 * vGPUMemoryUsed{HERE} / vGPUMemoryAllocated{HERE})"},
+            {NAMED: f"bottomk(10, {once(f'100 * vGPUMemoryUsed{HERE} / vGPUMemoryAllocated{HERE}', VGPU)})"},
             most=100,
         ),
     ]
