@@ -1,4 +1,4 @@
-"""Figures of a fleet that count once, however many targets tell them: as one process takes over from another, two do."""
+"""Figures of a fleet that count once, however many targets tell them: as a process takes over from another, two do."""
 
 from __future__ import annotations
 
