@@ -33,10 +33,17 @@ def show_warnings_plainly() -> None:
 
 
 def write_what_can_be_written() -> None:
-    """Have marks that the terminal's encoding has not replaced by `?`, as bars and dashes are where it is ASCII."""
-    for stream in (sys.stdout, sys.stderr):
+    """Have marks that a terminal's encoding has not replaced by `?`, as bars and dashes are where it is ASCII.
+
+    What goes into a file or a pipe may be data: it is UTF-8 and whole, or breaks off, whatever the terminal's encoding.
+    Bytes of arguments that are no text leave as they came in.
+    """
+    for stream, strange in ((sys.stdout, "surrogateescape"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+            if stream.isatty():
+                stream.reconfigure(errors="replace")
+            else:
+                stream.reconfigure(encoding="utf-8", errors=strange)
 
 
 def _show(message: Warning | str, *_: object, **__: object) -> None:

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,18 @@ from seaway import __version__
 from seaway.cli.main import main
 from seaway.scheduling.policies import policy_names
 from seaway.scheduling.registry import plugin_names
+
+SAYS = (
+    sys.executable,
+    "-c",
+    "import sys; from seaway.cli.main import main\n"
+    "try: main(['--version'])\n"
+    "except SystemExit: print('\\u2588 2 up \\u8bad\\u7ec3', flush=True), print('\\u2013', file=sys.stderr)",
+)
+"""Says on both streams, as the command line has set them, what ASCII has not."""
+
+PLAIN = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+"""Has Python take the terminal's encoding to be ASCII."""
 
 
 def output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -51,11 +64,22 @@ def test_the_package_runs_as_a_module_and_without_loading_the_engine_for_help() 
 @pytest.mark.slow
 def test_a_terminal_without_the_marks_of_tables_shows_others() -> None:
     """Where the encoding is ASCII, what it has not is a `?`, on both streams, and no command breaks off."""
-    code = (
-        "import sys; from seaway.cli.main import main\n"
-        "try: main(['--version'])\n"
-        "except SystemExit: print('\\u2588 2 up \\u00b7'), print('\\u2013', file=sys.stderr)"
-    )
-    plain = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=plain)
-    assert (done.stdout.splitlines()[-1], done.stderr) == ("? 2 up ?", "?\n")
+    reader, terminal = os.openpty()
+    try:
+        subprocess.run(SAYS, stdout=terminal, stderr=terminal, check=True, env={**os.environ, **PLAIN})
+        said = os.read(reader, 10_000).decode("ascii").splitlines()
+    finally:
+        os.close(terminal)
+        os.close(reader)
+    assert said[-2:] == ["? 2 up ??", "?"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", [PLAIN, {"PYTHONIOENCODING": "latin-1"}, {"PYTHONIOENCODING": "gbk"}])
+def test_what_is_written_to_a_file_is_whole(encoding: dict[str, str], tmp_path: Path) -> None:
+    """Data is UTF-8 there, with every mark, whatever the terminal's encoding; no `?` stands in place of a name."""
+    file = tmp_path / "said"
+    with file.open("wb") as opened:
+        done = subprocess.run(SAYS, stdout=opened, stderr=subprocess.PIPE, check=True, env={**os.environ, **encoding})
+    assert file.read_text(encoding="utf-8").splitlines()[-1] == "\u2588 2 up \u8bad\u7ec3"
+    assert done.stderr.decode("utf-8") == "\u2013\n"
