@@ -257,6 +257,14 @@ def test_one_seaway_does_not_answer_for_another(name: str, tmp_path: Path) -> No
     fires(tmp_path, name, told, not_at="10m", at="14m", it=(says, CALLED))
 
 
+def test_a_seaway_whose_targets_are_gone_is_told_of_beside_another(tmp_path: Path) -> None:
+    """For an hour, as it may have been taken away for good; a replica that goes while another is there is no alert."""
+    says = "Seaway has not answered Prometheus for 2 minutes"
+    series = {f"up{{{OTHER}}}": "1x120", f"up{{{OURS[0]}}}": "1x5 stale", f"up{{{OURS[1]}}}": "_x4 1x6 stale"}
+    fires(tmp_path, "SeawayDown", series, not_at="12m", at="14m", it=(says, CALLED))
+    fires(tmp_path, "SeawayDown", series, not_at="9m", at="75m")
+
+
 @pytest.mark.parametrize("name", ["SeawayDown", "SeawayNotReady"])
 def test_a_replica_that_stands_by_is_no_alert(name: str, tmp_path: Path) -> None:
     """Of the replicas of one Seaway, the one that leads is enough."""
