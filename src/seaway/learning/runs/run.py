@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 from seaway.domain.errors import RejectedError, UnavailableError
@@ -17,6 +18,7 @@ from seaway.learning.runs.digest import MIX, digest_of, digest_of_mix
 from seaway.learning.runs.events import Events
 from seaway.learning.runs.export import curve_of, export
 from seaway.learning.runs.folder import RunFolder
+from seaway.learning.runs.kept import check_nothing_lost
 from seaway.learning.runs.reading import read_all
 from seaway.learning.runs.selection import Selection, evaluated
 from seaway.learning.runs.table import EpisodeTable, read_rows
@@ -73,7 +75,7 @@ def resume(
 ) -> Reached:
     """Learn on from where a run was stopped, as if it had never been; with one thread, to the bit.
 
-    A run that was stopped before its first checkpoint begins anew.
+    A run that was stopped before its first episode begins anew.
 
     Parameters
     ----------
@@ -91,20 +93,23 @@ def resume(
     Raises
     ------
     RejectedError
-        When there is no run, it cannot be read, its instances are others now, or other settings were given.
+        When there is no run, it cannot be read, something of it is missing, its instances are others now, or other
+        settings were given.
     """
     watching = listener or Nobody()
     folder = RunFolder(path)
     before, digests = folder.read_config()
     run = going_on(replace(before, instances=tuple(instances) or before.instances), given, where)
-    watching.doing("reading instances")
-    read = read_all(run)
-    _same_instances(digests, _digests(run, read), path)
     check_installed(run.algo)
-    watching.doing(SETTING_UP)
-    with repeatable(run), folder.locked():
-        folder.write_config(run, digests)
-        return _Training(run, folder, digests, make_learner(run, read), watching).go()
+    with folder.locked():
+        check_nothing_lost(folder)  # before instances are read, which may take long
+        watching.doing("reading instances")
+        read = read_all(run)
+        _same_instances(digests, _digests(run, read), path)
+        watching.doing(SETTING_UP)
+        with repeatable(run):
+            folder.write_config(run, digests)
+            return _Training(run, folder, digests, make_learner(run, read), watching).go()
 
 
 class _Training:
@@ -118,7 +123,7 @@ class _Training:
         self._listener = Together((EpisodeTable(folder.episodes), Events(folder.path), listener))
         self._selection = Selection(run.settings.patience)
         self._done = self._saved = 0
-        self._saved_at_s = time.monotonic()
+        self._saved_at_s = -inf  # the first episode has a checkpoint: from then on a kill does not lose all
 
     def go(self) -> Reached:
         """Learn until the end."""
@@ -193,6 +198,7 @@ class _Training:
         state = checkpoint.read(self._folder.checkpoint)
         try:
             self._done = self._saved = int(state["episodes"])
+            self._saved_at_s = time.monotonic()
             self._selection.restore(state["selection"])
             self._learner.restore(state["learner"])
         except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
@@ -233,11 +239,12 @@ def repeatable(run: Run) -> Iterator[None]:
 
 
 def _check_none(folder: RunFolder) -> None:
-    """Reject a folder where a run began."""
+    """Reject a folder where a run began, or that still has what one learned."""
     if folder.has_run:
         raise RejectedError(
             "holds a run already: add --resume to go on with it, or choose another folder", where=str(folder.path)
         )
+    check_nothing_lost(folder)
 
 
 def _digests(run: Run, instances: Sequence[Instance]) -> dict[str, str]:

@@ -266,6 +266,53 @@ def test_a_run_goes_on_with_its_own_instances_only(toy: Path, tmp_path: Path) ->
         resume(tmp_path / "run", {"episodes": 4})
 
 
+@pytest.mark.parametrize("left", ["episodes.csv", "best.pt", "best.policy"])
+def test_what_was_learned_is_not_written_over_where_the_checkpoint_is_missing(
+    left: str, toy: Path, tmp_path: Path
+) -> None:
+    """A run begins anew only where nothing is lost by it; what is there is named, and stays as it is."""
+    run = small_run("ddpg", toy)
+    train(run, tmp_path / "run", Notes(until=2))
+    (tmp_path / "run" / "best.policy").touch()
+    for path in (tmp_path / "run").iterdir():
+        if path.name not in (left, "config.json"):
+            path.unlink()
+    before = (tmp_path / "run" / left).read_bytes()
+    with pytest.raises(RejectedError, match=rf"checkpoint.pt: is missing, .*\({left}\): .* remove this folder"):
+        resume(tmp_path / "run", {})
+    (tmp_path / "run" / "config.json").unlink()
+    with pytest.raises(RejectedError, match="is missing"):
+        train(run, tmp_path / "run")
+    assert (tmp_path / "run" / left).read_bytes() == before
+
+
+def test_a_checkpoint_without_a_configuration_is_not_written_over(toy: Path, tmp_path: Path) -> None:
+    """Nobody can go on with it, but it may be put together again."""
+    run = small_run("ddpg", toy)
+    train(run, tmp_path / "run", Notes(until=2))
+    (tmp_path / "run" / "config.json").unlink()
+    with pytest.raises(RejectedError, match=r"config.json: is missing, .*\(checkpoint.pt, best.pt, episodes.csv\)"):
+        train(run, tmp_path / "run")
+
+
+def test_a_run_with_a_configuration_alone_begins_anew(toy: Path, tmp_path: Path) -> None:
+    """It was ended before its first episode was over, and nothing is lost."""
+    RunFolder(tmp_path).write_config(
+        small_run("ddpg", toy, episodes=1), {"toy": digest_of(*read_all(small_run("ddpg", toy)))}
+    )
+    (tmp_path / "episodes.csv").write_text("episode,instance\n", encoding="utf-8")
+    assert resume(tmp_path, {}).episodes == 1
+
+
+def test_the_first_episode_is_kept_whatever_happens_after_it(toy: Path, tmp_path: Path) -> None:
+    """However rare checkpoints are: a kill in the second leaves a run that can go on."""
+    with pytest.raises(Kill):
+        train(small_run("ddpg", toy), tmp_path / "run", Killer(2))
+    notes = Notes()
+    resume(tmp_path / "run", {}, listener=notes)
+    assert notes.plans[0].done == 1
+
+
 def test_a_damaged_or_foreign_checkpoint_is_refused(toy: Path, tmp_path: Path) -> None:
     """Cut off, or of another run: it is said, and nothing is played."""
     train(small_run("ddpg", toy), tmp_path / "run", Notes(until=2))
