@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import pickle
+import warnings
+import zipfile
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +15,9 @@ from seaway.domain.errors import RejectedError, UnavailableError
 
 ARRAY = "__array__"
 """Key under which an array stands as a tensor: what is read without running anything knows no arrays."""
+
+DAMAGED = "is cut off or damaged: put it back from a copy, or begin a new run"
+MORE = "holds more than numbers, so Seaway did not write it and does not read it: begin a new run"
 
 
 def write(path: Path, state: dict[str, Any]) -> None:
@@ -47,17 +53,44 @@ def read(path: Path) -> dict[str, Any]:
     Raises
     ------
     RejectedError
-        When it is not there, is cut off, or has something in it that is no state.
+        When it is not there, is cut off or damaged, or has something in it that is no state.
     """
-    import torch
-
     try:
-        return cast("dict[str, Any]", _unpacked(torch.load(path, map_location="cpu", weights_only=True)))
+        state = _unpacked(_loaded(path)) if _is_whole(path) else None
     except FileNotFoundError:
         raise RejectedError("is not there", where=str(path)) from None
-    except Exception as error:  # noqa: BLE001  # torch lets through what its readers of zip files and pickles raise
-        says = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise RejectedError(f"is damaged, or no checkpoint: {says}", where=str(path)) from None
+    except OSError as error:
+        raise RejectedError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    except pickle.UnpicklingError:
+        raise RejectedError(MORE, where=str(path)) from None
+    except Exception:  # noqa: BLE001  # torch lets through what its readers raise, in words for those who program
+        raise RejectedError(DAMAGED, where=str(path)) from None
+    if not isinstance(state, dict):
+        raise RejectedError(DAMAGED, where=str(path))
+    return state
+
+
+def _is_whole(path: Path) -> bool:
+    """Tell whether it is an archive of which every part has its checksum, which torch does not look at.
+
+    Raises
+    ------
+    UnpicklingError
+        When it is a pickle without an archive: nothing that `write` wrote.
+    """
+    with path.open("rb") as file:
+        if file.read(1) == pickle.PROTO:
+            raise pickle.UnpicklingError
+    with zipfile.ZipFile(path) as archive:
+        return archive.testzip() is None
+
+
+def _loaded(path: Path) -> object:
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of pickles that others wrote
+        return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def _packed(value: object) -> object:

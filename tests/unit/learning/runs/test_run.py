@@ -322,7 +322,7 @@ def test_a_damaged_or_foreign_checkpoint_is_refused(toy: Path, tmp_path: Path) -
     with pytest.raises(RejectedError, match="is no checkpoint of this run"):
         resume(tmp_path / "run", {})
     path.write_bytes(path.read_bytes()[:999])
-    with pytest.raises(RejectedError, match="is damaged"):
+    with pytest.raises(RejectedError, match="is cut off or damaged"):
         resume(tmp_path / "run", {})
 
 
