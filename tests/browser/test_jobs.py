@@ -100,6 +100,24 @@ def test_a_draft_survives_a_slow_browser(look: Look) -> None:
         expect(page.get_by_label("Name")).to_be_enabled()
 
 
+def test_a_job_like_another_can_be_written_as_yaml_after_a_reload(look: Look, demo: Running) -> None:
+    """Its address says of which and how; the editor takes what is typed there, and the form has it."""
+    job, name = demo.submit(name=named("like"), resources={"gpus": 0}, run=SERVES), named("typed-after")
+    with look("user") as looker:
+        page = looker.open(f"/submit?from={job}")
+        page.get_by_role("button", name="YAML").click()
+        expect(page).to_have_url(re.compile(f"from={job}&as=yaml$"))
+        page.reload()
+        looker.settled(page)
+        expect(page.locator(".cm-content")).to_have_attribute("contenteditable", "true")
+        write(page, f"name: {name}\nresources: {{gpus: 1}}\n")
+        expect(page.locator(".submit-trial .chosen")).to_have_count(1)
+        page.get_by_role("button", name="Form").click()
+        expect(page.get_by_label("Name")).to_be_editable()
+        expect(page.get_by_label("Name")).to_have_value(name)
+    demo.client.delete(f"/api/v1/jobs/{job}")
+
+
 def test_what_json_does_not_hold_is_refused_as_the_api_says_it(look: Look) -> None:
     """A draft without a name, too; the candidates of before go."""
     with look("user") as looker:

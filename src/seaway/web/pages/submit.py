@@ -127,6 +127,7 @@ class _Submit:
     async def _begin(self) -> None:
         """Begin with a job like one that there is."""
         self._begun = True
+        self._offer_form()
         await self._ask(self._latest.begin())
 
     def _keep_draft(self, text: str) -> None:
