@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import MagicMock
 
 import pytest
 
 from seaway.client.call import Paged
-from seaway.web.pages.whatif import nodes_like, sentence_of, told_apart
+from seaway.web.latest import Latest
+from seaway.web.pages.whatif import _WhatIf, nodes_like, sentence_of, told_apart
 from seaway.web.pages.whatif_drawing import MOST_BOXES, draw, flows_of
 from seaway.web.pages.whatif_question import MOST_BURST, asked, field_of, wrong
 from seaway.web.visit import Visit
@@ -110,6 +113,30 @@ async def test_nodes_to_be_like_are_looked_for_where_all_of_them_are() -> None:
     assert await nodes_like(visit, "a", "5000") == ["n-5000"]
     (paged,) = asked_for
     assert {"cluster": "a", "name": "5000"}.items() <= dict(paged.first.parameters).items()
+
+
+@pytest.mark.anyio
+async def test_nodes_of_the_cluster_that_is_chosen_are_offered_whenever_answers_come() -> None:
+    """Of two quick choices the last counts, also where the nodes of the one before are heard of after its own."""
+    answers: dict[str, asyncio.Future[list[SimpleNamespace]]] = {}
+
+    async def all_of(paged: Paged[Any]) -> list[SimpleNamespace]:
+        answers[dict(paged.first.parameters)["cluster"]] = answer = asyncio.get_running_loop().create_future()
+        return list(await answer)
+
+    page, offered = cast("Any", object.__new__(_WhatIf)), MagicMock()
+    visit = page._visit = SimpleNamespace(all=all_of, query={})  # noqa: SLF001
+    page._chosen = Latest(cast(Visit, visit))  # noqa: SLF001
+    choices = []
+    for cluster in ("a", "b"):
+        page._inputs = {"cluster": SimpleNamespace(value=cluster), "like": offered}  # noqa: SLF001
+        choices.append(asyncio.create_task(page._offer_nodes()))  # noqa: SLF001
+        await asyncio.sleep(0)
+    for cluster in ("b", "a"):
+        answers[cluster].set_result([SimpleNamespace(name=f"{cluster}-n0")])
+        await asyncio.sleep(0)
+    await asyncio.gather(*choices)
+    offered.set_options.assert_called_once_with(["", "b-n0"], value="b-n0")
 
 
 @pytest.mark.parametrize(

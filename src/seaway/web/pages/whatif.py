@@ -48,7 +48,7 @@ class _WhatIf:
     def __init__(self, visit: Visit) -> None:
         self._visit, words = visit, visit.words
         self._inputs: dict[str, Any] = {}
-        self._typed = Latest(visit)
+        self._chosen, self._typed = Latest(visit), Latest(visit)
         with ui.element("section").classes("panel question"):
             ui.label(words("What if…")).props("role=heading aria-level=2").classes("panel-title")
             with ui.element("div").classes("question-parts"):
@@ -215,8 +215,10 @@ class _WhatIf:
 
     async def _offer_nodes(self) -> None:
         """Offer nodes of the cluster that is chosen."""
-        cluster, wanted = self._inputs["cluster"].value, self._visit.query.get("like", "")
+        turn, cluster, wanted = self._chosen.begin(), self._inputs["cluster"].value, self._visit.query.get("like", "")
         names = await nodes_like(self._visit, cluster)
+        if not turn.counts():
+            return
         if wanted and cluster and cluster == self._visit.query.get("cluster"):
             names = list(dict.fromkeys([wanted, *names]))
         value = wanted if wanted in names else next(iter(names), "")
