@@ -73,9 +73,11 @@ def _named(text: str, level: Level) -> list[Contestant]:
 
 
 def _from_folder(path: Path) -> list[Contestant]:
-    found = from_runs(path)
+    found = from_runs(path, note)
     if not found:
-        raise RejectedError("is no run of seaway train, and no run in it has made a policy", where=str(path))
+        raise RejectedError(
+            "is no run of seaway train, and no run in it has made a policy that can be used", where=str(path)
+        )
     return found
 
 

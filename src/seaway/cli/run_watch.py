@@ -149,6 +149,8 @@ def announce(folder: Path, reached: Reached) -> None:
     best = f"{_placed(reached.best)} jobs placed, after episode {reached.best_episode}" if reached.best else "none yet"
     if reached.unfinished:
         typer.echo(f"{run.algo} stopped after episode {reached.episodes} of {run.settings.episodes}; best: {best}")
+        if reached.policy:
+            typer.echo(f"policy:  {reached.policy}, the best until now")
         typer.echo(f"go on:   seaway train --out {folder} --resume")
         return
     typer.echo(f"{run.algo}, {reached.why}: {reached.episodes}; best: {best}{_variance(reached.best)}")

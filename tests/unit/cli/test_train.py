@@ -140,13 +140,17 @@ def test_where_nobody_sees_a_bar_each_best_is_a_line(capsys: pytest.CaptureFixtu
     ]
 
 
-def test_a_run_that_was_stopped_says_how_to_go_on(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The line can be copied."""
+@pytest.mark.parametrize("policy", [None, Path("best.policy")])
+def test_a_run_that_was_stopped_says_how_to_go_on(
+    policy: Path | None, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The line can be copied; what it learned until then is named where there is something."""
     folder = RunFolder(tmp_path)
     folder.write_config(new_run("ddpg", ["x"], [], {}), {})
-    announce(tmp_path, Reached(37, evaluated(8), 35, "stopped", unfinished=True))
+    announce(tmp_path, Reached(37, evaluated(8), 35, "stopped", unfinished=True, policy=policy))
     assert capsys.readouterr().out.splitlines() == [
         "ddpg stopped after episode 37 of 1000; best: 8 of 10 jobs placed, after episode 35",
+        *(["policy:  best.policy, the best until now"] if policy else []),
         f"go on:   seaway train --out {tmp_path} --resume",
     ]
 

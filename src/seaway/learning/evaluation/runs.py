@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from seaway.learning.policies.file import PolicyFile, read_policy
 from seaway.learning.policies.manifest import Level
 from seaway.learning.runs.folder import RunFolder
 
-NO_POLICY = "the run has made no policy yet: finish it with seaway train --resume"
+NO_POLICY = "the run has made no policy yet: go on with it by seaway train --resume"
 
 
 def from_file(file: PolicyFile) -> Contestant:
@@ -47,16 +48,24 @@ def from_run(path: Path) -> Contestant:
     )
 
 
-def from_runs(path: Path) -> list[Contestant]:
+def from_runs(path: Path, tell: Callable[[str], None]) -> list[Contestant]:
     """Return the runs of a folder, each under its algorithm's name, to be measured on what it was trained on.
 
-    A run that has made no policy yet is left out.
+    A run that has made no policy yet is left out; so is one that cannot be read.
+
+    Parameters
+    ----------
+    tell
+        Told of each that cannot be read.
     """
     found = []
     for each in runs_in(path):
         folder = RunFolder(each)
         if folder.policy.is_file():
-            found.append(replace(from_run(each), name=folder.read_config()[0].algo, own_only=True))
+            try:
+                found.append(replace(from_run(each), name=folder.read_config()[0].algo, own_only=True))
+            except RejectedError as error:
+                tell(f"without the run {each}: {error}")
     return found
 
 

@@ -101,7 +101,7 @@ class RunFolder:
         Raises
         ------
         RejectedError
-            When no run began here, or another version wrote it down.
+            When no run began here, another version wrote it down, or it cannot be read.
         """
         try:
             record = json.loads(self.config.read_text(encoding="utf-8"))
@@ -111,6 +111,8 @@ class RunFolder:
             return run_of(record["run"]), digests
         except FileNotFoundError:
             raise RejectedError("there is no run here: config.json is missing", where=str(self.path)) from None
+        except OSError as error:
+            raise RejectedError(f"cannot be read: {error.strerror}", where=str(self.config)) from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RejectedError(f"is no configuration of a run: {error}", where=str(self.config)) from None
 

@@ -18,16 +18,19 @@ from seaway.learning.runs.digest import MIX, digest_of, digest_of_mix
 from seaway.learning.runs.events import Events
 from seaway.learning.runs.export import curve_of, export
 from seaway.learning.runs.folder import RunFolder
-from seaway.learning.runs.kept import check_nothing_lost
+from seaway.learning.runs.kept import FOREIGN, check_nothing_lost, read_best, read_kept
 from seaway.learning.runs.reading import read_all
 from seaway.learning.runs.selection import Selection, evaluated
 from seaway.learning.runs.table import EpisodeTable, read_rows
-from seaway.learning.training.learner import Learner
+from seaway.learning.training.learner import Learner, State
 from seaway.learning.training.listener import Evaluated, Listener, Nobody, Plan, Play, Reached, Row, Together
 from seaway.learning.training.settings import Run
 
 SETTING_UP = "setting up what learns"
 PLAYED, TIRED, STOPPED = "all episodes played", "no better for {} evaluations", "stopped"
+
+MISFIT = (KeyError, TypeError, ValueError, RuntimeError, AttributeError)
+"""What learners raise that are given what another kept."""
 
 
 def train(run: Run, path: Path, listener: Listener | None = None) -> Reached:
@@ -93,8 +96,8 @@ def resume(
     Raises
     ------
     RejectedError
-        When there is no run, it cannot be read, something of it is missing, its instances are others now, or other
-        settings were given.
+        When there is no run, something of it is missing or cannot be read, its instances are others now, or other
+        settings were given, or fewer episodes than were played.
     """
     watching = listener or Nobody()
     folder = RunFolder(path)
@@ -102,14 +105,14 @@ def resume(
     run = going_on(replace(before, instances=tuple(instances) or before.instances), given, where)
     check_installed(run.algo)
     with folder.locked():
-        check_nothing_lost(folder)  # before instances are read, which may take long
+        state = read_kept(folder, run.settings.episodes, where("episodes"))  # before what may take long
         watching.doing("reading instances")
         read = read_all(run)
         _same_instances(digests, _digests(run, read), path)
         watching.doing(SETTING_UP)
         with repeatable(run):
             folder.write_config(run, digests)
-            return _Training(run, folder, digests, make_learner(run, read), watching).go()
+            return _Training(run, folder, digests, make_learner(run, read), watching).go(state)
 
 
 class _Training:
@@ -125,11 +128,10 @@ class _Training:
         self._done = self._saved = 0
         self._saved_at_s = -inf  # the first episode has a checkpoint: from then on a kill does not lose all
 
-    def go(self) -> Reached:
-        """Learn until the end."""
-        fresh = not self._folder.checkpoint.exists()
-        if not fresh:
-            self._restore()
+    def go(self, kept: State | None = None) -> Reached:
+        """Learn until the end, from a checkpoint where there is one."""
+        if kept is not None:
+            self._restore(kept)
         else:
             self._learner.prepare(self._listener)
         self._listener.begins(
@@ -140,12 +142,12 @@ class _Training:
         except OSError as error:  # the table, or the curves
             raise UnavailableError(f"{self._folder.path} cannot be written to: {error.strerror}") from error
         if self._saved < self._done or (
-            fresh and not self._listener.stopping
+            kept is None and not self._listener.stopping
         ):  # before an end of `prepare` none is kept
             self._save()
-        unfinished, best = why == STOPPED, self._selection.best
-        policy = None if unfinished or best is None else self._export(best)
-        reached = Reached(self._done, best, self._selection.episode, why, unfinished, policy)
+        unfinished = why == STOPPED
+        policy = self._policy(unfinished=unfinished)
+        reached = Reached(self._done, self._selection.best, self._selection.episode, why, unfinished, policy)
         self._listener.ends(reached)
         return reached
 
@@ -194,26 +196,37 @@ class _Training:
         self._saved, self._saved_at_s = self._done, time.monotonic()
         self._listener.saved(self._done)
 
-    def _restore(self) -> None:
-        state = checkpoint.read(self._folder.checkpoint)
+    def _restore(self, state: State) -> None:
         try:
             self._done = self._saved = int(state["episodes"])
             self._saved_at_s = time.monotonic()
             self._selection.restore(state["selection"])
             self._learner.restore(state["learner"])
-        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-            raise RejectedError(f"is no checkpoint of this run: {error}", where=str(self._folder.checkpoint)) from None
+        except MISFIT:
+            raise RejectedError(FOREIGN, where=str(self._folder.checkpoint)) from None
 
-    def _export(self, best: Evaluated) -> Path:
+    def _policy(self, *, unfinished: bool) -> Path | None:
+        """Write the best as a policy file; where there is none, or a stop found none of its weights, return None."""
+        best = self._selection.best
+        if best is None:
+            return None
         self._listener.doing("writing the policy file")
-        kept = checkpoint.read(self._folder.best)
-        if kept.get("episode") != self._selection.episode:
-            raise RejectedError(
-                f"has weights of episode {kept.get('episode')}, the checkpoint's best is of {self._selection.episode}: "
-                "go on beyond it with --resume --episodes, or begin a new run",
-                where=str(self._folder.best),
-            )
-        self._learner.wear(kept["weights"])
+        kept = read_best(self._folder)
+        if kept["episode"] == self._selection.episode:
+            return self._export(best, kept["weights"])
+        if unfinished:
+            return None  # after a kill they are of a later episode, which is played again
+        raise RejectedError(
+            f"has weights of episode {kept['episode']}, the checkpoint's best is of {self._selection.episode}: "
+            "go on beyond it with --resume --episodes, or begin a new run",
+            where=str(self._folder.best),
+        )
+
+    def _export(self, best: Evaluated, weights: State) -> Path:
+        try:
+            self._learner.wear(weights)
+        except MISFIT:
+            raise RejectedError(FOREIGN, where=str(self._folder.best)) from None
         curve = curve_of(read_rows(self._folder.episodes))
         export(self._folder.policy, self._learner.decider(), self._run, self._digests, best, curve)
         return self._folder.policy

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+from math import isfinite
 from pathlib import Path
 
+from seaway.domain.errors import RejectedError
 from seaway.learning.training.listener import Nobody, Plan, Row
 
 COLUMNS = (
@@ -41,7 +43,7 @@ class EpisodeTable(Nobody):
 
     def begins(self, plan: Plan) -> None:
         """Have the heading, and what is known to stay, in the file."""
-        kept = read_rows(self._path)[: plan.done]
+        kept = kept_rows(self._path, plan.done)
         beside = self._path.with_name(f"{self._path.name}.new")
         with beside.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([COLUMNS, *(tuple(row.values()) for row in kept)])
@@ -60,6 +62,59 @@ def read_rows(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         lines = [line for line in csv.reader(file) if len(line) == len(COLUMNS)]
     return [dict(zip(COLUMNS, line, strict=True)) for line in lines[1:]]
+
+
+def kept_rows(path: Path, done: int) -> list[dict[str, str]]:
+    """Read the lines up to an episode, of a run that goes on after it: every one is there and says what it should.
+
+    None where there is no file, or nothing in it; whoever took it away has it begin later.
+
+    Raises
+    ------
+    RejectedError
+        When a line is spoilt or missing; says which.
+    """
+    kept: list[dict[str, str]] = []
+    if not path.exists() or not done:
+        return kept
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        reader, line, episode = csv.reader(file), 1, done + 1
+        try:
+            for cells in reader:
+                if line == 1:
+                    _check(tuple(cells) == COLUMNS, path, line, "is not the heading of this table")
+                else:
+                    _check(_is_row(cells), path, line, "is no line of an episode")
+                    number = int(cells[0])
+                    first = line == 2 and 0 < number <= done + 1
+                    _check(first or number == episode + 1, path, line, "is not of the episode that comes next")
+                    episode = number
+                    if episode > done:
+                        return kept
+                    kept.append(dict(zip(COLUMNS, cells, strict=True)))
+                line = reader.line_num + 1
+        except csv.Error:
+            _check(False, path, line, "is no line of an episode")
+    _check(episode >= done, path, line, f"is missing, and all up to episode {done}")
+    return kept
+
+
+def _is_row(cells: list[str]) -> bool:
+    """Tell whether a line holds the name of an instance and, where it holds anything else, numbers."""
+    if len(cells) != len(COLUMNS) or not cells[0].isdecimal() or "\ufffd" in cells[1]:
+        return False
+    try:
+        return all(isfinite(float(cell)) for cell in cells[2:] if cell)
+    except ValueError:
+        return False
+
+
+def _check(good: bool, path: Path, line: int, says: str) -> None:
+    if not good:
+        raise RejectedError(
+            f"{says}: put the file right, or move it away to go on without the lines of earlier episodes",
+            where=f"{path}:{line}",
+        )
 
 
 def _cells(row: Row) -> list[object]:

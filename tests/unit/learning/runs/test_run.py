@@ -16,6 +16,7 @@ pytest.importorskip("stable_baselines3", reason="needs seaway[learn]")
 
 from seaway.domain.errors import RejectedError  # noqa: E402  # where torch is
 from seaway.learning.algos import ALGOS, make_learner  # noqa: E402
+from seaway.learning.evaluation.runs import from_runs  # noqa: E402
 from seaway.learning.policies.file import read_policy  # noqa: E402
 from seaway.learning.runs import checkpoint  # noqa: E402
 from seaway.learning.runs.assemble import new_run  # noqa: E402
@@ -180,12 +181,38 @@ def test_the_expert_speaks_to_each_state_that_is_lived(share: float, toy: Path, 
 
 
 def test_a_run_that_is_stopped_says_so_and_can_go_on(toy: Path, tmp_path: Path) -> None:
-    """It ends after the episode that is played, with a checkpoint and without a policy file."""
+    """It ends after the episode that is played, with a checkpoint."""
     reached = train(small_run("ddpg", toy), tmp_path / "run", Notes(until=3))
-    assert (reached.episodes, reached.unfinished, reached.policy) == (3, True, None)
+    assert (reached.episodes, reached.unfinished) == (3, True)
     notes = Notes()
     reached = resume(tmp_path / "run", {}, listener=notes)
     assert (notes.plans[0].done, reached.episodes, reached.unfinished) == (3, 9, False)
+
+
+@pytest.mark.usefixtures("policy_files")
+def test_what_a_stopped_run_learned_until_then_can_be_used(toy: Path, tmp_path: Path) -> None:
+    """A stop writes the best policy, as the end does, and a later end writes a later one; before any best, none."""
+    run = small_run("ddpg", toy)
+    assert train(run, tmp_path / "early", Notes(until=1)).policy is None
+    reached = train(run, tmp_path / "run", Notes(until=3))
+    assert reached.policy
+    assert reached.best
+    manifest = read_policy(reached.policy).manifest
+    assert manifest.figures["trained_on_placed"] == reached.best.placed
+    assert [point.episode for point in manifest.curve] == [2]
+    (contestant,) = from_runs(tmp_path, lambda _: None)
+    assert contestant.name == "ddpg"
+    assert resume(tmp_path / "run", {}).policy == reached.policy
+    assert [point.episode for point in read_policy(reached.policy).manifest.curve] == [2, 4, 6, 8, 9]
+
+
+def test_a_stop_before_weights_come_again_that_a_kill_left_is_no_mistake(toy: Path, tmp_path: Path) -> None:
+    """They are of a later episode than the checkpoint: the run has no policy yet, and comes by them again."""
+    train(small_run("ddpg", toy), tmp_path / "run", Notes(until=3))
+    best = tmp_path / "run" / "best.pt"
+    checkpoint.write(best, {**checkpoint.read(best), "episode": 4})
+    reached = resume(tmp_path / "run", {}, listener=Hasty())
+    assert (reached.unfinished, reached.policy) == (True, None)
 
 
 def test_a_run_that_is_stopped_while_it_prepares_begins_anew(toy: Path, tmp_path: Path) -> None:
@@ -313,13 +340,72 @@ def test_the_first_episode_is_kept_whatever_happens_after_it(toy: Path, tmp_path
     assert notes.plans[0].done == 1
 
 
+@pytest.mark.parametrize(
+    ("line", "text", "says"),
+    [
+        (1, "episode,other", ":1: is not the heading of this table"),
+        (2, "\x00\x00", ":2: is no line of an episode"),
+        (3, "2,toy,-1", ":3: is no line of an episode"),
+        (3, "", ":3: is no line of an episode"),
+        (3, "7,toy,0,1,1,0,0,,,0.1,,,,,0", ":3: is not of the episode that comes next"),
+        (3, "2,toy,nan,1,1,0,0,,,0.1,,,,,0", ":3: is no line of an episode"),
+        (4, None, ":4: is missing, and all up to episode 3"),
+    ],
+)
+def test_a_spoilt_table_of_episodes_is_not_written_over(
+    line: int, text: str | None, says: str, toy: Path, tmp_path: Path
+) -> None:
+    """The line is named before anything is played, and the file stays as it is; without it the run goes on."""
+    train(small_run("ddpg", toy), tmp_path / "run", Notes(until=3))
+    table = tmp_path / "run" / "episodes.csv"
+    lines = table.read_text(encoding="utf-8").splitlines()
+    lines[line - 1 : line] = [] if text is None else [text]
+    table.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    before = table.read_bytes()
+    with pytest.raises(RejectedError, match=f"episodes.csv{says}: put the file right, or move it away"):
+        resume(tmp_path / "run", {})
+    assert table.read_bytes() == before
+    table.rename(tmp_path / "episodes.bad")
+    resume(tmp_path / "run", {}, listener=Notes(until=2))
+    assert resume(tmp_path / "run", {}).episodes == 9
+    assert [row["episode"] for row in read_rows(table)] == ["4", "5", "6", "7", "8", "9"]
+
+
+def test_no_run_goes_on_to_fewer_episodes_than_were_played(toy: Path, tmp_path: Path) -> None:
+    """It is refused, and the run's own number stays."""
+    train(small_run("ddpg", toy), tmp_path / "run", Notes(until=3))
+    with pytest.raises(RejectedError, match="--episodes: 2 is fewer than the 3 episodes that were played: give 3 or"):
+        resume(tmp_path / "run", {"episodes": 2})
+    assert RunFolder(tmp_path / "run").read_config()[0].settings.episodes == 9
+    assert resume(tmp_path / "run", {"episodes": 3}).episodes == 3
+
+
+def test_damaged_weights_of_the_best_are_found_before_more_is_played(toy: Path, tmp_path: Path) -> None:
+    """The end needs them; hours may lie between."""
+    train(small_run("ddpg", toy), tmp_path / "run", Notes(until=3))
+    best, notes = tmp_path / "run" / "best.pt", Notes()
+    whole = best.read_bytes()
+    best.write_bytes(whole[:999])
+    with pytest.raises(RejectedError, match=r"best.pt: is cut off or damaged"):
+        resume(tmp_path / "run", {}, listener=notes)
+    checkpoint.write(best, {"weights": 1})
+    with pytest.raises(RejectedError, match=r"best.pt: is of another run"):
+        resume(tmp_path / "run", {}, listener=notes)
+    best.unlink()
+    with pytest.raises(RejectedError, match=r"best.pt: is not there"):
+        resume(tmp_path / "run", {}, listener=notes)
+    assert not notes.plans
+    best.write_bytes(whole)
+    assert resume(tmp_path / "run", {}).episodes == 9
+
+
 def test_a_damaged_or_foreign_checkpoint_is_refused(toy: Path, tmp_path: Path) -> None:
     """Cut off, or of another run: it is said, and nothing is played."""
     train(small_run("ddpg", toy), tmp_path / "run", Notes(until=2))
     train(small_run("td3", toy), tmp_path / "other", Notes(until=2))
     path = tmp_path / "run" / "checkpoint.pt"
     path.write_bytes((tmp_path / "other" / "checkpoint.pt").read_bytes())
-    with pytest.raises(RejectedError, match="is no checkpoint of this run"):
+    with pytest.raises(RejectedError, match=r"checkpoint.pt: is of another run"):
         resume(tmp_path / "run", {})
     path.write_bytes(path.read_bytes()[:999])
     with pytest.raises(RejectedError, match="is cut off or damaged"):
