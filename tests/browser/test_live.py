@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Look
+from tests.browser.looking import keep_screen
 from tests.integration.running import Running
 
 pytestmark = pytest.mark.slow
@@ -121,13 +122,24 @@ def test_what_goes_wrong_with_a_press_is_told(look: Look, demo: Running) -> None
         expect(page.locator(".q-notification")).to_contain_text(job)
 
 
-def test_a_page_comes_back_by_itself_when_its_server_does(look: Look, demo: Running) -> None:
-    """Whoever has a page open while the server is started again sees what is new without doing anything."""
-    with look() as looker:
+def test_a_page_says_that_its_server_is_gone_and_comes_back_by_itself(look: Look, demo: Running) -> None:
+    """Whoever has a page open while the server is started again is told, and sees what is new, without doing anything.
+
+    It is told in his language, as all that the page says by itself.
+    """
+    with look(language="zh") as looker:
         page = looker.open("/jobs")
-        expect(page.get_by_label("Name")).to_be_visible()
+        expect(page.get_by_label("名称")).to_be_visible()
+        lost = page.get_by_text("与服务器的连接已断开。")
+        expect(lost).to_be_hidden()
+        expect(page.locator("#too_long_message_popup")).to_contain_text("请缩短内容后重试。")
+        demo.process.kill()
+        expect(lost).to_be_visible(timeout=15_000)
+        expect(page.get_by_text("正在尝试重新连接……")).to_be_visible()
+        keep_screen(page, "server-gone-zh")
         demo.restart()
         for what in ("after", "live"):
             name, _ = serve(demo, what)
             expect(page.locator(".jobs-rows a", has_text=name)).to_be_visible(timeout=30_000)
+        expect(lost).to_be_hidden()
         looker.wrong.clear()  # the browser complains of a server that does not answer

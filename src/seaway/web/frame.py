@@ -13,6 +13,7 @@ from seaway.web import addresses, cookies
 from seaway.web.brand import BRAND
 from seaway.web.drafts import LEAVE, LEAVING
 from seaway.web.menu import Entry
+from seaway.web.popups import speaking
 from seaway.web.turns import GOING_BACK
 from seaway.web.visit import Visit
 from seaway.web.words import LANGUAGES, Words
@@ -36,7 +37,8 @@ def frame(visit: Visit, title: str, menu: Sequence[Entry], style: str = "") -> I
     """Put a page into its frame; what is made within is the page."""
     words, path = visit.words, visit.request.url.path
     dress(visit.theme, words, title, style)
-    ui.add_head_html(f"<script>{GOING_BACK}</script>")
+    for script in (GOING_BACK, speaking(words)):
+        ui.add_head_html(f"<script>{script}</script>")
     _unmark(visit)
     with ui.element("div").classes("frame"):
         with ui.element("nav").classes("menu").props(f'aria-label="{words("Pages")}"'):
