@@ -26,6 +26,9 @@ BOUND_US = 1_000.0
 
 WARM_UP_JOBS = 256
 
+COPIES = 500
+"""Jobs that are decided on a copy of the fleet each, as in a shadow and in a dry run; the copy itself is not timed."""
+
 
 def decide_learned(seed: int) -> Result:
     """Decision time of trained policies on the openb fleet, whole decisions; bound: 1 ms at the 99th percentile."""
@@ -39,12 +42,14 @@ def decide_learned(seed: int) -> Result:
     replays = replace(servers, budget_ms=0)
     rows = [_times(trace, name, library, options, limits) for name in names for limits in (servers, replays)]
     rows.append(_times(trace, "seaway", library, options, replays))
+    rows += [_times(trace, name, library, options, servers, on_copies=COPIES) for name in names]
     notes = [
         f"{len(trace.fleet.clusters[0].nodes):,} nodes, {trace.fleet.device_count:,} GPUs, {len(trace.jobs):,} jobs",
         "a job a call: what fits, figures, model, booking; wall-clock time of `decide`, and CPU time of the thread",
         "with the budget of servers, which stop a run that takes four times that, and with none as in replays",
         "no policy is set aside; fallbacks: decisions that took longer than the budget",
         "seaway: the heuristic by machine code, beside it",
+        f"copies: the last {COPIES} jobs, each decided on a copy of its own first, as in a shadow",
     ]
     missed = [
         f"{row['policy']} took {row['p99_us']:,} us at the 99th percentile with a budget of {row['budget_ms']:g} ms"
@@ -54,8 +59,10 @@ def decide_learned(seed: int) -> Result:
     return Result("decide-learned", rows, notes, missed)
 
 
-def _times(trace: Trace, name: str, library: Library, options: PolicyOptions, limits: Limits) -> dict[str, Any]:
-    """Decide all jobs one by one, and take the time of each."""
+def _times(  # all that a run is made of
+    trace: Trace, name: str, library: Library, options: PolicyOptions, limits: Limits, *, on_copies: int = 0
+) -> dict[str, Any]:
+    """Decide all jobs one by one, and take the time of each; or of the last ones, each on a copy."""
     counts = Counts(time.monotonic_ns)
     policy = Trained(library, limits, counts).make(name, options)
     snapshot = Snapshot(trace.fleet)
@@ -63,15 +70,21 @@ def _times(trace: Trace, name: str, library: Library, options: PolicyOptions, li
     decide(snapshot.copy(), queue.part(0, WARM_UP_JOBS), policy)
     decide(snapshot, JobQueue(snapshot), policy)
     took_us, cpu_us, placed, warming = [], [], 0, _fallbacks(counts)
-    for job in range(len(queue)):
+    first = len(queue) - on_copies if on_copies else 0
+    if first:
+        decide(snapshot, queue.part(0, first), policy)
+    for job in range(first, len(queue)):
         alone = queue.part(job, job + 1)
+        stage = snapshot.copy() if on_copies else snapshot
         begun, cpu = time.perf_counter_ns(), time.thread_time_ns()
-        plan = decide(snapshot, alone, policy, overdue={0})
+        plan = decide(stage, alone, policy, overdue={0})
         cpu_us.append((time.thread_time_ns() - cpu) / 1e3)
         took_us.append((time.perf_counter_ns() - begun) / 1e3)
         placed += int(plan.jobs_placed[0])
+        if on_copies:
+            decide(snapshot, alone, policy, overdue={0})
     return {
-        "policy": name,
+        "policy": f"{name}, on copies" if on_copies else name,
         "budget_ms": limits.budget_ms,
         "p50_us": round(float(np.quantile(took_us, 0.5)), 1),
         "p99_us": round(float(np.quantile(took_us, 0.99)), 1),

@@ -109,6 +109,13 @@ class Profile:
         That is so when the filters are just the engine's own rules of fit, one plugin scores and
         has a compiled form, and nothing else takes part in deciding.
         """
+        found = self._at.get(rules_of_fit)
+        if found is None:
+            found = self._at[rules_of_fit] = (self._alone(rules_of_fit),)
+        only: Compiled | None = found[0]
+        return only
+
+    def _alone(self, rules_of_fit: tuple[str, ...]) -> Compiled | None:
         scores = self.scores()
         busy = (PreFilter, PostFilter, PreScore, Reserve, Permit)
         filters = tuple(each.name for each in self.at(Filter))  # type: ignore[type-abstract]

@@ -14,11 +14,32 @@ Rules = TypeVar("Rules", bound=Hashable)
 Tables = TypeVar("Tables")
 
 
-class Static(Generic[Rules]):
-    """Remembers a filter's answers.
+class OfFleet(Generic[Tables]):
+    """Keeps what was worked out of a fleet, for a snapshot and all its copies, until the fleet changes.
 
-    They are kept for each fleet, by the mark that copies of a snapshot and of its demands share, and are
-    forgotten together with it, or when the fleet changes.
+    It is kept by the mark that copies of a snapshot and of its demands share, and forgotten together with it.
+
+    Parameters
+    ----------
+    make
+        Works it out, without a look at what is placed on the fleet; who gets it leaves it as it is.
+    """
+
+    def __init__(self, make: Callable[[Snapshot], Tables]) -> None:
+        self._make = make
+        self._known: WeakKeyDictionary[Mark, Tables] = WeakKeyDictionary()
+
+    def __call__(self, snapshot: Snapshot) -> Tables:
+        """Return what is known of a snapshot's fleet."""
+        mark = snapshot.demands.mark
+        known = self._known.get(mark)
+        if known is None:
+            known = self._known[mark] = self._make(snapshot)
+        return known
+
+
+class Static(Generic[Rules]):
+    """Remembers a filter's answers, for each fleet.
 
     Parameters
     ----------
@@ -28,11 +49,11 @@ class Static(Generic[Rules]):
 
     def __init__(self, answer: Callable[[Snapshot, Rules], UInt8]) -> None:
         self._answer = answer
-        self._known: WeakKeyDictionary[Mark, dict[Rules, UInt8]] = WeakKeyDictionary()
+        self._known: OfFleet[dict[Rules, UInt8]] = OfFleet(lambda _: {})
 
     def __call__(self, snapshot: Snapshot, rules: Rules) -> UInt8:
         """Return the answer for `rules`; callers leave it as it is."""
-        known = self._known.setdefault(snapshot.demands.mark, {})
+        known = self._known(snapshot)
         found = known.get(rules)
         if found is None:
             found = known[rules] = self._answer(snapshot, rules)
@@ -40,12 +61,12 @@ class Static(Generic[Rules]):
 
 
 class Kept(Generic[Tables]):
-    """Keeps tables that were worked out for a snapshot, until its fleet changes.
+    """Keeps tables that one snapshot writes to, and no copy of it, until its fleet changes.
 
     Parameters
     ----------
     make
-        Works them out.
+        Makes them.
     """
 
     def __init__(self, make: Callable[[Snapshot], Tables]) -> None:

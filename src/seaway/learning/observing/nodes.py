@@ -19,7 +19,7 @@ from seaway.scheduling.kernels.rows import resized
 from seaway.scheduling.plugins.seaway import Seaway
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.state import Float64, Int64
-from seaway.scheduling.static import Kept
+from seaway.scheduling.static import Kept, OfFleet
 
 __all__ = ["FIGURES", "JOB_FIGURES", "MOST", "VERSION", "NodeObserver", "NodeView"]
 
@@ -58,6 +58,11 @@ class NodeObserver:
         self._mix = mix
         self._seaway = seaway or Seaway(mix)
         self._known = Kept(lambda snapshot: [self.params(snapshot)])
+        self._expected = OfFleet(self._expect)
+
+    def ready(self, snapshot: Snapshot) -> None:
+        """Table what hangs on the fleet alone: the first look at one takes long otherwise."""
+        self._known(snapshot)
 
     def observe(self, snapshot: Snapshot, line: int, allowed: Mask | None = None) -> NodeView:
         """Look at the nodes that could take a demand.
@@ -88,7 +93,10 @@ class NodeObserver:
 
     def params(self, snapshot: Snapshot) -> FeatureParams:
         """Return the tables for compiled code."""
-        seaway = self._seaway.tables(snapshot)
+        return FeatureParams(self._seaway.tables(snapshot), *self._expected(snapshot))
+
+    def _expect(self, snapshot: Snapshot) -> tuple[Float64, Float64, Float64]:
+        """Return the work of jobs that are likely to come, rising, their means, and the device that it counts in."""
         device = typical_device(snapshot)
         asked = [job.demand.request.filled() for job in self._mix]
         works = np.sort([work(job, device) for job in self._mix if job.demand.request.gpus])
@@ -97,7 +105,7 @@ class NodeObserver:
             max(np.mean([each.memory_mib for each in asked]), 1.0) if asked else 1.0,
             float(works.mean()) if len(works) else 0.0,
         ]
-        return FeatureParams(seaway, works.astype(np.float64), np.array(means, np.float64), device)
+        return works.astype(np.float64), np.array(means, np.float64), device
 
 
 def typical_device(snapshot: Snapshot) -> Float64:

@@ -86,13 +86,20 @@ class Guard:
         self._strikes = 0
         self._until_ns: int | None = None
 
-    def ask(self, answer: Callable[[], Answer]) -> Answer | str:
-        """Return an answer; or, as a text of one clause, why there is none that counts."""
+    def ask(self, answer: Callable[[], Answer], ready: Callable[[], None]) -> Answer | str:
+        """Return an answer; or, as a text of one clause, why there is none that counts.
+
+        Parameters
+        ----------
+        ready
+            Makes what is worked out once for a fleet, and takes no part of the time that an answer may take.
+        """
         now_ns = self._limits.now_ns
-        begun_ns = now_ns()
-        if self._until_ns is not None and begun_ns < self._until_ns:
+        if self._until_ns is not None and now_ns() < self._until_ns:
             return self._without(Reason.SET_ASIDE, f"set aside for {self._limits.set_aside_s:g} s")
         try:
+            ready()
+            begun_ns = now_ns()
             found = answer()
         except NoAnswerError as none:
             return self._without(none.reason, none.why)

@@ -12,6 +12,7 @@ from seaway.learning.policies.session import StoppedError
 from seaway.learning.policies.trial import Tensors
 from seaway.learning.policies.watch import Reason
 from seaway.scheduling.framework import PASS, Cycle, Decider, Scores, Status, Verdict
+from seaway.scheduling.snapshot import Snapshot
 
 
 class Model(Protocol):
@@ -76,6 +77,9 @@ class Answer:
 class Policy(Protocol):
     """A trained policy of one level."""
 
+    def ready(self, snapshot: Snapshot) -> None:
+        """Work out what hangs on the fleet alone, where it is not known yet."""
+
     def answer(self, cycle: Cycle) -> Answer:
         """Score the nodes of a decision, some of which fit.
 
@@ -137,7 +141,9 @@ class Learned:
         """Return what the policy says of a decision, or why nothing; it is asked once."""
         found: Answer | str | None = cycle.notes.get(self.name)
         if found is None:
-            found = cycle.notes[self.name] = self._guard.ask(lambda: self._policy.answer(cycle))
+            found = cycle.notes[self.name] = self._guard.ask(
+                lambda: self._policy.answer(cycle), lambda: self._policy.ready(cycle.snapshot)
+            )
             if isinstance(found, str):
                 self._tell(cycle, found)
             elif cycle.decider is None:

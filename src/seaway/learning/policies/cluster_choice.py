@@ -11,6 +11,7 @@ from seaway.learning.policies.choice import Answer, Model, finite, may_wait
 from seaway.learning.policies.watch import Reason
 from seaway.scheduling.columns import NODE_CLUSTER, NODE_DEVICE_END, NODE_DEVICE_FIRST
 from seaway.scheduling.framework import Cycle, Scores
+from seaway.scheduling.snapshot import Snapshot
 
 
 class ClusterChoice:
@@ -32,6 +33,9 @@ class ClusterChoice:
         self._model = model
         self._clusters = clusters
         self._observe = observer(network=network, fitting=fitting)
+
+    def ready(self, snapshot: Snapshot) -> None:
+        """Nothing is worked out beforehand."""
 
     def answer(self, cycle: Cycle) -> Answer:
         """Score every node by the cluster that is chosen.

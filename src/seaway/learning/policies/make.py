@@ -24,6 +24,7 @@ from seaway.scheduling.plugins.seaway import Seaway
 from seaway.scheduling.policies import PolicyOptions, make_profile, profile_of
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.registry import Outline
+from seaway.scheduling.snapshot import Snapshot
 
 EDITION_DIGITS = 12
 """Digits of a model's digest by which people tell it from others."""
@@ -94,6 +95,9 @@ class Unusable:
 
     def __init__(self, why: str) -> None:
         self._why = why
+
+    def ready(self, snapshot: Snapshot) -> None:
+        """Nothing is worked out beforehand."""
 
     def answer(self, cycle: Cycle) -> Answer:
         """Say that there is none.

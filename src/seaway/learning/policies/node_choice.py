@@ -10,6 +10,7 @@ from seaway.learning.policies.choice import Answer, Model, finite, may_wait
 from seaway.learning.policies.watch import Reason
 from seaway.scheduling.framework import Cycle, DeviceScore, Scores
 from seaway.scheduling.kernels.shortlist import score_listed
+from seaway.scheduling.snapshot import Snapshot
 
 STEPS = 1e6
 """Steps of a score in one of the model's."""
@@ -36,6 +37,10 @@ class NodeChoice:
         self._model = model
         self._observer = observer
         self._devices = devices
+
+    def ready(self, snapshot: Snapshot) -> None:
+        """Table what nodes are worth, which takes as long as some decisions."""
+        self._observer.ready(snapshot)
 
     def answer(self, cycle: Cycle) -> Answer:
         """Score every node; those that the model is not shown come just after the worst of those that it is.

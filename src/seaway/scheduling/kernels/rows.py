@@ -60,7 +60,7 @@ def row_cache(nodes: int, demands: int, slots: int = 0) -> RowCache:
     """
     slots = slots or min(MOST_ROWS, max(FEWEST_ROWS, CACHE_BYTES // (8 * max(nodes, 1))))
     return RowCache(
-        rows=np.full((slots, nodes), UNFIT, np.int64),
+        rows=np.empty((slots, nodes), np.int64),  # a row is filled before it is read: memory is taken as it is used
         seen=np.full(slots, -1, np.int64),
         owner=np.full(slots, -1, np.int64),
         slot=np.full(demands, -1, np.int64),

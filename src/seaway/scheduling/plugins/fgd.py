@@ -15,7 +15,7 @@ from seaway.scheduling.kernels.rows import row_cache
 from seaway.scheduling.mix import NodeKinds, node_kinds, typical_jobs
 from seaway.scheduling.snapshot import Snapshot
 from seaway.scheduling.state import Int64
-from seaway.scheduling.static import Kept
+from seaway.scheduling.static import Kept, OfFleet
 
 WHOLE = 1000
 
@@ -39,6 +39,7 @@ class Fgd:
     def __init__(self, mix: Sequence[Job]) -> None:
         self._typical = typical_jobs(mix)
         self._known = Kept(self.params)
+        self._tables = OfFleet(self._work_out)
 
     def score(self, cycle: Cycle) -> Scores:
         """Score every node, shape (N,), 0-100; -1 where the replica does not fit."""
@@ -53,7 +54,11 @@ class Fgd:
         return frag_of_devices(self._known(snapshot), arrays, demands, cycle.line, first, end)
 
     def params(self, snapshot: Snapshot) -> FgdParams:
-        """Return the policy for the compiled path."""
+        """Return the policy for the compiled path, with room of its own for scores."""
+        return self._tables(snapshot)._replace(cache=row_cache(len(snapshot.nodes), len(snapshot.demands)))
+
+    def _work_out(self, snapshot: Snapshot) -> FgdParams:
+        """Table what the nodes of a fleet can hold of the mix, without room for scores."""
         kinds = node_kinds(snapshot, self._typical)
         lines = [snapshot.demands.line(each.demand) for each in self._typical]
         amounts = snapshot.demands.arrays.amounts[lines]
@@ -69,7 +74,7 @@ class Fgd:
             whole=_whole_table(kinds, amounts, counts, cpu_steps, _most_devices(snapshot)),
             steps=_score_steps(weight),
             weight=np.array([weight], np.int64),
-            cache=row_cache(len(snapshot.nodes), len(snapshot.demands)),
+            cache=row_cache(0, 0),
         )
 
 

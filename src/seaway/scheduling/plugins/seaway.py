@@ -12,7 +12,7 @@ from seaway.scheduling.framework import Cycle, Scores
 from seaway.scheduling.kernels.rows import row_cache
 from seaway.scheduling.kernels.seaway import SeawayParams, standing, value_column, value_of_devices
 from seaway.scheduling.snapshot import Snapshot
-from seaway.scheduling.static import Kept
+from seaway.scheduling.static import Kept, OfFleet
 from seaway.scheduling.worth import bound_groups, device_worths, hosting_table, mix_figures, served_tables
 
 
@@ -39,6 +39,7 @@ class Seaway:
     def __init__(self, mix: Sequence[Job]) -> None:
         self._mix = mix
         self.tables = Kept(self.params)
+        self._worths = OfFleet(self._work_out)
 
     def score(self, cycle: Cycle) -> Scores:
         """Score every node, shape (N,), by the value it keeps, in 16 thousandths of a device."""
@@ -52,7 +53,18 @@ class Seaway:
         return value_of_devices(self.tables(cycle.snapshot), arrays, demands, cycle.line, first, end)
 
     def params(self, snapshot: Snapshot) -> SeawayParams:
-        """Return the policy for the compiled path."""
+        """Return the policy for the compiled path, with room of its own for what is written."""
+        worths = self._worths(snapshot)
+        return worths._replace(
+            price=np.zeros_like(worths.price),
+            free=np.zeros_like(worths.free),
+            priced=np.full(1, -1, np.int64),
+            standing=standing(len(snapshot.nodes)),
+            cache=row_cache(len(snapshot.nodes), len(snapshot.demands)),
+        )
+
+    def _work_out(self, snapshot: Snapshot) -> SeawayParams:
+        """Table what the nodes of a fleet are worth to the mix, without room for what is written."""
         figures = mix_figures(snapshot, self._mix)
         nodes = snapshot.arrays.nodes
         most = int((nodes[NODE_DEVICE_END] - nodes[NODE_DEVICE_FIRST]).max(initial=0))
@@ -72,6 +84,6 @@ class Seaway:
             price=np.zeros(len(figures.allowed)),
             free=np.zeros(len(figures.allowed)),
             priced=np.full(1, -1, np.int64),
-            standing=standing(len(snapshot.nodes)),
-            cache=row_cache(len(snapshot.nodes), len(snapshot.demands)),
+            standing=standing(0),
+            cache=row_cache(0, 0),
         )

@@ -23,6 +23,8 @@ from seaway.scheduling.plan import Plan
 from seaway.scheduling.policies import PolicyOptions
 from seaway.scheduling.queue import JobQueue
 from seaway.scheduling.snapshot import Snapshot
+from seaway.scheduling.state import Float64
+from seaway.scheduling.worth import MixFigures, device_worths
 from seaway.testing.builders import cluster, fleet, gpu, job, node
 from seaway.testing.plugins import check_plugin
 from tests.unit.learning.policies.stand_ins import Judged, Model, Time, chooses, manifest, prefers, says
@@ -152,6 +154,25 @@ def test_a_slow_answer_is_the_heuristics_and_after_several_the_policy_is_set_asi
     judged.time.pass_ms(31_000)
     assert where(decided(judged)) == ["b1"]
     assert judged.fallbacks == {Reason.SLOW: 2, Reason.SET_ASIDE: 1}
+
+
+def test_what_a_fleet_is_worth_takes_no_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables that hang on the fleet alone take as long as many decisions; no policy is slow for having to wait."""
+    judged = Judged(prefers(NODE_SIZE), limits=Limits(budget_ms=5))
+    tabled = []
+
+    def slowly(figures: MixFigures) -> Float64:
+        tabled.append(figures)
+        judged.time.pass_ms(100)
+        return device_worths(figures)
+
+    monkeypatch.setattr("seaway.scheduling.plugins.seaway.device_worths", slowly)
+    snapshot = Snapshot(TWO)
+    for _ in range(3):
+        assert len(where(decided(judged, snapshot.copy()))) == 1
+    assert judged.fallbacks == {}
+    assert judged.model.asked == 3
+    assert len(tabled) == 1, "copies of a fleet share what was worked out for it"
 
 
 def test_a_policy_that_takes_far_too_long_is_stopped() -> None:
