@@ -16,6 +16,8 @@ from seaway.learning.evaluation.summary import Summary
 from seaway.learning.evaluation.trials import Task, Trial
 from seaway.learning.policies.file import write_policy
 from seaway.learning.policies.library import ShippedLibrary
+from seaway.learning.runs.assemble import new_run
+from seaway.learning.runs.folder import RunFolder
 from seaway.testing.policies import cluster_policy
 
 NODES = "cluster,node,cpu_milli,memory_mib,gpu,model,gpu_memory_mib\n" + "".join(
@@ -107,6 +109,27 @@ def test_a_summary_is_a_row_a_policy(folder: Path, capsys: pytest.CaptureFixture
     assert (row["policy"], row["instances"], row["placed"], row["placed.ci95"]) == ("bestfit", "2", "2", "0")
 
 
+def test_a_ratio_stands_for_all_instances_or_is_left_out(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside jobs placed on all instances no ratio of some stands: not for people, who are told, nor for programs."""
+    monkeypatch.setenv("COLUMNS", "200")
+    best = folder / "known.csv"
+    told = "ratio: left out, as no best packing is known of small-0"
+    asked = ("--instances", str(folder), "--policy", "bestfit", "--best", str(best))
+    for known, ratio in (("small-1,4\n", None), ("small-1,4\nsmall-0,4\n", 0.5)):
+        best.write_text(f"instance,placed\n{known}")
+        assert evaluate(*asked, "--summary", "-o", "json") == 0
+        (row,) = json.loads(capsys.readouterr().out)
+        assert (row["ratio"], row["best_known"]) == (ratio, ratio and 4)
+        assert evaluate(*asked, "--summary", "-o", "csv") == 0
+        (row,) = csv.DictReader(capsys.readouterr().out.splitlines())
+        assert row["ratio"] == (str(ratio) if ratio else "")
+        assert evaluate(*asked) == 0
+        text = capsys.readouterr().out
+        assert (told in text, "0.500" in text) == (ratio is None, ratio is not None)
+
+
 def test_ctrl_c_keeps_what_was_measured(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +167,27 @@ def test_policy_files_are_told_apart_by_their_names(tmp_path: Path) -> None:
         write_policy(tmp_path / f"{name}.policy", cluster_policy("pilot"))
     text = f"{tmp_path / 'old.policy'},{tmp_path / 'new.policy'}"
     assert [each.name for each in contestants(text, "node")] == ["old", "new"]
+
+
+def test_runs_that_cannot_be_read_are_left_out_of_a_folder_of_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One bad file does not stop the comparison of the others: it is said which run is missing, and why."""
+    pytest.importorskip("onnxruntime", reason="needs seaway[policy]")
+    for name in ("good", "without-settings", "without-policy"):
+        folder = RunFolder(tmp_path / name)
+        folder.path.mkdir()
+        folder.write_config(new_run("ddpg", ["somewhere"], [], {}), {})
+        write_policy(folder.policy, cluster_policy())
+    (tmp_path / "without-settings" / "config.json").write_text("{", encoding="utf-8")
+    (tmp_path / "without-policy" / "best.policy").write_bytes(b"PK")
+    assert [each.name for each in contestants(str(tmp_path), "node")] == ["ddpg"]
+    policy, settings = capsys.readouterr().err.splitlines()
+    assert policy.startswith(f"without the run {tmp_path}/without-policy: {tmp_path}/without-policy/best.policy: not a")
+    assert settings.startswith(f"without the run {tmp_path}/without-settings: {tmp_path}/without-settings/config.json:")
+    (tmp_path / "good" / "config.json").write_text("{", encoding="utf-8")
+    with pytest.raises(RejectedError, match="no run in it has made a policy that can be used"):
+        contestants(str(tmp_path), "node")
 
 
 def test_trained_policies_that_cannot_run_are_left_out(

@@ -14,6 +14,9 @@ METHOD = (
     "sample is the instances; with a single instance it is the seeds."
 )
 
+AGAINST_BEST = ("best_known", "ratio")
+"""Figures that have to be known of every instance, or are left out: instances differ too much for a mean of some."""
+
 Name = tuple[str, str]
 """Policy and level."""
 
@@ -33,7 +36,8 @@ class Summary:
     trained
         How many of the rows with figures are of a policy trained on the very instance; None for what was not trained.
     figures
-        Estimates by the names of a row's figures; one that no row has is absent.
+        Estimates by the names of a row's figures; one that no row has is absent, and one of `AGAINST_BEST` that is not
+        known of every instance.
     behind
         Jobs placed by the first policy minus those by this one, instance by instance where both have figures; None
         for the first. Its interval is narrower than those of the two, as both had the same instances.
@@ -115,6 +119,8 @@ def _samples(figure: str, samples: Mapping[str, Sequence[Row]]) -> list[float]:
     """Return a figure's mean of each instance, or where there is one instance its values."""
     values = [[value for row in rows if (value := getattr(row, figure)) is not None] for rows in samples.values()]
     known = [each for each in values if each]
+    if figure in AGAINST_BEST and len(known) < len(values):
+        return []
     return known[0] if len(known) == 1 else [fmean(each) for each in known]
 
 

@@ -51,6 +51,14 @@ def test_a_policy_without_figures_of_some_instance_comes_last() -> None:
     ]
 
 
+def test_a_ratio_to_the_best_packing_is_of_all_instances_or_of_none() -> None:
+    """Beside the mean of all instances stands no mean of some; of one instance with seeds it is that of the seeds."""
+    rows = [row("one", "a", 4, best_known=8, ratio=0.5), row("one", "b", 5)]
+    (line,) = summarise(rows)
+    assert (line.figures["placed"].mean, line.figures.keys() & {"ratio", "best_known"}) == (4.5, set())
+    assert summarise(rows[:1])[0].figures["ratio"].mean == 0.5
+
+
 def test_levels_are_told_apart() -> None:
     """One policy at two levels is two lines."""
     rows = [Row("bestfit", level, "a", 0, placed=placed) for level, placed in (("node", 3), ("cluster", 4))]
