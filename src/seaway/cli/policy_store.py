@@ -137,7 +137,10 @@ class HereStore:
     def content(self, name: str) -> bytes:
         """Read one, checked."""
         from seaway.learning.policies.file import pack
+        from seaway.scheduling.policies import policy_names
 
+        if name in policy_names():
+            raise RejectedError(f"policy {name!r} is a heuristic and has no file: trained policies alone have one")
         return pack(_loaded(name))
 
     def bring(self, file: PolicyFile) -> str:
@@ -157,8 +160,15 @@ class HereStore:
 
     def remove(self, name: str) -> None:
         """Remove the file of one."""
+        from seaway.learning.policies.library import ShippedLibrary
+        from seaway.scheduling.policies import BUILT_IN, policy_names
+
         path = _path(name)
         if not path.exists():
+            if name in BUILT_IN or name in ShippedLibrary().names():
+                raise ConflictError(f"policy {name!r} comes with Seaway and is always there")
+            if name in policy_names():
+                raise ConflictError(f"policy {name!r} comes with another package and goes with that")
             raise UnknownError(f"no policy {name!r} was imported on this machine: {path} is not there")
         path.unlink()
 

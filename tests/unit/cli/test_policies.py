@@ -56,6 +56,21 @@ def test_a_policy_is_imported_listed_and_removed(capsys: pytest.CaptureFixture[s
     assert "is not there" in run(capsys, "rm", "mine", code=1)
 
 
+def test_what_was_not_imported_is_neither_removed_nor_exported(capsys: pytest.CaptureFixture[str], data: Path) -> None:
+    """What comes with Seaway is always there, as on a server; a heuristic has no file that could be written."""
+    for name in ("pilot", "seaway"):
+        assert f"policy '{name}' comes with Seaway and is always there" in run(capsys, "rm", name, code=2)
+    assert "is a heuristic and has no file" in run(capsys, "export", "seaway", code=2)
+    assert not data.exists()
+    assert not Path("seaway.policy").exists()
+
+
+def test_what_is_no_policy_file_is_refused_in_our_words(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a library says of an archive is left out."""
+    Path("text.policy").write_text("text", encoding="utf-8")
+    assert run(capsys, "show", "text.policy", code=2) == ("error: text.policy: not a policy file, or a truncated one\n")
+
+
 def test_a_policy_is_imported_under_another_name(capsys: pytest.CaptureFixture[str], data: Path) -> None:
     """Another of its name is not replaced, nor is one of Seaway's; under a name of its own it decides the same."""
     run(capsys, "import", "best.policy")

@@ -156,8 +156,8 @@ def _parts(data: bytes) -> dict[str, bytes]:
             entries = archive.infolist()
             _check_entries(entries)
             return {each.filename: archive.read(each) for each in entries}
-    except (*_BROKEN, struct.error) as error:
-        raise RejectedError(f"not a policy file, or a truncated one: {error}") from None
+    except (*_BROKEN, struct.error):
+        raise RejectedError("not a policy file, or a truncated one") from None
 
 
 def _check_entries(entries: list[zipfile.ZipInfo]) -> None:
