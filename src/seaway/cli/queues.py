@@ -9,7 +9,7 @@ import typer
 from seaway.cli import complete
 from seaway.cli.output import Output, OutputOption, show
 from seaway.cli.remote import connect, whole
-from seaway.domain.errors import StaleError, UnknownError
+from seaway.domain.errors import RejectedError, StaleError, UnknownError
 
 app = typer.Typer(rich_markup_mode="rich")
 
@@ -100,6 +100,12 @@ def set_queue(
             except StaleError:  # somebody else changed it in between: what is not said stays as it is now
                 if not left:
                     raise
+            except RejectedError as error:
+                if error.where != "shadow":
+                    raise
+                raise RejectedError(
+                    f"{error.message}; --shadow '' clears it", where="--shadow", also=error.also
+                ) from None
     typer.echo(
         f"queue {name} is {'changed' if there else 'made'}: policy {after['policy']}, pool {after['pool']}"
         f"{', shadow ' + after['shadow'] if after['shadow'] else ''}{'' if after['open'] else ', closed'}"

@@ -13,13 +13,13 @@ from tests.unit.client.asking import SERVER, Stub, problem
 QUEUE = {"name": "q", "tenant": "", "pool": "near", "policy": "fgd", "shadow": "", "open": True, "description": "one"}
 
 
-def run(monkeypatch: pytest.MonkeyPatch, stub: Stub) -> int:
-    """Run `seaway queues set q --policy seaway` against a stub; return its exit code."""
+def run(monkeypatch: pytest.MonkeyPatch, stub: Stub, *options: str) -> int:
+    """Run `seaway queues set q` with options, `--policy seaway` without, against a stub; return its exit code."""
     monkeypatch.setattr(
         queues, "connect", lambda _: Client(SERVER, transport=httpx.MockTransport(stub), pace=stub.pace)
     )
     with pytest.raises(SystemExit) as done:
-        main(["queues", "set", "q", "--policy", "seaway"])
+        main(["queues", "set", "q", *(options or ("--policy", "seaway"))])
     return int(done.value.code or 0)
 
 
@@ -45,3 +45,18 @@ def test_a_queue_that_changes_all_the_time_is_given_up(monkeypatch: pytest.Monke
     stub = Stub([*[httpx.Response(200, json={**QUEUE, "version": "a"}), stale] * queues.TRIES])
     assert run(monkeypatch, stub) == 2
     assert len(stub.requests) == 2 * queues.TRIES
+
+
+@pytest.mark.parametrize("field", ["shadow", "policy"])
+def test_who_names_no_policy_as_a_shadow_is_told_how_to_have_none(
+    field: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`none` is a name like any other: what clears the shadow stands behind the names there are."""
+    errors = [{"field": field, "message": "unknown policy 'none'; there are: fgd"}]
+    stub = Stub([httpx.Response(200, json={**QUEUE, "version": "a"}), problem(422, "unknown", errors=errors)])
+    assert run(monkeypatch, stub, f"--{field}", "none") == 2
+    told = {
+        "shadow": "error: --shadow: unknown policy 'none'; there are: fgd; --shadow '' clears it\n",
+        "policy": "error: policy: unknown policy 'none'; there are: fgd\n",
+    }
+    assert capsys.readouterr().err == told[field]
