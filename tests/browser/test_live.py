@@ -86,6 +86,7 @@ def test_all_goes_by_keyboard(look: Look, demo: Running) -> None:
         page.keyboard.press("Enter")
         expect(page).to_have_url(re.compile("/submit$"))
         looker.settled(page)
+        expect(page.get_by_label("Name")).to_be_enabled()  # once it is known what was being written
         tab_to(page, "Name")
         page.keyboard.type(name)
         tab_to(page, "Submit")
