@@ -34,7 +34,10 @@ MOST_REST_S = 1.0
 """For so long at the most."""
 
 LOOK_S = 0.02
-"""How often it is seen meanwhile whether that is over."""
+"""How often the next in turn sees meanwhile whether that is over; who is behind does so more seldom."""
+
+MOST_LOOK_S = 0.2
+"""But so often."""
 
 Busy = Callable[[], bool]
 """Tells whether jobs are being placed just now."""
@@ -106,7 +109,8 @@ class Board:
 
     def __init__(self, busy: Busy = lambda: False) -> None:
         self._busy = busy
-        self._turns = asyncio.Lock()
+        self._waiting: list[_Line[Any]] = []
+        self._next_s = 0.0
         self._lines: dict[tuple[object, str, tuple[object, ...], float], _Line[Any]] = {}
         self._tellings: set[asyncio.Task[None]] = set()
 
@@ -182,18 +186,25 @@ class Board:
     async def _keep_asking(self, line: _Line[T]) -> None:
         pause_s = line.every_s
         while line.is_looked_at():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause_s):
-                    await line.again.wait()
+            if not await _within(line.again.wait(), pause_s):
+                await self._turn(line)
             line.again.clear()
-            if self._busy():
-                async with self._turns:
-                    took_s = await self._go_round(line)
-                    await self._rest(REST * took_s)
-            else:
-                took_s = await self._go_round(line)
+            self._next_s = time.monotonic() + MOST_REST_S  # who hangs, as on a database, holds up nobody for longer
+            took_s = await self._go_round(line)
+            self._next_s = time.monotonic() + min(REST * took_s, MOST_REST_S)
             pause_s = max(line.every_s, SLOWER * took_s)
         line.task = None
+
+    async def _turn(self, line: _Line[Any]) -> None:
+        """While jobs are placed, wait until it is this line's turn; who is asked for again waits for none."""
+        self._waiting.append(line)
+        try:
+            while self._busy() and (self._waiting[0] is not line or time.monotonic() < self._next_s):
+                behind = self._waiting.index(line)
+                if await _within(line.again.wait(), min(LOOK_S * (1 + behind), MOST_LOOK_S)):
+                    break
+        finally:
+            self._waiting.remove(line)
 
     async def _go_round(self, line: _Line[T]) -> float:
         """Ask again and tell who looks what is new; return how long that took, seconds."""
@@ -203,12 +214,6 @@ class Board:
             self._tell(line, follower)
             await asyncio.sleep(0)  # others have their turn: what is shown to many is written for each
         return time.monotonic() - began_s
-
-    async def _rest(self, seconds: float) -> None:
-        """Leave the time to whoever places jobs, for as long as somebody does."""
-        until_s = time.monotonic() + min(seconds, MOST_REST_S)
-        while self._busy() and time.monotonic() < until_s:
-            await asyncio.sleep(LOOK_S)
 
     def _tell(self, line: _Line[T], follower: Follower[T]) -> None:
         """Tell a follower what is new, at his own pace: who is slow holds up nobody, and skips what is old by then."""
@@ -237,6 +242,15 @@ class Board:
             if line.failing:
                 line.failing = False
                 _say(line, None)
+
+
+async def _within(event: Awaitable[object], seconds: float) -> bool:
+    """Wait for something for so long; tell whether it came."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event
+            return True
+    return False
 
 
 def _say(line: _Line[Any], error: SeawayError | None) -> None:

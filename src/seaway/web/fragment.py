@@ -6,8 +6,10 @@ The browser changes what has changed and leaves the rest (`static/piece.js`).
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
@@ -21,11 +23,21 @@ from seaway.web.words import Words
 
 T = TypeVar("T")
 
-KEPT = 512
-"""So many pieces are kept that others may be shown, too: some for each view that people look at."""
+KEPT_S = 5.0
+"""How long a piece is kept that others may be shown, too: who looks at the same hears of it within a moment."""
 
-_known: OrderedDict[tuple[object, ...], tuple[tuple[object, ...], Any]] = OrderedDict()
-"""Pieces by what they are of, with that itself: an id is another object's once its own is gone."""
+
+@dataclass(slots=True)
+class _Made:
+    """What was made of answers, with these themselves: an id is another object's once its own is gone."""
+
+    answers: tuple[object, ...]
+    what: Any
+    used_s: float
+
+
+_known: OrderedDict[tuple[object, ...], _Made] = OrderedDict()
+"""Pieces by what they are of, the one that was shown last at the end."""
 
 
 class _Piece(ContentElement, component="static/piece.js"):
@@ -83,15 +95,13 @@ def once(of: tuple[Hashable, ...], answers: Sequence[object], make: Callable[[],
     answers
         As in `Fragment.show_of`.
     """
-    key = (*of, *map(id, answers))
-    if key in _known:
-        _known.move_to_end(key)
-    else:
-        _known[key] = (tuple(answers), make())
-        while len(_known) > KEPT:
-            _known.popitem(last=False)
-    made: T = _known[key][1]
-    return made
+    key, now_s = (*of, *map(id, answers)), time.monotonic()
+    made = _known.pop(key, None) or _Made(tuple(answers), make(), now_s)
+    made.used_s, _known[key] = now_s, made
+    while next(iter(_known.values())).used_s < now_s - KEPT_S:
+        _known.popitem(last=False)
+    what: T = made.what
+    return what
 
 
 def written(template: str, words: Words, **figures_: object) -> str:

@@ -307,3 +307,61 @@ def test_while_jobs_are_placed_pages_take_little_of_the_time(monkeypatch: pytest
             stop()
 
     asyncio.run(test())
+
+
+def test_who_waits_long_for_an_answer_keeps_nobody_from_his_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While jobs are placed, a question that hangs, as on a database, is left alone, and the others go on in turn."""
+    monkeypatch.setattr("seaway.web.board.MOST_REST_S", 0.05)
+    hanging, busy = asyncio.Event(), [False]
+
+    class Hanging(Somebody):
+        async def ask(self, call: Call[bytes]) -> bytes:
+            content = await super().ask(call)
+            if busy[0]:
+                await hanging.wait()
+            return content
+
+    async def test() -> None:
+        world, board = World(), Board(lambda: busy[0])
+        slow, quick = Hanging(world, "slow"), Somebody(world, "quick")
+        stops = [
+            await board.follow("all", Call("GET", f"/{each.name}", Text()), each.follower(), EVERY_S)
+            for each in (slow, quick)
+        ]
+        busy[0] = True
+        await soon(lambda: world.asked[-1] == "slow" or world.asked.count("quick") > 3)
+        world.answer = b"2"
+        await soon(lambda: quick.heard[-1] == "2")
+        assert slow.heard == ["1"]
+        hanging.set()
+        await soon(lambda: slow.heard[-1] == "2")
+        for stop in stops:
+            stop()
+
+    asyncio.run(test())
+
+
+def test_what_is_asked_for_again_waits_for_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who pressed something sees what became of it, however many jobs are being placed."""
+    monkeypatch.setattr("seaway.web.board.REST", 1e9)
+    monkeypatch.setattr("seaway.web.board.MOST_REST_S", 3600)
+
+    async def test() -> None:
+        busy = [False]
+        world, board = World(), Board(lambda: busy[0])
+        first, second = Somebody(world, "first"), Somebody(world, "second")
+        calls = [Call("GET", f"/{each.name}", Text()) for each in (first, second)]
+        stops = [
+            await board.follow("all", call, each.follower(), EVERY_S)
+            for call, each in zip(calls, (first, second), strict=True)
+        ]
+        busy[0] = True
+        await asyncio.sleep(5 * EVERY_S)  # one of them rests, and the other waits for its turn or its pause
+        world.answer = b"2"
+        for call in calls:
+            board.ask_again("all", call)
+        await soon(lambda: {first.heard[-1], second.heard[-1]} >= {"2"})
+        for stop in stops:
+            stop()
+
+    asyncio.run(test())
