@@ -10,7 +10,6 @@ from unittest.mock import MagicMock
 import pytest
 
 from seaway.client.call import Paged
-from seaway.web.latest import Latest
 from seaway.web.pages.whatif import _WhatIf, nodes_like, sentence_of, told_apart
 from seaway.web.pages.whatif_drawing import MOST_BOXES, draw, flows_of
 from seaway.web.pages.whatif_question import MOST_BURST, asked, field_of, wrong
@@ -125,8 +124,7 @@ async def test_nodes_of_the_cluster_that_is_chosen_are_offered_whenever_answers_
         return list(await answer)
 
     page, offered = cast("Any", object.__new__(_WhatIf)), MagicMock()
-    visit = page._visit = SimpleNamespace(all=all_of, query={})  # noqa: SLF001
-    page._chosen = Latest(cast(Visit, visit))  # noqa: SLF001
+    page._visit = SimpleNamespace(all=all_of, query={})  # noqa: SLF001
     choices = []
     for cluster in ("a", "b"):
         page._inputs = {"cluster": SimpleNamespace(value=cluster), "like": offered}  # noqa: SLF001

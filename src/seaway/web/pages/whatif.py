@@ -48,7 +48,7 @@ class _WhatIf:
     def __init__(self, visit: Visit) -> None:
         self._visit, words = visit, visit.words
         self._inputs: dict[str, Any] = {}
-        self._chosen, self._typed = Latest(visit), Latest(visit)
+        self._typed = Latest(visit)
         with ui.element("section").classes("panel question"):
             ui.label(words("What if…")).props("role=heading aria-level=2").classes("panel-title")
             with ui.element("div").classes("question-parts"):
@@ -215,9 +215,9 @@ class _WhatIf:
 
     async def _offer_nodes(self) -> None:
         """Offer nodes of the cluster that is chosen."""
-        turn, cluster, wanted = self._chosen.begin(), self._inputs["cluster"].value, self._visit.query.get("like", "")
+        cluster, wanted = self._inputs["cluster"].value, self._visit.query.get("like", "")
         names = await nodes_like(self._visit, cluster)
-        if not turn.counts():
+        if cluster != self._inputs["cluster"].value:
             return
         if wanted and cluster and cluster == self._visit.query.get("cluster"):
             names = list(dict.fromkeys([wanted, *names]))
