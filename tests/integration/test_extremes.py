@@ -5,7 +5,6 @@ Debian has it: ``apt-get install prometheus``. No service of it is needed, nor u
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Iterator
 
@@ -13,14 +12,13 @@ import httpx
 import pytest
 
 from seaway.dashboards.extremes import DEVICE, MOST, most
-from tests.integration.test_prometheus import await_series, prometheus
+from tests.integration.test_prometheus import await_series, remembering
 
 pytestmark = pytest.mark.programs("prometheus", "promtool")
 
 DEVICES, STEPS, STEP_S = 60, 60, 15
 HANDED_OVER, DAY_S = 30, 86_400
 HERE = '{cluster=~"a"}'
-PATIENCE_S = 30
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +39,7 @@ def client(tmp_path_factory: pytest.TempPathFactory, began_s: int) -> Iterator[h
                 labels = f'cluster="a",nodeid="n",deviceidx="0",deviceuuid="gpu-{device}",instance="{process}"'
                 figure, at_s = (device + step) % DEVICES, began_s + step * STEP_S
                 lines.append(f"GPUDeviceCoreAllocated{{{labels}}} {figure} {at_s}")
-    (folder / "told").write_text("\n".join([*lines, "# EOF", ""]), encoding="utf-8")
-    made = subprocess.run(
-        ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(folder / "told"), str(folder / "data")],
-        capture_output=True, text=True, check=False, timeout=PATIENCE_S,
-    )  # fmt: skip
-    assert made.returncode == 0, made.stderr
-    (folder / "prometheus.yml").write_text("scrape_configs: []\n", encoding="utf-8")
-    with prometheus(folder) as client:
+    with remembering(folder, lines) as client:
         await_series(client, f"GPUDeviceCoreAllocated{HERE} @ {began_s + 60}")
         yield client
 

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,20 @@ def prometheus(folder: Path) -> Iterator[httpx.Client]:
     finally:
         process.kill()
         process.wait(PATIENCE_S)
+
+
+@contextmanager
+def remembering(folder: Path, lines: Iterable[str]) -> Iterator[httpx.Client]:
+    """Have a Prometheus that scrapes nothing, and knows what is written here with times as OpenMetrics is."""
+    (folder / "told").write_text("\n".join([*lines, "# EOF", ""]), encoding="utf-8")
+    made = subprocess.run(
+        ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(folder / "told"), str(folder / "data")],
+        capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    (folder / "prometheus.yml").write_text("scrape_configs: []\n", encoding="utf-8")
+    with prometheus(folder) as client:
+        yield client
 
 
 def await_series(client: httpx.Client, query: str) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ Debian has it: ``apt-get install prometheus``. No service of it is needed, nor u
 from __future__ import annotations
 
 import re
-import subprocess
 import time
 from collections.abc import Iterator
 
@@ -15,12 +14,11 @@ import pytest
 
 from seaway.dashboards.every import DASHBOARDS
 from seaway.dashboards.language import Language
-from tests.integration.test_prometheus import await_series, prometheus
+from tests.integration.test_prometheus import await_series, remembering
 from tests.unit.dashboards.asked import Asked, asked
 
 pytestmark = pytest.mark.programs("prometheus", "promtool")
 
-PATIENCE_S = 30
 ONE = 'job="seaway",instance="10.0.0.1:8080",endpoint="api"'
 ANOTHER = 'job="seaway",instance="10.0.0.2:8080",endpoint="api"'
 BY_CLUSTER = 'job="seaway-clusters",instance="berlin"'
@@ -86,14 +84,7 @@ def client(tmp_path_factory: pytest.TempPathFactory, now_s: int) -> Iterator[htt
                 f"{name}{{{labels},{each}}} {figure} {now_s - ago_s}" for each in targets
             )
     lines = [line for name, series in by_name.items() for line in (f"# TYPE {name} gauge", *series)]
-    (folder / "told").write_text("\n".join([*lines, "# EOF", ""]), encoding="utf-8")
-    made = subprocess.run(
-        ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(folder / "told"), str(folder / "data")],
-        capture_output=True, text=True, check=False, timeout=PATIENCE_S,
-    )  # fmt: skip
-    assert made.returncode == 0, made.stderr
-    (folder / "prometheus.yml").write_text("scrape_configs: []\n", encoding="utf-8")
-    with prometheus(folder) as client:
+    with remembering(folder, lines) as client:
         await_series(client, f"GPUDeviceCoreLimit @ {now_s - ALONE_S}")
         yield client
 
