@@ -6,21 +6,28 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import pytest
 from nicegui import Client, core
+from nicegui.app.app import State
 from socketio import AsyncServer
 from socketio.exceptions import ConnectionRefusedError as RefusedError
+from starlette.requests import Request
+from starlette.responses import Response
 
+from seaway.client.call import Call
 from seaway.web import page as page_module
 from seaway.web import tabs
+from seaway.web.board import EVERY_S, Heard
 from seaway.web.sockets import Sockets
 from seaway.web.visit import Visit
 from tests.unit.api.rig import Rig
 from tests.unit.web.conftest import inside
 from tests.unit.web.test_mount import ask
+
+T = TypeVar("T")
 
 pytestmark = pytest.mark.anyio
 
@@ -186,6 +193,40 @@ async def test_what_is_not_there_or_not_his_is_a_plain_page(rig: Rig, path: str,
     """A program sees by the status that there is nothing, and nothing is kept."""
     answer = await ask(rig, "GET", path, cookie=cookie(rig, role))
     assert (answer.status_code, "<script" in answer.text, len(Client.instances)) == (status, False, 0)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/", "/submit", "/jobs", "/queues", "/fleet", "/fleet/a/node-0", "/network", "/policies", "/whatif"),
+        *(f"/jobs/JOB?tab={tab}" for tab in ("overview", "events", "why", "manifests", "logs")),
+        *(f"/settings?section={section}" for section in ("tokens", "clusters", "gateways", "audit", "server")),
+    ],
+)
+async def test_a_page_is_served_when_it_is_whole(rig: Rig, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody sees half of one: the library serves a page as it stands once anything on it waits for its browser."""
+    done: list[str] = []
+    made, serve, follow = tabs.drop_unless_it_comes, Client.build_response, Visit.follow
+
+    def make(client: Client) -> None:
+        done.append("made")
+        made(client)
+
+    def answer(client: Client, request: Request, status: int = 200) -> Response:
+        done.append("served")
+        return serve(client, request, status)
+
+    async def slowly(visit: Visit, call: Call[T], heard: Heard[T], every_s: float = EVERY_S) -> Callable[[], None]:
+        await asyncio.sleep(0.01)
+        return await follow(visit, call, heard, every_s)
+
+    monkeypatch.setattr(core.app, "_state", State.STARTED)  # nothing waits for browsers before
+    monkeypatch.setattr(Visit, "follow", slowly)
+    monkeypatch.setattr(tabs, "drop_unless_it_comes", make)
+    monkeypatch.setattr(Client, "build_response", answer)
+    job = await rig.submit()
+    page = await ask(rig, "GET", path.replace("JOB", job["id"]), cookie=cookie(rig, "admin"))
+    assert (page.status_code, done) == (200, ["made", "served"])
 
 
 @pytest.fixture

@@ -84,9 +84,9 @@ async def _show_server(visit: Visit) -> None:
             draw()
 
     seen.update(unready=await unready(visit))
-    ui.timer(SELDOM_S, look)
     await visit.follow(fleet.clusters(), heard_clusters, SELDOM_S)
     await visit.follow(jobs.count(), heard_jobs, SELDOM_S)
+    ui.timer(SELDOM_S, look)
 
 
 async def unready(visit: Visit) -> str:

@@ -79,8 +79,7 @@ def dress(visit: Visit, editor: ui.codemirror) -> None:
 
     async def ask() -> None:
         with suppress(TimeoutError):  # it is light where the browser does not say
-            await visit.client.connected()
-            if await ui.run_javascript(DARK):
+            if await visit.client.run_javascript(DARK):
                 editor.set_theme("vscodeDark")
 
     if visit.theme == "dark":
@@ -88,4 +87,4 @@ def dress(visit: Visit, editor: ui.codemirror) -> None:
     else:
         editor.set_theme("vscodeLight")
         if visit.theme == "auto":
-            ui.timer(0, ask, once=True)
+            visit.client.on_connect(ask)  # what waits for the browser here has the page served as far as it is made
