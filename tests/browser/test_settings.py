@@ -24,6 +24,8 @@ def test_a_token_s_secret_is_shown_once_and_holds_until_it_is_revoked(look: Look
         dialog.get_by_role("textbox", name="有效时长").fill("1h")
         page.keyboard.press("Enter")
         shown = page.get_by_role("dialog", name="令牌 seen-once")
+        expect(dialog).to_have_count(0)  # what asked for it is gone, and it stays
+        page.wait_for_timeout(1_000)
         assert shown.get_by_role("textbox", name="密钥").input_value().startswith("sw_")
         shown.get_by_role("button", name="完成").click()
         keep_screen(page, "settings-dark-zh-1440")

@@ -57,6 +57,15 @@ async def test_the_button_of_a_dialog_can_be_pressed_again_whatever_goes_wrong(e
     assert form._dialog.close.called is (error is None)  # noqa: SLF001
 
 
+async def test_what_is_being_sent_is_not_sent_again() -> None:
+    """Whoever presses Enter twice makes one token, not two."""
+    form = cast("Any", object.__new__(Form))
+    form._send, form._inputs, form._wrong = MagicMock(), {}, MagicMock()  # noqa: SLF001
+    form._button = MagicMock(enabled=False)  # noqa: SLF001
+    await form._submit()  # noqa: SLF001
+    form._send.assert_not_called()  # noqa: SLF001
+
+
 async def test_how_the_server_does_is_asked_again() -> None:
     """It is ready and not ready by turns, and each time that is said: nothing of before is kept."""
     answers: list[Exception | None] = [None, UnavailableError("no leader"), None]

@@ -75,6 +75,8 @@ class FileForm:
         event.sender.run_method("reset")
 
     async def _submit(self) -> None:
+        if not self._button.enabled:
+            return  # it is being sent
         if self._name is not None:
             self._name.error = None
         if self._file is None:

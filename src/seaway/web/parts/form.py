@@ -72,6 +72,8 @@ class Form:
             self._button = buttons(made, words("Cancel"), verb, self._submit, "primary")
 
     async def _submit(self) -> None:
+        if not self._button.enabled:
+            return  # it is being sent
         given = {name: each.value for name, each in self._inputs.items()}
         for each in self._inputs.values():
             if isinstance(each, ValidationElement):
@@ -128,11 +130,17 @@ def tell(text: str) -> None:
 
 @contextmanager
 def dialog(title: str) -> Iterator[ui.dialog]:
-    """Make a dialog, which is thrown away when it is closed; what is made within stands in it."""
-    with ui.dialog().props(f"aria-label={quoted(title)}") as made, ui.card().classes("dialog"):
-        ui.label(title).classes("dialog-title").props("role=heading aria-level=2")
-        yield made
-    made.on("hide", made.delete)
+    """Make a dialog, which is thrown away when it is closed; what is made within stands in it.
+
+    It belongs to the page, not to what asked for it, which may be a dialog that closes: the library lets a dialog go
+    with what it was made in.
+    """
+    with ui.context.client.content, ui.element() as place:
+        place.set_visibility(False)
+        with ui.dialog().props(f"aria-label={quoted(title)}") as made, ui.card().classes("dialog"):
+            ui.label(title).classes("dialog-title").props("role=heading aria-level=2")
+            yield made
+    made.on("hide", place.delete)
     made.open()
 
 
