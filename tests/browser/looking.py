@@ -89,7 +89,7 @@ def looking(
     context = browser.new_context(
         viewport={"width": size[0], "height": size[1]}, color_scheme=theme, locale=language, reduced_motion="reduce"
     )
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(30_000)
     if token:
         context.add_cookies([{"name": cookies.TOKEN, "value": token, "url": url}])
     looker = Looker(url, context)

@@ -96,7 +96,7 @@ def test_a_draft_survives_a_slow_browser(look: Look) -> None:
         page.add_init_script(SLOW_TO_TELL)
         page.reload()
         expect(page.get_by_label("Name")).to_be_disabled()
-        expect(page.get_by_label("Name")).to_have_value(name, timeout=10_000)
+        expect(page.get_by_label("Name")).to_have_value(name)
         expect(page.get_by_label("Name")).to_be_enabled()
 
 

@@ -50,6 +50,6 @@ def test_an_empty_form_is_promised_no_figures(look: Look) -> None:
     with look("user") as looker:
         page = looker.open("/submit")
         row = page.locator("table.choices tbody tr").first
-        expect(row).to_be_visible(timeout=15_000)
+        expect(row).to_be_visible()
         expect(row).not_to_contain_text("10,000")
         expect(row).not_to_contain_text("0.00")
