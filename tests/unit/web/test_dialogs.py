@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import MagicMock
 
 import pytest
+from nicegui import Client, ui
 
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.web.pages.settings import unready
-from seaway.web.parts.form import Form
+from seaway.web.parts.form import Field, Form, dialog
 from seaway.web.parts.job_actions import priority_of
 from seaway.web.visit import Visit
+from seaway.web.words import words_of
 
 pytestmark = pytest.mark.anyio
 
@@ -21,6 +25,14 @@ pytestmark = pytest.mark.anyio
 def anyio_backend() -> str:
     """Run asynchronous tests on asyncio."""
     return "asyncio"
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    """Have a page."""
+    made = Client(ui.page(""), request=None)
+    yield made
+    made.delete()
 
 
 @pytest.mark.parametrize("text", ["--5", "-", "", "1.5", "five", "1" * 5000])
@@ -47,7 +59,7 @@ async def test_the_button_of_a_dialog_can_be_pressed_again_whatever_goes_wrong(e
             raise error
 
     form._send, form._inputs, form._button = send, {}, button  # noqa: SLF001
-    form._wrong, form._dialog = MagicMock(), MagicMock()  # noqa: SLF001
+    form._wrong, form._dialog = MagicMock(), MagicMock(value=True, is_deleted=False)  # noqa: SLF001
     if isinstance(error, ValueError):
         with pytest.raises(ValueError, match="mistake"):
             await form._submit()  # noqa: SLF001
@@ -64,6 +76,43 @@ async def test_what_is_being_sent_is_not_sent_again() -> None:
     form._button = MagicMock(enabled=False)  # noqa: SLF001
     await form._submit()  # noqa: SLF001
     form._send.assert_not_called()  # noqa: SLF001
+
+
+@pytest.mark.parametrize("refused", [False, True])
+async def test_who_closes_a_dialog_while_it_is_sent_hears_what_came_of_it(client: Client, *, refused: bool) -> None:
+    """It cannot be called back: what is told then belongs to the page, as a new token's secret does."""
+    made: list[ui.label] = []
+
+    async def send(_: dict[str, Any]) -> None:
+        await answered.wait()
+        if refused:
+            raise RejectedError("no", where="name")
+        made.append(ui.label("a secret"))
+
+    answered = asyncio.Event()
+    with client.content:
+        form = Form(words_of("en"), "New token", [Field("name", "Name")], "Make", send)
+        sent = asyncio.create_task(form._submit())  # noqa: SLF001
+    await asyncio.sleep(0)
+    form._dialog.close()  # noqa: SLF001
+    form._dialog.delete()  # noqa: SLF001
+    answered.set()
+    if refused:
+        with pytest.raises(RejectedError):
+            await sent
+    else:
+        await sent
+        assert not made[0].is_deleted
+
+
+def test_who_presses_twice_is_asked_once(client: Client) -> None:
+    """Of two dialogs for the same the second would stay behind the first, as if nothing had been done."""
+    with client.content:
+        for title in ("Remove queue a?", "Remove queue a?", "Remove queue b?"):
+            with dialog(title):
+                ui.label("It can be removed once no job waits or runs in it.")
+    titles = [each.props["aria-label"] for each in client.elements.values() if isinstance(each, ui.dialog)]
+    assert titles == ["Remove queue a?", "Remove queue b?"]
 
 
 async def test_how_the_server_does_is_asked_again() -> None:

@@ -9,7 +9,7 @@ from nicegui.events import UploadEventArguments
 
 from seaway.domain.errors import RejectedError, SeawayError
 from seaway.web.figures import count
-from seaway.web.parts.form import buttons, dialog, quoted, wrong_line
+from seaway.web.parts.form import buttons, dialog, quoted, sending, wrong_line
 from seaway.web.words import Words
 
 Send = Callable[[str, str, bytes], Awaitable[None]]
@@ -83,18 +83,8 @@ class FileForm:
             self._told(self._refused or self.words("Choose a file first."))
             return
         self._wrong.set_visibility(False)
-        self._button.props("loading").disable()
-        try:
+        with sending(self._dialog, self._button, self._failed):
             await self._send(str(self._name.value).strip() if self._name else "", *self._file)
-        except SeawayError as error:
-            if self._name is not None and isinstance(error, RejectedError) and error.where == "name":
-                self._name.error = error.message
-            else:
-                self._told(str(error))
-        else:
-            self._dialog.close()
-        finally:
-            self._button.props(remove="loading").enable()
 
     def _refuse(self, why: str, upload: ui.upload) -> None:
         """Say why the file that was chosen cannot be taken, until another is; the one before it counts no more."""
@@ -102,6 +92,13 @@ class FileForm:
         self._chosen.set_text(self.words("No file is chosen yet."))
         self._told(why)
         upload.reset()
+
+    def _failed(self, error: SeawayError) -> None:
+        """Say what is wrong, at the name where it is that."""
+        if self._name is not None and isinstance(error, RejectedError) and error.where == "name":
+            self._name.error = error.message
+        else:
+            self._told(str(error))
 
     def _told(self, text: str) -> None:
         self._wrong.set_text(text)

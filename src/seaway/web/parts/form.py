@@ -68,6 +68,7 @@ class Form:
                 self._inputs[each.name] = filled = _input(each)
                 if isinstance(filled, ui.input):
                     filled.on("keydown.enter", self._submit)
+            next(iter(self._inputs.values())).props("autofocus")
             self._wrong = wrong_line()
             self._button = buttons(made, words("Cancel"), verb, self._submit, "primary")
 
@@ -79,17 +80,10 @@ class Form:
             if isinstance(each, ValidationElement):
                 each.error = None
         self._wrong.set_visibility(False)
-        self._button.props("loading").disable()
-        try:
+        with sending(self._dialog, self._button, self._told):
             await self._send(
                 {name: value.strip() if isinstance(value, str) else value for name, value in given.items()}
             )
-        except SeawayError as error:
-            self._told(error)
-        else:
-            self._dialog.close()
-        finally:
-            self._button.props(remove="loading").enable()
 
     def _told(self, error: SeawayError) -> None:
         """Say what is wrong, at the field where it is known which."""
@@ -111,16 +105,16 @@ def confirm(words: Words, title: str, text: str, verb: str, do: Callable[[], Awa
         ui.label(text).classes("dialog-text")
         wrong = wrong_line()
 
-        async def sure() -> None:
-            try:
-                await do()
-            except SeawayError as error:
-                wrong.set_text(str(error))
-                wrong.set_visibility(True)
-                return
-            made.close()
+        def told(error: SeawayError) -> None:
+            wrong.set_text(str(error))
+            wrong.set_visibility(True)
 
-        buttons(made, words("Cancel"), verb, sure, "negative")
+        async def sure() -> None:
+            if button.enabled:  # else it is being done
+                with sending(made, button, told):
+                    await do()
+
+        button = buttons(made, words("Cancel"), verb, sure, "negative")
 
 
 def tell(text: str) -> None:
@@ -129,19 +123,58 @@ def tell(text: str) -> None:
 
 
 @contextmanager
-def dialog(title: str) -> Iterator[ui.dialog]:
+def dialog(title: str, *, again: bool = False) -> Iterator[ui.dialog]:
     """Make a dialog, which is thrown away when it is closed; what is made within stands in it.
 
     It belongs to the page, not to what asked for it, which may be a dialog that closes: the library lets a dialog go
     with what it was made in.
+
+    Parameters
+    ----------
+    again
+        Whether it is shown even where one of that title is open; else who presses twice sees one.
     """
-    with ui.context.client.content, ui.element() as place:
+    client = ui.context.client
+    dialogs = [each for each in client.elements.values() if isinstance(each, ui.dialog)]
+    there = not again and any(each.value and each.props.get("aria-label") == title for each in dialogs)
+    with client.content, ui.element() as place:
         place.set_visibility(False)
         with ui.dialog().props(f"aria-label={quoted(title)}") as made, ui.card().classes("dialog"):
             ui.label(title).classes("dialog-title").props("role=heading aria-level=2")
             yield made
+    if there:
+        place.delete()
+        return
     made.on("hide", place.delete)
     made.open()
+
+
+@contextmanager
+def sending(made: ui.dialog, button: ui.button, told: Callable[[SeawayError], None]) -> Iterator[None]:
+    """Send within what a dialog asked for, and close it then.
+
+    What is on its way cannot be called back: where the dialog is closed meanwhile, the page says what came of it.
+
+    Parameters
+    ----------
+    button
+        Sends it, and cannot be pressed meanwhile.
+    told
+        Says in the dialog what is wrong.
+    """
+    button.props("loading").disable()
+    try:
+        with made.client.content:
+            yield
+    except SeawayError as error:
+        if not made.value:
+            raise
+        told(error)
+    else:
+        made.close()
+    finally:
+        if not made.is_deleted:
+            button.props(remove="loading").enable()
 
 
 def wrong_line() -> ui.label:
