@@ -27,6 +27,10 @@ def test_a_token_s_secret_is_shown_once_and_holds_until_it_is_revoked(look: Look
         expect(dialog).to_have_count(0)  # what asked for it is gone, and it stays
         page.wait_for_timeout(1_000)
         assert shown.get_by_role("textbox", name="密钥").input_value().startswith("sw_")
+        page.evaluate("delete Navigator.prototype.clipboard")  # as over plain http
+        shown.get_by_role("button", name="复制").click()
+        expect(page.get_by_text("已复制", exact=True)).to_be_visible()
+        assert page.evaluate("getSelection().toString()").startswith("sw_")
         shown.get_by_role("button", name="完成").click()
         keep_screen(page, "settings-dark-zh-1440")
         page.get_by_role("button", name="吊销令牌 seen-once").click()

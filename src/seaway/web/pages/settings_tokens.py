@@ -14,12 +14,20 @@ from seaway.web.parts.form import Field, Form, confirm, dialog, tell
 from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
+    from nicegui.events import GenericEventArguments
+
     from seaway.wire.tokens import TokenList, TokenOut
 
 SELDOM_S = 3.0
 
 MOST = 200
 """Tokens that are shown; of more, the search finds one."""
+
+COPY = """(event) => {
+  event.target.closest('.dialog').querySelector('.secret input').select();
+  emit(document.execCommand('copy'));
+}"""
+"""Copies a secret, and says whether that was done; over plain http browsers have no other clipboard."""
 
 
 async def show_tokens(visit: Visit) -> None:
@@ -123,11 +131,11 @@ def show_secret(visit: Visit, name: str, secret: str) -> None:
         shown.on("focus", js_handler="(event) => event.target.select()")
         with ui.element("div").classes("dialog-buttons"):
 
-            def copy() -> None:
-                ui.clipboard.write(secret)
-                tell(words("Copied"))
+            def copied(event: GenericEventArguments) -> None:
+                tell(words("Copied") if event.args else words("It is selected: copy it by hand."))
 
-            ui.button(words("Copy"), icon="content_copy", on_click=copy).props("outline no-caps")
+            copy = ui.button(words("Copy"), icon="content_copy").props("outline no-caps")
+            copy.on("click", copied, js_handler=COPY)
             ui.button(words("Done"), on_click=made.close).props("unelevated no-caps")
 
 
