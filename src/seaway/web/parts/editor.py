@@ -57,7 +57,8 @@ class Editor:
         """
         self._lines = lines
         marked = {line for each in errors if (line := self.line(each.where)) is not None}
-        self._editor.decorations = [{"kind": "line", "line": line, "class": "line-wrong"} for line in sorted(marked)]
+        drawn = [{"kind": "line", "line": line, "class": "line-wrong"} for line in sorted(marked)]
+        self._editor.run_method("setDecorations", drawn)  # a property brings along a text, which may be old by then
 
     def line(self, path: str) -> int | None:
         """Return the line of a field, or of what it would be a part of."""
