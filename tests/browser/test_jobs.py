@@ -101,7 +101,7 @@ def test_a_draft_survives_a_slow_browser(look: Look) -> None:
 
 
 def test_a_job_like_another_can_be_written_as_yaml_after_a_reload(look: Look, demo: Running) -> None:
-    """Its address says of which and how; the editor takes what is typed there, and the form has it."""
+    """Its address says of which and how; the editor takes what is typed there, the form has it, and a reload keeps it."""
     job, name = demo.submit(name=named("like"), resources={"gpus": 0}, run=SERVES), named("typed-after")
     demo.await_state(job, "running")
     with look("user") as looker:
@@ -115,6 +115,8 @@ def test_a_job_like_another_can_be_written_as_yaml_after_a_reload(look: Look, de
         expect(page.locator(".submit-trial .chosen")).to_have_count(1)
         page.get_by_role("button", name="Form").click()
         expect(page.get_by_label("Name")).to_be_editable()
+        expect(page.get_by_label("Name")).to_have_value(name)
+        page.reload()
         expect(page.get_by_label("Name")).to_have_value(name)
     demo.client.delete(f"/api/v1/jobs/{job}")
 

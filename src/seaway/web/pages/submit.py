@@ -205,6 +205,8 @@ class _Submit:
             self._list([RejectedError(said)])
         else:
             self._keep_draft(self._draft.text)
+            if self.visit.query.get("from"):
+                self.visit.keep(**{"from": None})  # it is a draft of its own, which a reload takes up
             await self._ask(turn)
 
     async def _ask(self, turn: Turn) -> None:
