@@ -101,7 +101,7 @@ def test_a_draft_survives_a_slow_browser(look: Look) -> None:
 
 
 def test_a_job_like_another_can_be_written_as_yaml_after_a_reload(look: Look, demo: Running) -> None:
-    """Its address says of which and how; the editor takes what is typed there, the form has it, and a reload keeps it."""
+    """Its address says of which and how; the editor takes what is typed there, the form has it, a reload keeps it."""
     job, name = demo.submit(name=named("like"), resources={"gpus": 0}, run=SERVES), named("typed-after")
     demo.await_state(job, "running")
     with look("user") as looker:

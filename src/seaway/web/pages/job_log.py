@@ -8,6 +8,7 @@ from nicegui import ui
 
 from seaway.client.calls import jobs
 from seaway.domain.errors import SeawayError
+from seaway.domain.lifecycle import JobState
 from seaway.web import addresses, figures
 from seaway.web.latest import Latest, Turn
 from seaway.web.log_lines import MOST_LINES, news
@@ -70,11 +71,14 @@ class Log(Tab):
         self._reading.end()
 
     async def heard(self, job: JobOut) -> None:
-        """Look anew where the job is another attempt, or could not be read in the state that it was in."""
+        """Look anew where the job is another attempt, runs no more, or could not be read in the state that it was in."""
         before = self.job
         await super().heard(job)
-        if self.is_open and before.state != job.state and not self._end:
+        if self.is_open and before.state != job.state and not (self._end and self._runs()):
             await self.open()
+
+    def _runs(self) -> bool:
+        return JobState(self.job.state).placed
 
     async def _list_containers(self, turn: Turn) -> None:
         """Offer the containers that the replica has, where its cluster tells of more than one."""
@@ -89,12 +93,19 @@ class Log(Tab):
         self._containers.set_visibility(len(names) > 1)
 
     async def _read(self) -> None:
-        """Follow the end of the log."""
+        """Follow the end of the log; where the job does not run any more, read it once, or leave what is there."""
+        turn = self._reading.begin()
         call = jobs.logs(self.job.id, replica=self._replica, container=self._container, tail=self._tail)
         try:
-            await self._reading.begin().follow(call, self._heard_text, EVERY_S)
+            if self._runs():
+                await turn.follow(call, self._heard_text, EVERY_S)
+            else:
+                text = await self.visit.ask(call)
+                if turn.counts():
+                    await self._heard_text(text)
         except SeawayError as error:
-            self._clear(str(error))
+            if self._runs() or not self._end:
+                self._clear(str(error))
 
     async def _heard_text(self, text: str) -> None:
         """Write what is new at the end; where lines are missing in between, ask for more, or say how many."""
