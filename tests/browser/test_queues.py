@@ -40,7 +40,7 @@ def test_what_waits_is_shown_with_its_place_and_why(look: Look, demo: Running) -
 
 
 def test_operators_make_and_remove_queues_and_mistakes_stand_at_the_field(look: Look) -> None:
-    """A name that is wrong or taken is told beside it; a queue that is made is listed, and gone when it is removed."""
+    """A name that is wrong or taken is told beside it; a queue that is removed is gone, also from under who looks."""
     with look("operator") as looker:
         page = looker.open("/queues")
         page.get_by_role("button", name="New queue").click()
@@ -55,6 +55,11 @@ def test_operators_make_and_remove_queues_and_mistakes_stand_at_the_field(look: 
         expect(dialog).to_have_count(0)
         expect(page.get_by_role("link", name="by-hand", exact=True)).to_be_visible()
         keep_screen(page, "queues-light-en-1440")
-        page.get_by_role("button", name="Remove queue by-hand").click()
+        page.get_by_role("link", name="by-hand", exact=True).click()
+        page.get_by_role("button", name="Remove queue by-hand").dblclick()
         page.get_by_role("dialog").get_by_role("button", name="Remove").click()
         expect(page.get_by_role("link", name="by-hand", exact=True)).to_have_count(0)
+        expect(page.get_by_text("There is no queue by-hand")).to_be_visible()
+        page.wait_for_timeout(4_000)  # its line would be asked for again
+        expect(page.get_by_text("Not up to date")).to_be_hidden()
+        expect(page.get_by_role("dialog")).to_have_count(0)

@@ -88,6 +88,7 @@ def ask_to_remove(visit: Visit, title: str, text: str, call: Call[None], name: s
 
     async def remove() -> None:
         await visit.ask(call)
+        _look_again(visit)
         tell(words("{name} is removed", name=name))
 
     confirm(words, title, text, words("Remove"), remove)
@@ -111,9 +112,16 @@ def _ask(
             if not name:
                 raise RejectedError(words("This name is taken."), where="name") from error
             raise RejectedError(words("Somebody changed it meanwhile: close this, look, and try again.")) from error
+        _look_again(visit)
         tell(words("{name} is saved", name=called))
 
     Form(words, title, fields, words("Save"), send)
+
+
+def _look_again(visit: Visit) -> None:
+    """Have what was changed be seen at once: what is removed cannot be pressed once more."""
+    for call in (tenancy.queues(), tenancy.pools(), tenancy.tenants()):
+        visit.ask_again(call)
 
 
 def _with_none(tenants: Iterable[TenantOut], none: str) -> dict[str, str]:

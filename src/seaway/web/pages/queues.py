@@ -79,9 +79,12 @@ class _Queues:
         """Draw from now on what is heard: all that is shown has been heard once."""
         self._begun = True
 
-    def heard_queues(self, value: QueueList) -> None:
-        """Take in which queues there are."""
-        self.seen.queues = value.queues
+    async def heard_queues(self, value: QueueList) -> None:
+        """Take in which queues there are; one that is gone is looked at no longer."""
+        self.seen.queues, queue = value.queues, self.line.queue
+        if queue and queue not in [each.name for each in value.queues]:
+            self.say_missing(self.visit.words("There is no queue {queue}, or you may not see it.", queue=queue))
+            await self.line.show("")
         self.draw()
 
     def heard_pools(self, value: PoolList) -> None:

@@ -28,6 +28,7 @@ async def show_clusters(visit: Visit) -> None:
     def act(_: str, name: str) -> None:
         async def forget() -> None:
             await visit.ask(fleet.forget_cluster(name))
+            visit.ask_again(fleet.clusters())
             tell(words("{name} is forgotten", name=name))
 
         text = words(

@@ -84,6 +84,7 @@ class _Tokens:
 
         async def revoke() -> None:
             await self._visit.ask(access.revoke_token(token.id))
+            self._visit.ask_again(access.tokens())
             tell(words("Token {name} is revoked", name=token.name))
 
         title = words("Revoke token {name}?", name=token.name)
@@ -118,6 +119,7 @@ class _Tokens:
     async def _make(self, given: dict[str, Any]) -> None:
         call = access.create_token(**{**given, "expires_in": given["expires_in"] or None})
         made = await self._visit.ask(call)
+        self._visit.ask_again(access.tokens())
         show_secret(self._visit, made.name, made.secret)
 
 
