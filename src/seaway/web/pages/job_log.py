@@ -71,7 +71,7 @@ class Log(Tab):
         self._reading.end()
 
     async def heard(self, job: JobOut) -> None:
-        """Look anew where the job is another attempt, runs no more, or could not be read in the state that it was in."""
+        """Look anew where the job is another attempt, runs no more, or could not be read in the state that it was."""
         before = self.job
         await super().heard(job)
         if self.is_open and before.state != job.state and not (self._end and self._runs()):
