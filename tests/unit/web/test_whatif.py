@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import MagicMock
@@ -10,6 +11,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from seaway.client.call import Paged
+from seaway.web.latest import Latest
 from seaway.web.pages.whatif import _WhatIf, nodes_like, sentence_of, told_apart
 from seaway.web.pages.whatif_drawing import MOST_BOXES, draw, flows_of
 from seaway.web.pages.whatif_question import MOST_BURST, asked, field_of, wrong
@@ -135,6 +137,45 @@ async def test_nodes_of_the_cluster_that_is_chosen_are_offered_whenever_answers_
         await asyncio.sleep(0)
     await asyncio.gather(*choices)
     offered.set_options.assert_called_once_with(["", "b-n0"], value="b-n0")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("like", ["", "a-n7"])
+async def test_no_node_comes_that_an_address_does_not_name(like: str) -> None:
+    """What is asked by an address is what it says, also where it names a cluster and nothing to come to it."""
+
+    async def all_of(_: Paged[Any]) -> list[Any]:
+        return [SimpleNamespace(name="a-n0")]
+
+    page, offered = cast("Any", object.__new__(_WhatIf)), MagicMock()
+    page._visit = SimpleNamespace(all=all_of, query={"cluster": "a", "like": like})  # noqa: SLF001
+    page._inputs = {"cluster": SimpleNamespace(value="a"), "like": offered}  # noqa: SLF001
+    await page._offer_nodes()  # noqa: SLF001
+    assert offered.set_options.call_args.kwargs == {"value": like}
+
+
+@pytest.mark.anyio
+async def test_what_was_asked_last_is_answered() -> None:
+    """Whoever presses again before an answer is there sees that of the question that stands there."""
+    answers = {name: asyncio.get_running_loop().create_future() for name in ("a", "b")}
+    page, shown = cast("Any", object.__new__(_WhatIf)), list[object]()
+
+    async def ask(call: Any) -> object:  # noqa: ANN401  # a call of any answer
+        return await answers[json.loads(call.content)["question"]["drain"][0]]
+
+    page._visit = SimpleNamespace(ask=ask, keep=lambda **_: None, words=Words())  # noqa: SLF001
+    page._asked, page._button, page._wrong = Latest(page._visit), MagicMock(), MagicMock()  # noqa: SLF001
+    page._show = shown.append  # noqa: SLF001
+    asked_for = []
+    for name in answers:
+        page._inputs = {"nodes": SimpleNamespace(value=name)}  # noqa: SLF001
+        asked_for.append(asyncio.create_task(page.ask()))
+        await asyncio.sleep(0)
+    for name in ("b", "a"):
+        answers[name].set_result(name)
+        await asyncio.sleep(0)
+    await asyncio.gather(*asked_for)
+    assert shown == ["b"]
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ class _WhatIf:
     def __init__(self, visit: Visit) -> None:
         self._visit, words = visit, visit.words
         self._inputs: dict[str, Any] = {}
-        self._typed = Latest(visit)
+        self._typed, self._asked = Latest(visit), Latest(visit)
         with ui.element("section").classes("panel question"):
             ui.label(words("What if…")).props("role=heading aria-level=2").classes("panel-title")
             with ui.element("div").classes("question-parts"):
@@ -96,8 +96,8 @@ class _WhatIf:
         return not any(strange.values())
 
     async def ask(self) -> None:
-        """Ask what is filled in, and show the answer."""
-        given = self._given()
+        """Ask what is filled in, and show the answer, unless something else is asked by then."""
+        turn, given = self._asked.begin(), self._given()
         self._visit.keep(**{name: given.get(name) for name in FIELDS})
         self._clear()
         if mistakes := wrong(given, self._visit.words):
@@ -112,12 +112,14 @@ class _WhatIf:
         self._button.props("loading")
         try:
             answer = await self._visit.ask(service.whatif(question))
+            if turn.counts():
+                self._show(answer)
         except SeawayError as error:
-            self._told(error)
-            return
+            if turn.counts():
+                self._told(error)
         finally:
-            self._button.props(remove="loading")
-        self._show(answer)
+            if turn.counts():
+                self._button.props(remove="loading")
 
     def _given(self) -> dict[str, str]:
         given: dict[str, str] = {}
@@ -132,13 +134,15 @@ class _WhatIf:
         return given
 
     def _clear(self) -> None:
+        self._button.props(remove="loading")
         self._wrong.set_visibility(False)
         for each in self._inputs.values():
             if isinstance(each, ValidationElement):
                 each.error = None
 
     def _told(self, error: SeawayError) -> None:
-        """Say what is wrong, at the field where it is known which."""
+        """Say what is wrong, at the field where it is known which; what another question was answered goes."""
+        self._answer.put("")
         left = []
         for each in (error, *error.also) if isinstance(error, RejectedError) else (error,):
             at = self._inputs.get(field_of(each.where)) if isinstance(each, RejectedError) else None
@@ -214,15 +218,14 @@ class _WhatIf:
         return part
 
     async def _offer_nodes(self) -> None:
-        """Offer nodes of the cluster that is chosen."""
-        cluster, wanted = self._inputs["cluster"].value, self._visit.query.get("like", "")
+        """Offer nodes of the cluster that is chosen, and choose the first, unless an address chose itself."""
+        cluster, query = self._inputs["cluster"].value, self._visit.query
         names = await nodes_like(self._visit, cluster)
         if cluster != self._inputs["cluster"].value:
             return
-        if wanted and cluster and cluster == self._visit.query.get("cluster"):
-            names = list(dict.fromkeys([wanted, *names]))
-        value = wanted if wanted in names else next(iter(names), "")
-        self._inputs["like"].set_options(["", *names], value=value)
+        by_address = cluster and cluster == query.get("cluster")
+        value = query.get("like", "") if by_address else next(iter(names), "")
+        self._inputs["like"].set_options(list(dict.fromkeys(["", value, *names])), value=value)
 
     async def _find_nodes(self, event: GenericEventArguments) -> None:
         """Offer nodes by what is typed of their name; all again where that is the one that is chosen."""
