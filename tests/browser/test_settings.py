@@ -21,6 +21,8 @@ def test_a_token_s_secret_is_shown_once_and_holds_until_it_is_revoked(look: Look
         dialog.get_by_role("textbox", name="有效时长").fill("soon")
         page.keyboard.press("Enter")
         expect(dialog.get_by_role("alert").filter(has_text="soon")).to_be_visible()
+        dialog.get_by_role("textbox", name="名称").focus()
+        assert hindrances(page) == []
         dialog.get_by_role("textbox", name="有效时长").fill("1h")
         page.keyboard.press("Enter")
         shown = page.get_by_role("dialog", name="令牌 seen-once")
