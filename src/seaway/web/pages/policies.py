@@ -147,7 +147,8 @@ class _Policies:
 
         async def send(given: dict[str, Any]) -> None:
             done = await self._visit.ask(policies.activate_policy(name, given["queue"], shadow=given["shadow"]))
-            if done.queue.policy == name:
+            self._visit.ask_again(tenancy.queues())
+            if done.queue.policy == name and not given["shadow"]:
                 tell(words("{policy} decides for {queue} now", policy=name, queue=done.queue.name))
             else:
                 tell(words("{policy} is the shadow of {queue} now", policy=name, queue=done.queue.name))
