@@ -148,9 +148,10 @@ class _Submit:
         await self._soon()
 
     async def _take(self, path: str, amount: str) -> None:
-        """Take a change that would admit the job."""
+        """Take a change that would admit the job, and go to it: what was pressed is not there any more."""
         self._draft.fill_in(path, typed(amount, self._form.fields[path].kind))
         self._form.show(self._draft.document or {})
+        self._lead(path)
         await self._soon(0)
 
     async def _turned(self) -> None:

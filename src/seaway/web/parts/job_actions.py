@@ -25,6 +25,9 @@ WHOLE = "has to be a whole number, like 10"
 WRITTEN = re.compile(r"[+-]?[0-9]{1,18}")
 """A whole number; what is longer than that no priority is."""
 
+ALWAYS = ("again", "delete")
+"""What makes sense also once a job is over."""
+
 
 class Actions:
     """Buttons for a job."""
@@ -36,8 +39,7 @@ class Actions:
             return
         words = visit.words
         with ui.element("div").classes("actions").props(f'role=group aria-label="{words("Actions")}"'):
-            self._add("suspend", words("Suspend"), "pause", self._suspend)
-            self._add("resume", words("Resume"), "play_arrow", self._resume)
+            self._add("pause", words("Suspend"), "pause", self._pause)
             self._add("priority", words("Change priority"), "low_priority", self._prioritise)
             self._add("cancel", words("Cancel the job"), "cancel", self._cancel)
             self._add("again", words("Submit one like it"), "content_copy", self._again)
@@ -47,16 +49,12 @@ class Actions:
     def show(self, job: JobOut) -> None:
         """Offer what makes sense in a job's state."""
         self._job = job
-        state = JobState(job.state)
-        suspended = state is JobState.SUSPENDED
-        sensible = {
-            "suspend": not state.final and not suspended,
-            "resume": suspended,
-            "priority": not state.final,
-            "cancel": not state.final,
-        }
+        final, suspended = JobState(job.state).final, self._is_suspended()
         for name, button in self._buttons.items():
-            button.set_visibility(sensible.get(name, True))
+            button.set_visibility(not final or name in ALWAYS)
+        if pause := self._buttons.get("pause"):  # the same button, so that who pressed it is still there afterwards
+            pause.set_text(self._visit.words("Resume") if suspended else self._visit.words("Suspend"))
+            pause.set_icon("play_arrow" if suspended else "pause")
 
     def end(self) -> None:
         """Offer no more than to submit one like it: the job is not there any more."""
@@ -78,6 +76,15 @@ class Actions:
     def _ask_why(self, title: str, verb: str, hint: str, call: Callable[..., Call[JobOut]]) -> None:
         fields = [Field("reason", self._visit.words("Reason"), hint=hint)]
         Form(self._visit.words, title, fields, verb, self._step(call))
+
+    def _is_suspended(self) -> bool:
+        return JobState(self._job.state) is JobState.SUSPENDED
+
+    def _pause(self) -> None:
+        if self._is_suspended():
+            self._resume()
+        else:
+            self._suspend()
 
     def _suspend(self) -> None:
         words = self._visit.words

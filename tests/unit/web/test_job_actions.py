@@ -1,0 +1,41 @@
+"""Buttons for a job."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from nicegui import Client, ui
+
+from seaway.web.parts.job_actions import Actions
+from seaway.web.visit import Visit
+from seaway.web.words import words_of
+from seaway.wire.job_out import JobOut
+
+
+def in_state(state: str) -> JobOut:
+    """Make a job that is in a state."""
+    return cast("JobOut", SimpleNamespace(id="j", name="train", state=state))
+
+
+@pytest.mark.parametrize(
+    ("state", "labels"),
+    [
+        ("running", ["Suspend", "Change priority", "Cancel the job", "Submit one like it", "Delete"]),
+        ("suspended", ["Resume", "Change priority", "Cancel the job", "Submit one like it", "Delete"]),
+        ("completed", ["Submit one like it", "Delete"]),
+    ],
+)
+def test_what_makes_sense_in_a_state_is_offered(state: str, labels: list[str]) -> None:
+    """Whoever suspends a job by keyboard stands at the button that resumes it: it is the same."""
+    client, visit = Client(ui.page(""), request=None), SimpleNamespace(may=lambda _: True, words=words_of("en"))
+    try:
+        with client.content:
+            actions = Actions(cast("Visit", visit), in_state("queued"))
+        buttons = [each for each in client.elements.values() if isinstance(each, ui.button)]
+        actions.show(in_state(state))
+        assert [each.text for each in buttons if each.visible] == labels
+        assert buttons[0].visible is (state != "completed")
+    finally:
+        client.delete()
