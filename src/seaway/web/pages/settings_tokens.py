@@ -126,7 +126,7 @@ class _Tokens:
 def show_secret(visit: Visit, name: str, secret: str) -> None:
     """Show a secret this once, to be copied."""
     words = visit.words
-    with dialog(words("Token {name}", name=name), again=True) as made:
+    with dialog(words("Token {name}", name=name)) as made:
         made.props("persistent")
         ui.label(words("Copy it now: it is shown this once, and nobody can look it up.")).classes("dialog-text")
         shown = ui.input(words("Secret"), value=secret).props("outlined dense readonly").classes("dialog-field secret")

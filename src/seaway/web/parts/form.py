@@ -123,20 +123,15 @@ def tell(text: str) -> None:
 
 
 @contextmanager
-def dialog(title: str, *, again: bool = False) -> Iterator[ui.dialog]:
+def dialog(title: str) -> Iterator[ui.dialog]:
     """Make a dialog, which is thrown away when it is closed; what is made within stands in it.
 
     It belongs to the page, not to what asked for it, which may be a dialog that closes: the library lets a dialog go
-    with what it was made in.
-
-    Parameters
-    ----------
-    again
-        Whether it is shown even where one of that title is open; else who presses twice sees one.
+    with what it was made in. Where one of its title is open it is not shown: who presses twice is asked once.
     """
     client = ui.context.client
     dialogs = [each for each in client.elements.values() if isinstance(each, ui.dialog)]
-    there = not again and any(each.value and each.props.get("aria-label") == title for each in dialogs)
+    there = any(each.value and each.props.get("aria-label") == title for each in dialogs)
     with client.content, ui.element() as place:
         place.set_visibility(False)
         with ui.dialog().props(f"aria-label={quoted(title)}") as made, ui.card().classes("dialog"):
