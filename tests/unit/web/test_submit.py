@@ -7,9 +7,12 @@ from typing import Any, cast
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
+from nicegui import ui
 
+from seaway.domain.errors import RejectedError, SeawayError, UnavailableError
 from seaway.web.job_draft import JobDraft
 from seaway.web.job_fields import AMOUNT
+from seaway.web.latest import Latest
 from seaway.web.pages.submit import FORM, _Submit
 
 pytestmark = pytest.mark.anyio
@@ -23,3 +26,23 @@ async def test_a_change_that_is_taken_is_gone_to() -> None:
     await page._take("resources.gpus", "4")  # noqa: SLF001
     assert page._draft.document == {"resources": {"gpus": 4}}  # noqa: SLF001
     page._form.lead.assert_called_once_with("resources.gpus")  # noqa: SLF001
+
+
+@pytest.mark.parametrize(
+    ("error", "again"), [(UnavailableError("busy"), True), (RejectedError("no", where="x"), False)]
+)
+async def test_what_the_scheduler_could_not_say_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, error: SeawayError, *, again: bool
+) -> None:
+    """Whoever waits sees the candidates once it can; what he wrote wrong he mends, and what he wrote since counts."""
+    timer, page = MagicMock(), cast("Any", object.__new__(_Submit))
+    monkeypatch.setattr(ui, "timer", timer)
+    page.visit, page._draft, page._told = SimpleNamespace(ask=AsyncMock(side_effect=error)), JobDraft(), MagicMock()  # noqa: SLF001
+    latest = Latest(page.visit)
+    await page._ask(latest.begin())  # noqa: SLF001
+    page._told.assert_called_once_with(error)  # noqa: SLF001
+    assert timer.called is again
+    if again:
+        latest.begin()
+        await timer.call_args.args[1]()
+        assert page.visit.ask.call_count == 1
