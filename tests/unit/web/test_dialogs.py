@@ -59,7 +59,7 @@ async def test_the_button_of_a_dialog_can_be_pressed_again_whatever_goes_wrong(e
             raise error
 
     form._send, form._inputs, form._button = send, {}, button  # noqa: SLF001
-    form._wrong, form._dialog = MagicMock(), MagicMock(value=True, is_deleted=False)  # noqa: SLF001
+    form._wrong, form._dialog = MagicMock(), MagicMock(value=True)  # noqa: SLF001
     if isinstance(error, ValueError):
         with pytest.raises(ValueError, match="mistake"):
             await form._submit()  # noqa: SLF001
@@ -69,13 +69,19 @@ async def test_the_button_of_a_dialog_can_be_pressed_again_whatever_goes_wrong(e
     assert form._dialog.close.called is (error is None)  # noqa: SLF001
 
 
-async def test_what_is_being_sent_is_not_sent_again() -> None:
-    """Whoever presses Enter twice makes one token, not two."""
-    form = cast("Any", object.__new__(Form))
-    form._send, form._inputs, form._wrong = MagicMock(), {}, MagicMock()  # noqa: SLF001
-    form._button = MagicMock(enabled=False)  # noqa: SLF001
-    await form._submit()  # noqa: SLF001
-    form._send.assert_not_called()  # noqa: SLF001
+async def test_what_is_sent_is_not_sent_again(client: Client) -> None:
+    """Whoever presses Enter twice makes one token, not two; neither while it is sent nor before he sees that it was."""
+    sent: list[dict[str, Any]] = []
+
+    async def send(given: dict[str, Any]) -> None:
+        sent.append(given)
+        await form._submit()  # noqa: SLF001
+
+    with client.content:
+        form = Form(words_of("en"), "New token", [Field("name", "Name")], "Make", send)
+        await form._submit()  # noqa: SLF001
+        await form._submit()  # noqa: SLF001
+    assert sent == [{"name": ""}]
 
 
 @pytest.mark.parametrize("refused", [False, True])

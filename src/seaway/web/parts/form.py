@@ -161,14 +161,13 @@ def sending(made: ui.dialog, button: ui.button, told: Callable[[SeawayError], No
     try:
         with made.client.content:
             yield
+        made.close()
     except SeawayError as error:
         if not made.value:
             raise
         told(error)
-    else:
-        made.close()
     finally:
-        if not made.is_deleted:
+        if made.value:  # else it is over: who presses once more, before he sees that, sends nothing
             button.props(remove="loading").enable()
 
 
