@@ -32,8 +32,10 @@ async def build(visit: Visit) -> None:
     cards = Fragment("node_cards", words)
 
     def heard(page: NodePage) -> None:
+        cards.element.set_visibility(bool(page.nodes))
         if not page.nodes:
             head.show(node=None, cluster=cluster, name=name)
+            closing.show(cluster, name, None, "", there=False)
             return
         node = page.nodes[0].model_copy(update={"devices": still(page.nodes[0].devices)})
         slices = [held for device in node.devices for held in device.slices]

@@ -1,0 +1,60 @@
+"""The page of one node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from nicegui import Client, ui
+
+from seaway.web.pages import node
+from seaway.web.visit import Visit
+from seaway.web.words import Words
+from seaway.wire.fleet import AmountOut, NodeOut, NodePage
+
+pytestmark = pytest.mark.anyio
+
+AMOUNT = AmountOut(total=1, used=0, free=1)
+THERE = NodeOut(
+    cluster="a",
+    name="n",
+    ready=True,
+    reason="",
+    cordon=None,
+    cpu_milli=AMOUNT,
+    memory_mib=AMOUNT,
+    pods=None,
+    devices=[],
+)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Run asynchronous tests on asyncio."""
+    return "asyncio"
+
+
+async def test_nothing_is_offered_of_a_node_that_is_gone() -> None:
+    """Its cards are seen no longer, and it cannot be drained; where it comes back both are there again."""
+    told: list[Callable[[NodePage], None]] = []
+    page = NodePage(nodes=[THERE], next=None)
+
+    async def ask(_: object) -> NodePage:
+        return page
+
+    async def follow(_: object, heard: Callable[[NodePage], None]) -> None:
+        told.append(heard)
+
+    visit = SimpleNamespace(words=Words(), part=str, ask=ask, follow=follow, may=lambda _: True)
+    client = Client(ui.page(""), request=None)
+    with client.content:
+        await node.build(cast("Visit", visit))
+    (heard,) = told
+    seen = []
+    for nodes in ([THERE], [], [THERE]):
+        heard(NodePage(nodes=nodes, next=None))
+        seen.append([each.visible for each in client.elements.values() if "fragment" in each.classes])
+    client.delete()
+    assert seen == [[True, True, True], [True, False, False], [True, True, True]]
