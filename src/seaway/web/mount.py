@@ -59,8 +59,8 @@ PAGES = (
 
 LIBRARY = "3.18"
 """The version of NiceGUI whose inside is known here: what it looks for at start, what it serves last, which messages
-its script sends, how it finds the page that they are of, and what its pop-ups are called. Look at each of these before
-another is let in."""
+its script sends, how it finds the page that they are of, what its pop-ups are called, and by which name its editor is
+told of lines to mark. Look at each of these before another is let in."""
 
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
