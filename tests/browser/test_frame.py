@@ -153,6 +153,25 @@ def test_what_is_hidden_sideways_is_found(look: Look, size: tuple[int, int], hin
         assert len(hidden_sideways(page)) == 1
 
 
+def test_on_a_phone_the_menu_is_turned_on_and_off_by_keyboard(look: Look) -> None:
+    """It is off at first; who turns it on stands in it, and Escape leads back to its button."""
+    with look(size=NARROW) as looker:
+        page = looker.open("/")
+        menu = page.get_by_role("button", name="Menu")
+        expect(menu).to_have_attribute("aria-expanded", "false")
+        menu.focus()
+        page.keyboard.press("Enter")
+        expect(menu).to_have_attribute("aria-expanded", "true")
+        expect(page.get_by_role("link", name="Overview", exact=True)).to_be_focused()
+        page.keyboard.press("Escape")
+        expect(menu).to_be_focused()
+        expect(page.get_by_role("link", name="Overview", exact=True)).to_be_hidden()
+        menu.click()
+        page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
+        expect(page.get_by_role("link", name="Overview", exact=True)).to_be_visible()
+        expect(menu).to_have_attribute("aria-expanded", "true")
+
+
 def test_who_skips_to_the_content_lands_in_the_one_main_landmark(look: Look) -> None:
     """By keyboard: the first thing that Tab reaches leads past the menu."""
     with look() as looker:

@@ -12,15 +12,13 @@ from seaway.domain.errors import SeawayError
 from seaway.web import addresses, cookies
 from seaway.web.brand import BRAND
 from seaway.web.drafts import LEAVE, LEAVING
-from seaway.web.menu import Entry
+from seaway.web.menu import TURN, TURNING, Entry
 from seaway.web.popups import speaking
 from seaway.web.turns import GOING_BACK
 from seaway.web.visit import Visit
 from seaway.web.words import LANGUAGES, Words
 
 ICONS = {"auto": "brightness_auto", "light": "light_mode", "dark": "dark_mode"}
-SHOW_MENU = "() => document.body.classList.toggle('menu-other')"
-"""Shows the menu where it is hidden, as on small screens, and hides it where it is shown."""
 
 COME_BACK = """event => {
     const address = new URL(event.currentTarget.href);
@@ -37,7 +35,7 @@ def frame(visit: Visit, title: str, menu: Sequence[Entry], style: str = "") -> I
     """Put a page into its frame; what is made within is the page."""
     words, path = visit.words, visit.request.url.path
     dress(visit.theme, words, title, style)
-    for script in (GOING_BACK, speaking(words)):
+    for script in (GOING_BACK, TURNING, speaking(words)):
         ui.add_head_html(f"<script>{script}</script>")
     _unmark(visit)
     with ui.element("div").classes("frame"):
@@ -51,7 +49,7 @@ def frame(visit: Visit, title: str, menu: Sequence[Entry], style: str = "") -> I
                     .props(f'type=button aria-label="{words("Menu")}"') as tool
                 ):
                     ui.icon("menu").props("aria-hidden=true")
-                tool.on("click", js_handler=SHOW_MENU)
+                tool.on("click", js_handler=TURN)
                 ui.label(title).classes("head-title").props("role=heading aria-level=1")
                 ui.space()
                 _who(visit)

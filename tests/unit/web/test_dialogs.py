@@ -12,7 +12,9 @@ import pytest
 from nicegui import Client, ui
 
 from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.tenancy import NAME
 from seaway.web.pages.settings import unready
+from seaway.web.parts.file_form import name_like
 from seaway.web.parts.form import Field, Form, dialog
 from seaway.web.parts.job_actions import priority_of
 from seaway.web.visit import Visit
@@ -46,6 +48,13 @@ def test_a_priority_that_is_no_number_is_refused_at_its_field(text: str) -> None
 def test_priorities_are_read_with_their_sign() -> None:
     """One may be less than nothing."""
     assert [priority_of(text) for text in ("-5", "+7", "0")] == [-5, 7, 0]
+
+
+@pytest.mark.parametrize("text", ["Runs of May (2)", "a-b.c", "-x-", "结果 7", "x" * 62 + "--y", "结果", "..."])
+def test_a_name_that_is_proposed_for_a_file_may_be_given(text: str) -> None:
+    """Nobody has to mend what he did not type; where there is nothing like a name, nothing is proposed."""
+    name = name_like(text)
+    assert NAME.fullmatch(name) or not any(each.isascii() and each.isalnum() for each in text)
 
 
 @pytest.mark.parametrize("error", [RejectedError("no", where="reason"), ValueError("a mistake of ours"), None])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 
 from nicegui import ui
@@ -71,7 +72,7 @@ class FileForm:
         self._chosen.set_text(self.words("{file}, {size} bytes", file=event.file.name[:120], size=size))
         self._wrong.set_visibility(False)
         if self._name is not None and not self._name.value:
-            self._name.value = event.file.name.rpartition(".")[0][:63].lower()
+            self._name.value = name_like(event.file.name.rpartition(".")[0])
         event.sender.run_method("reset")
 
     async def _submit(self) -> None:
@@ -103,3 +104,8 @@ class FileForm:
     def _told(self, text: str) -> None:
         self._wrong.set_text(text)
         self._wrong.set_visibility(True)
+
+
+def name_like(text: str) -> str:
+    """Return what comes nearest to a text of all that something may be named here; empty where nothing does."""
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:63].rstrip("-.")
