@@ -16,6 +16,7 @@ from benchmarks.record import Result
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.options import Options
 from seaway.api.app import make_app
+from seaway.api.server import looking_rarely
 from seaway.application.control.dispatch import InPlace
 from seaway.application.records import JobRecord, Role
 from seaway.application.transitions import accepted
@@ -43,9 +44,10 @@ def scrape(seed: int) -> Result:
     clock, store = VirtualClock(), MemoryStore()
     backends = SimulatedBackends(many_nodes(), clock, Options(waits=False))
     plane = make_plane(Settings(), store, backends, clock, dispatcher=InPlace(clock), random=Random(seed))
-    _fill(plane, clock, seed)
-    secret = plane.access.create("prometheus", Role.OPERATOR, "", None, "benchmark")[1]
-    rows = asyncio.run(_read(plane, clock, secret))
+    with looking_rarely():  # for garbage, as a server does
+        _fill(plane, clock, seed)
+        secret = plane.access.create("prometheus", Role.OPERATOR, "", None, "benchmark")[1]
+        rows = asyncio.run(_read(plane, clock, secret))
     seconds = [row["s"] for row in rows]
     missed = [f"{median(seconds):.2f} s, asked < {MOST_S:g}"] if median(seconds) >= MOST_S else []
     notes = [

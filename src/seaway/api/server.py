@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from ipaddress import IPv4Network, ip_network
 from pathlib import Path
 
@@ -30,15 +32,13 @@ BACKLOG = 2048
 class Server(uvicorn.Server):
     """Serves an application made by `seaway.api.app.make_app`."""
 
-    _often = gc.get_threshold()
+    _rarely = ExitStack()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start; what is in memory by now stays, and need not be looked through for garbage again and again."""
+        """Start, and look for garbage rarely from here on."""
         await super().startup(sockets)
-        gc.freeze()
-        self._often = gc.get_threshold()
-        gc.set_threshold(*RARELY)
-        gc.enable()
+        self._rarely = ExitStack()
+        self._rarely.enter_context(looking_rarely())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End what would not end by itself, then everything."""
@@ -46,7 +46,20 @@ class Server(uvicorn.Server):
         if isinstance(app, FastAPI):
             app.state.hub.close()
         await super().shutdown(sockets)
-        gc.set_threshold(*self._often)
+        self._rarely.close()
+
+
+@contextmanager
+def looking_rarely() -> Iterator[None]:
+    """Look for garbage rarely, and never in what is in memory by now: that stays."""
+    often = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(*RARELY)
+    gc.enable()
+    try:
+        yield
+    finally:
+        gc.set_threshold(*often)
         gc.unfreeze()
 
 
