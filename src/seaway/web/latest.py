@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from nicegui import ui
+
 from seaway.domain.errors import SeawayError
 from seaway.web.board import EVERY_S
 
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
     from seaway.web.visit import Visit
 
 T = TypeVar("T")
+
+AGAIN_S = 5.0
+"""After how long something is tried again that went wrong."""
 
 
 class Turn:
@@ -60,6 +65,15 @@ class Turn:
         """Wait for a while; return whether the choice still counts."""
         await asyncio.sleep(seconds)
         return self.counts()
+
+    def again(self, do: Callable[[], Awaitable[None]]) -> None:
+        """Have something that went wrong be tried again after a while, if the choice still counts."""
+
+        async def try_it() -> None:
+            if self.counts():
+                await do()
+
+        ui.timer(AGAIN_S, try_it, once=True)
 
     def end(self) -> None:
         """Have it count no longer, and follow nothing for it any more."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import cast
 
 import pytest
+from nicegui import Client, ui
 from starlette.types import ASGIApp
 
 from seaway.api.app import Application, make_app
@@ -20,6 +21,14 @@ PUBLIC = "https://seaway.example"
 def anyio_backend() -> str:
     """Run asynchronous tests on asyncio."""
     return "asyncio"
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    """Have a page to make something on, without a server."""
+    made = Client(ui.page(""), request=None)
+    yield made
+    made.delete()
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import MagicMock
@@ -21,20 +20,6 @@ from seaway.web.visit import Visit
 from seaway.web.words import words_of
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """Run asynchronous tests on asyncio."""
-    return "asyncio"
-
-
-@pytest.fixture
-def client() -> Iterator[Client]:
-    """Have a page."""
-    made = Client(ui.page(""), request=None)
-    yield made
-    made.delete()
 
 
 @pytest.mark.parametrize("text", ["--5", "-", "", "1.5", "five", "1" * 5000])

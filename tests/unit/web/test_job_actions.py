@@ -27,15 +27,12 @@ def in_state(state: str) -> JobOut:
         ("completed", ["Submit one like it", "Delete"]),
     ],
 )
-def test_what_makes_sense_in_a_state_is_offered(state: str, labels: list[str]) -> None:
+def test_what_makes_sense_in_a_state_is_offered(client: Client, state: str, labels: list[str]) -> None:
     """Whoever suspends a job by keyboard stands at the button that resumes it: it is the same."""
-    client, visit = Client(ui.page(""), request=None), SimpleNamespace(may=lambda _: True, words=words_of("en"))
-    try:
-        with client.content:
-            actions = Actions(cast("Visit", visit), in_state("queued"))
-        buttons = [each for each in client.elements.values() if isinstance(each, ui.button)]
-        actions.show(in_state(state))
-        assert [each.text for each in buttons if each.visible] == labels
-        assert buttons[0].visible is (state != "completed")
-    finally:
-        client.delete()
+    visit = SimpleNamespace(may=lambda _: True, words=words_of("en"))
+    with client.content:
+        actions = Actions(cast("Visit", visit), in_state("queued"))
+    buttons = [each for each in client.elements.values() if isinstance(each, ui.button)]
+    actions.show(in_state(state))
+    assert [each.text for each in buttons if each.visible] == labels
+    assert buttons[0].visible is (state != "completed")

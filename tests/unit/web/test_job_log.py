@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from nicegui import Client, ui
 
 from seaway.client.call import Call
@@ -15,6 +15,8 @@ from seaway.web.pages.job_log import Log
 from seaway.web.visit import Visit
 from seaway.web.words import words_of
 from seaway.wire.job_out import JobOut
+
+pytestmark = pytest.mark.anyio
 
 
 class Looks:
@@ -41,23 +43,15 @@ class Looks:
         return stop
 
 
-def test_what_a_job_wrote_stays_when_it_runs_no_more() -> None:
+async def test_what_a_job_wrote_stays_when_it_runs_no_more(client: Client) -> None:
     """Nothing is asked of a cluster that has no copy of it, and nobody is told that something is not up to date."""
-
-    async def test() -> None:
-        client = Client(ui.page(""), request=None)
-        try:
-            job = SimpleNamespace(id="j", replicas=1, attempt=1, version=1, state="running")
-            visit = Looks()
-            log = Log(cast("Visit", visit), cast("JobOut", job))
-            with client.content:
-                log.make()
-                await log.open()
-                assert visit.followed == 1
-                await log.heard(cast("JobOut", SimpleNamespace(**{**vars(job), "version": 2, "state": "cancelled"})))
-            assert visit.followed == 0
-            assert [each.text for each in client.elements.values() if isinstance(each, ui.label)][-1] == "one\ntwo"
-        finally:
-            client.delete()
-
-    asyncio.run(test())
+    job = SimpleNamespace(id="j", replicas=1, attempt=1, version=1, state="running")
+    visit = Looks()
+    log = Log(cast("Visit", visit), cast("JobOut", job))
+    with client.content:
+        log.make()
+        await log.open()
+        assert visit.followed == 1
+        await log.heard(cast("JobOut", SimpleNamespace(**{**vars(job), "version": 2, "state": "cancelled"})))
+    assert visit.followed == 0
+    assert [each.text for each in client.elements.values() if isinstance(each, ui.label)][-1] == "one\ntwo"

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from nicegui import Client, ui
+from nicegui import Client
 
 from seaway.web.pages import node
 from seaway.web.visit import Visit
@@ -30,13 +30,7 @@ THERE = NodeOut(
 )
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    """Run asynchronous tests on asyncio."""
-    return "asyncio"
-
-
-async def test_nothing_is_offered_of_a_node_that_is_gone() -> None:
+async def test_nothing_is_offered_of_a_node_that_is_gone(client: Client) -> None:
     """Its cards are seen no longer, and it cannot be drained; where it comes back both are there again."""
     told: list[Callable[[NodePage], None]] = []
     page = NodePage(nodes=[THERE], next=None)
@@ -48,7 +42,6 @@ async def test_nothing_is_offered_of_a_node_that_is_gone() -> None:
         told.append(heard)
 
     visit = SimpleNamespace(words=Words(), part=str, ask=ask, follow=follow, may=lambda _: True)
-    client = Client(ui.page(""), request=None)
     with client.content:
         await node.build(cast("Visit", visit))
     (heard,) = told
@@ -56,5 +49,4 @@ async def test_nothing_is_offered_of_a_node_that_is_gone() -> None:
     for nodes in ([THERE], [], [THERE]):
         heard(NodePage(nodes=nodes, next=None))
         seen.append([each.visible for each in client.elements.values() if "fragment" in each.classes])
-    client.delete()
     assert seen == [[True, True, True], [True, False, False], [True, True, True]]

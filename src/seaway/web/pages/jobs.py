@@ -30,9 +30,6 @@ PAGE = 50
 TYPING_S = 0.3
 """How long nothing is typed before the list is asked for."""
 
-AGAIN_S = 5.0
-"""After how long the list is asked for again where it could not be had."""
-
 AGED_S = 10.0
 """How often ages are written anew."""
 
@@ -156,7 +153,7 @@ class _Jobs:
                 await self._anew()
         except SeawayError as error:
             self._say(str(error))
-            ui.timer(AGAIN_S, lambda: self._look() if turn.counts() else None, once=True)
+            turn.again(self._look)
 
     def _not_there(self) -> str:
         """Say what the address asks for that no job can be in; empty for nothing."""

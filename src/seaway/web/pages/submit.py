@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 TYPING_S = 0.3
 """How long nothing is typed before it is read, and the scheduler is asked."""
 
-AGAIN_S = 5.0
-"""After how long the scheduler is asked again where it could not say."""
-
 UNNAMED = "job"
 """What a job is called that has no name yet, when the scheduler is asked."""
 
@@ -215,8 +212,6 @@ class _Submit:
 
     async def _ask(self, turn: Turn) -> None:
         """Ask where the job would go, and show it unless something else is asked by then."""
-        if not turn.counts():
-            return
         document = self._draft.document
         errors: list[RejectedError] = []
         try:
@@ -234,7 +229,7 @@ class _Submit:
             if turn.counts():
                 self._told(error)
                 if not isinstance(error, RejectedError):
-                    ui.timer(AGAIN_S, lambda: self._ask(turn), once=True)
+                    turn.again(lambda: self._ask(turn))
             return
         if turn.counts():
             self._trial = trial
